@@ -1,0 +1,1 @@
+"""Implementations of the ports; errors of libraries are translated here, at the door."""

@@ -1,0 +1,1 @@
+"""The HTTP API: parse, call a service, render."""

@@ -1,0 +1,1 @@
+"""The composition root: configuration in, wired program out."""

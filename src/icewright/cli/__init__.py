@@ -1,0 +1,1 @@
+"""The command line. Modules import what they need inside commands, so that ``icewright --help`` stays quick."""

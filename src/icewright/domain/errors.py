@@ -1,0 +1,112 @@
+"""One tree of errors, branched by what the caller should do.
+
+    IcewrightError
+    |- Rejected      the request or the policy is wrong   -> tell the user (4xx, exit 2); do not retry
+    |- Conflict      the world moved                      -> observe and plan again
+    |- Unavailable   catalog, store, storage, engine away -> back off, try the tick again
+    |- Unknown       we cannot tell whether it happened   -> look, then decide; touch nothing meanwhile
+
+Adapters translate the errors of libraries at the door, with ``from``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class IcewrightError(Exception):
+    """Base of all errors that icewright raises on purpose.
+
+    ``code`` is stable and meant for programs; ``hint`` says what the reader can do.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Rejected(IcewrightError):
+    """The request or the policy is wrong."""
+
+    code = "rejected"
+
+
+class Conflict(IcewrightError):
+    """The world moved since we looked."""
+
+    code = "conflict"
+
+
+class Unavailable(IcewrightError):
+    """Something that we depend on does not answer; trying again later is right."""
+
+    code = "unavailable"
+
+
+class Unknown(IcewrightError):
+    """We cannot tell whether it happened."""
+
+    code = "unknown"
+
+
+class NotFound(Rejected):
+    """No catalog, table, plan or task of that name."""
+
+    code = "not-found"
+
+
+class TableReplaced(Conflict):
+    """The name now belongs to another table: dropped and created again (its uuid differs)."""
+
+    code = "table-replaced"
+
+
+class InvalidName(Rejected):
+    """A table name that cannot be parsed."""
+
+    code = "invalid-name"
+
+
+class InvalidConfiguration(Rejected):
+    """The configuration cannot be used as it is."""
+
+    code = "invalid-configuration"
+
+
+class InvalidMessage(Rejected):
+    """A document (event, task, report) that is not of the shape it should be."""
+
+    code = "invalid-message"
+
+
+class VersionMismatch(Rejected):
+    """Server and optimizer (or client) speak different versions of the protocol."""
+
+    code = "version-mismatch"
+
+
+class NotAllowed(Rejected):
+    """The mode or the state of the thing forbids the request."""
+
+    code = "not-allowed"
+
+
+class Unreadable(Unavailable):
+    """Metadata of one table cannot be read (missing, truncated or damaged); other tables are not concerned."""
+
+    code = "unreadable"
+
+
+class Unsupported(Rejected):
+    """The table uses something that icewright does not handle yet."""
+
+    code = "unsupported"
+
+
+class LeaseLost(Conflict):
+    """The attempt is not ours any more: its lease ran out, or its fencing token is old."""
+
+    code = "lease-lost"

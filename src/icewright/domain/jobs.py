@@ -1,0 +1,158 @@
+"""What server and optimizer say to each other: the spec of a task going out, the report coming back.
+
+Both travel as JSON (`icewright.domain.codec`). A change that an older peer could misread raises
+:data:`PROTOCOL_VERSION`; a peer of another version is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from icewright.domain.actions import Action
+from icewright.domain.names import TableId, TableName
+from icewright.domain.tasks import Progress
+
+PROTOCOL_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """All that an optimizer needs to know of one attempt; it chooses nothing itself."""
+
+    protocol_version: int
+    task_id: str
+    attempt: int
+    fencing_token: int
+    table_id: TableId
+    table_name: TableName
+    action: Action
+    lease_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The proof that one group kept its rows.
+
+    ``input_digest`` and ``output_digest`` are taken over the rows as read from the input files and as read back
+    from the output file by another library; they are equal, or there is no commit.
+    """
+
+    group_id: int
+    method: str
+    input_digest: str
+    output_digest: str
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """What one group cost and brought."""
+
+    group_id: int
+    input_files: int
+    input_bytes: int
+    output_path: str
+    output_bytes: int
+    records: int
+    cpu_ms: int
+    wall_ms: int
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The commit is in the table."""
+
+    kind: ClassVar[Literal["committed"]] = "committed"
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicted:
+    """The table refused the commit, since somebody else's came first. Nothing changed."""
+
+    kind: ClassVar[Literal["conflict"]] = "conflict"
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitUnknown:
+    """The commit may or may not be in the table."""
+
+    kind: ClassVar[Literal["unknown"]] = "unknown"
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Nothing was committed. ``retryable`` tells whether the same spec may do better next time."""
+
+    kind: ClassVar[Literal["failed"]] = "failed"
+    code: str
+    detail: str
+    retryable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """Stopped on request, before the commit."""
+
+    kind: ClassVar[Literal["cancelled"]] = "cancelled"
+    detail: str
+
+
+Result: TypeAlias = Committed | Conflicted | CommitUnknown | Failed | Cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """What an attempt did."""
+
+    protocol_version: int
+    task_id: str
+    attempt: int
+    fencing_token: int
+    result: Result
+    receipts: tuple[Receipt, ...]
+    groups: tuple[GroupFigures, ...]
+    wall_ms: int
+    cpu_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """An optimizer says that it is still at it."""
+
+    fencing_token: int
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReply:
+    """The server's answer: how long the lease now runs, and whether to stop."""
+
+    lease_ms: int
+    cancel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """What an optimizer sees of a table through Spark's catalog, to be compared with what the server sees."""
+
+    table_id: TableId
+    metadata_location: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerHello:
+    """An optimizer introduces itself. ``catalogs`` are those that its Spark session can reach."""
+
+    protocol_version: int
+    optimizer_id: str
+    version: str
+    resource_group: str
+    slots: int
+    catalogs: tuple[str, ...]
+    spark_version: str
+    iceberg_version: str

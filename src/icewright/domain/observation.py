@@ -1,0 +1,38 @@
+"""What planning knows of a table, all of it as of one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from icewright.domain.files import Partition
+from icewright.domain.inventory import Inventory
+from icewright.domain.tables import Instant, TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """Which partitions lost rows lately (files removed or delete files added), and how long such writers run.
+
+    ``removed_at`` has the time of the last such commit per partition. ``everywhere_at`` stands in for all
+    partitions when there were too many such commits to look at one by one, or one could not be read.
+    ``writer_run_ms_max`` is the longest observed span from a writer's first file to its commit, 0 when unknown.
+    """
+
+    removed_at: Mapping[Partition, Instant] = field(default_factory=dict)
+    everywhere_at: Instant | None = None
+    writer_run_ms_max: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A table as of ``metadata.current_snapshot_id``; ``inventory`` and ``removals`` belong to that snapshot.
+
+    ``commit_interval_ms`` is the median gap between the latest commits that were not ours, None with fewer than two.
+    """
+
+    metadata: TableMetadata
+    observed_at: Instant
+    inventory: Inventory
+    removals: Removals
+    commit_interval_ms: int | None

@@ -1,0 +1,86 @@
+"""Plans: what should be done to a table, why, and what it would bring. "Nothing, because ..." is a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from icewright.domain.actions import Action
+from icewright.domain.files import Partition
+from icewright.domain.names import TableId, TableName
+from icewright.domain.policy import Mode
+from icewright.domain.tables import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something is, or is not, done: a stable code for programs, a sentence for people, and the figures."""
+
+    code: str
+    text: str
+    figures: Mapping[str, int | float | str] = field(default_factory=dict)
+
+
+class Verdict(StrEnum):
+    """What a plan says of one partition."""
+
+    REWRITE = "rewrite"
+    LEAVE = "leave"
+    """Nothing to gain."""
+    WAIT = "wait"
+    """Something to gain, but not now; ``wait_until`` says when to look again."""
+    REFUSE = "refuse"
+    """Something to gain that icewright cannot do or prove yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionVerdict:
+    """What a plan says of one partition, with its figures before and (predicted) after."""
+
+    partition: Partition
+    path: str
+    verdict: Verdict
+    reason: Reason
+    files_before: int
+    files_after: int
+    wait_until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What carrying out the plan would bring, over the whole table."""
+
+    data_files_before: int
+    data_files_after: int
+    input_files: int
+    output_files: int
+    input_bytes: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do to a table as of one snapshot.
+
+    ``verdicts`` lists the partitions that a person would ask about, most files first, at most as many as the
+    planner's limit; ``verdict_counts`` counts them all.
+    """
+
+    plan_id: str
+    table_id: TableId
+    table_name: TableName
+    snapshot_id: int | None
+    planned_at: Instant
+    mode: Mode
+    actions: tuple[Action, ...]
+    reason: Reason
+    verdicts: tuple[PartitionVerdict, ...]
+    verdict_counts: Mapping[Verdict, int]
+    prediction: Prediction | None
+    look_again_at: Instant | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the plan is to do nothing."""
+        return not self.actions

@@ -1,0 +1,62 @@
+"""What the owner wants of a table: table properties over the policies of namespace and catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Mode(StrEnum):
+    """How far icewright may go by itself.
+
+    ``observe``: plans and explanations only. ``approve``: plans wait for a person. ``auto``: it acts.
+    """
+
+    OBSERVE = "observe"
+    APPROVE = "approve"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyProblem:
+    """A setting that cannot be used, reported on the table and never guessed."""
+
+    key: str
+    value: str
+    origin: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The effective policy of a table. ``origins`` says where each value came from, by property name.
+
+    With ``problems``, nothing is done to the table until they are mended.
+    """
+
+    mode: Mode
+    target_file_size_bytes: int
+    min_input_files: int
+    min_file_size_ratio: float
+    max_file_group_size_bytes: int
+    max_file_group_files: int
+    max_task_size_bytes: int
+    max_task_files: int
+    write_window_ms: int | None
+    origins: Mapping[str, str]
+    problems: tuple[PolicyProblem, ...] = ()
+
+    @property
+    def small_file_size_bytes(self) -> int:
+        """Files below this are small: Iceberg's ``min-file-size-bytes`` (75 % of the target by default)."""
+        return int(self.target_file_size_bytes * self.min_file_size_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """Settings that configuration gives to a catalog, or to a namespace of it and all below."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+    properties: Mapping[str, str]

@@ -1,0 +1,179 @@
+"""What a table is, as its Iceberg metadata says: always *as of* one metadata file.
+
+Field names follow the Iceberg table spec (v3, "Table Metadata"). Instants are milliseconds since the Unix epoch
+in UTC, as in the spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from icewright.domain.names import TableId, TableName
+
+Instant: TypeAlias = int
+"""Milliseconds since the Unix epoch, UTC."""
+
+Json: TypeAlias = Mapping[str, Any]
+"""A JSON object as ``json.loads`` gives it, not to be changed."""
+
+MAIN_BRANCH = "main"
+
+# Keys under which icewright signs its commits in the snapshot summary.
+TASK_ID_KEY = "icewright.task-id"
+ATTEMPT_KEY = "icewright.attempt"
+PROOF_KEY = "icewright.proof"
+
+
+class Operation(StrEnum):
+    """What a snapshot did, in the spec's words."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One snapshot. ``sequence_number`` is 0 in v1 tables; ``operation`` is None where the writer left it out."""
+
+    snapshot_id: int
+    parent_id: int | None
+    sequence_number: int
+    committed_at: Instant
+    operation: Operation | None
+    manifest_list: str
+    schema_id: int | None
+    summary: Mapping[str, str]
+
+    @property
+    def task_id(self) -> str | None:
+        """The icewright task that made this snapshot, if one did."""
+        return self.summary.get(TASK_ID_KEY)
+
+
+class RefKind(StrEnum):
+    """Branches move, tags do not."""
+
+    BRANCH = "branch"
+    TAG = "tag"
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A named reference to a snapshot."""
+
+    name: str
+    kind: RefKind
+    snapshot_id: int
+    max_ref_age_ms: int | None = None
+    max_snapshot_age_ms: int | None = None
+    min_snapshots_to_keep: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One field of a partition spec; ``transform`` as the spec writes it, e.g. ``month`` or ``bucket[16]``."""
+
+    source_id: int
+    field_id: int
+    name: str
+    transform: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """A partition spec; without fields (or with ``void`` alone) the table is unpartitioned under it."""
+
+    spec_id: int
+    fields: tuple[PartitionField, ...]
+
+    @property
+    def is_unpartitioned(self) -> bool:
+        """Whether every file under this spec lies in the one empty partition."""
+        return all(field.transform == "void" for field in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class SortField:
+    """One field of a sort order: direction ``asc``/``desc``, null order ``nulls-first``/``nulls-last``."""
+
+    source_id: int
+    transform: str
+    direction: str
+    null_order: str
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """A sort order; order 0 has no fields and means unsorted."""
+
+    order_id: int
+    fields: tuple[SortField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema: ``fields`` is the spec's JSON of its struct, untouched."""
+
+    schema_id: int
+    fields: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """A table as of ``metadata_location``."""
+
+    table_id: TableId
+    name: TableName
+    metadata_location: str
+    location: str
+    format_version: int
+    updated_at: Instant
+    current_snapshot_id: int | None
+    snapshots: tuple[Snapshot, ...]
+    refs: tuple[Ref, ...]
+    schemas: tuple[Schema, ...]
+    current_schema_id: int
+    specs: tuple[PartitionSpec, ...]
+    default_spec_id: int
+    sort_order: SortOrder
+    properties: Mapping[str, str]
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return next(schema for schema in self.schemas if schema.schema_id == self.current_schema_id)
+
+    def snapshot(self, snapshot_id: int | None) -> Snapshot | None:
+        """The snapshot of that id, or None when it is gone (or none is asked for)."""
+        return next((s for s in self.snapshots if s.snapshot_id == snapshot_id), None)
+
+    @property
+    def current_snapshot(self) -> Snapshot | None:
+        """The snapshot that readers see, None before the first commit."""
+        return self.snapshot(self.current_snapshot_id)
+
+    def spec(self, spec_id: int) -> PartitionSpec:
+        """The partition spec of that id; KeyError when the metadata has none."""
+        for spec in self.specs:
+            if spec.spec_id == spec_id:
+                return spec
+        raise KeyError(spec_id)
+
+    def ancestors(self, snapshot_id: int | None = None) -> tuple[Snapshot, ...]:
+        """The lineage of a snapshot (the current one by default), newest first, as far back as it is kept."""
+        by_id = {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
+        lineage: list[Snapshot] = []
+        at = by_id.get(self.current_snapshot_id if snapshot_id is None else snapshot_id)  # type: ignore[arg-type]
+        while at is not None and len(lineage) < len(by_id):
+            lineage.append(at)
+            at = by_id.get(at.parent_id) if at.parent_id is not None else None
+        return tuple(lineage)
+
+    def snapshot_of_task(self, task_id: str) -> Snapshot | None:
+        """The snapshot that a task committed, on any ref: the truth about whether it took effect."""
+        return next((s for s in self.snapshots if s.task_id == task_id), None)

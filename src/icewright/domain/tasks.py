@@ -1,0 +1,178 @@
+"""Tasks: one durable row for one action of one table, the only thing with a life cycle; attempts are its tries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from icewright.domain.actions import Action
+from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Prediction, Reason
+from icewright.domain.tables import Instant
+
+
+class TaskState(StrEnum):
+    """Where a task is.
+
+    queued -> running -> committed -> succeeded
+                 |           `-> failed (verification did not hold: an alarm)
+                 |-> in_doubt -> committed | queued | superseded | failed
+                 |-> queued (to be tried again) | superseded (the world moved) | failed | cancelled
+    """
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    IN_DOUBT = "in_doubt"
+    """The attempt is gone or cannot tell; the server looks into the table before anything else happens."""
+    COMMITTED = "committed"
+    """The commit is reported; the server has not verified it yet."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SUPERSEDED = "superseded"
+    """The world moved; the table is planned anew."""
+
+
+ACTIVE_STATES = frozenset({TaskState.RUNNING, TaskState.IN_DOUBT, TaskState.COMMITTED})
+"""At most one task of a table is in one of these: the database's constraint."""
+
+TERMINAL_STATES = frozenset({TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
+
+TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
+    TaskState.QUEUED: frozenset({TaskState.RUNNING, TaskState.CANCELLED, TaskState.SUPERSEDED}),
+    TaskState.RUNNING: frozenset(
+        {
+            TaskState.COMMITTED,
+            TaskState.IN_DOUBT,
+            TaskState.QUEUED,
+            TaskState.FAILED,
+            TaskState.CANCELLED,
+            TaskState.SUPERSEDED,
+        }
+    ),
+    TaskState.IN_DOUBT: frozenset(
+        {
+            TaskState.COMMITTED,
+            TaskState.QUEUED,
+            TaskState.FAILED,
+            TaskState.CANCELLED,
+            TaskState.SUPERSEDED,
+        }
+    ),
+    TaskState.COMMITTED: frozenset({TaskState.SUCCEEDED, TaskState.FAILED}),
+    TaskState.SUCCEEDED: frozenset(),
+    TaskState.FAILED: frozenset({TaskState.QUEUED}),  # a person's retry
+    TaskState.CANCELLED: frozenset({TaskState.QUEUED}),
+    TaskState.SUPERSEDED: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who works on a task until when. The fencing token grows with each claim and is checked at each write."""
+
+    optimizer_id: str
+    fencing_token: int
+    expires_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an attempt is."""
+
+    phase: str
+    """``planned``, ``merging``, ``proving``, ``committing`` or ``done``."""
+    groups_done: int
+    groups_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """An action to be queued. Enqueueing the same candidate again coalesces."""
+
+    task_id: str
+    table_id: TableId
+    table_name: TableName
+    plan_id: str
+    action: Action
+    reason: Reason
+    prediction: Prediction
+    priority: int
+    resource_group: str
+    attempts_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task as it stands. ``version`` grows with each change and guards compare-and-swap."""
+
+    task_id: str
+    table_id: TableId
+    table_name: TableName
+    plan_id: str
+    action: Action
+    reason: Reason
+    prediction: Prediction
+    priority: int
+    resource_group: str
+    attempts_max: int
+    state: TaskState
+    version: int
+    attempt: int
+    """Tries so far; 0 before the first claim."""
+    created_at: Instant
+    updated_at: Instant
+    not_before_at: Instant
+    lease: Lease | None
+    progress: Progress | None
+    cancel_requested: bool
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a task ended, or how its last attempt did: a reason, and measured figures where there are any."""
+
+    reason: Reason
+    snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One change of a task's state, appended in the same transaction as the change."""
+
+    task_id: str
+    version: int
+    state: TaskState
+    attempt: int
+    at: Instant
+    reason: Reason
+
+
+class AttemptState(StrEnum):
+    """Where one try of a task is."""
+
+    RUNNING = "running"
+    COMMITTED = "committed"
+    CONFLICT = "conflict"
+    UNKNOWN = "unknown"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    """Its lease ran out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of a task; kept for ever, with the report that ended it as JSON."""
+
+    task_id: str
+    attempt: int
+    optimizer_id: str
+    fencing_token: int
+    state: AttemptState
+    started_at: Instant
+    ended_at: Instant | None
+    progress: Progress | None
+    report_json: str | None

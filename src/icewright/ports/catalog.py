@@ -1,0 +1,65 @@
+"""The catalog port: what tables there are, what each is, and what its manifests say. Read-only."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from icewright.domain.files import DataFile, Partition
+from icewright.domain.inventory import ManifestKey, ManifestSummary
+from icewright.domain.names import TableName
+from icewright.domain.tables import Instant, Snapshot, TableMetadata
+
+
+class Catalog(Protocol):
+    """One catalog and the metadata of its tables.
+
+    All methods raise :class:`~icewright.domain.errors.Unavailable` when the catalog or the storage does not answer,
+    and :class:`~icewright.domain.errors.Unreadable` when the metadata of the one table is damaged or missing.
+    """
+
+    @property
+    def name(self) -> str:
+        """The catalog's name in the configuration."""
+        ...
+
+    def tables(self) -> Iterator[TableName]:
+        """The names of all tables, in all namespaces at any depth, in no particular order."""
+        ...
+
+    def load(self, name: TableName) -> TableMetadata:
+        """The table as it is now, uncached.
+
+        Raises :class:`~icewright.domain.errors.NotFound`, and :class:`~icewright.domain.errors.Unsupported` for
+        metadata that cannot be understood (a newer format version, a type without a reader).
+        """
+        ...
+
+    def metadata_location(self, name: TableName) -> str:
+        """Where the catalog's pointer is now: the cheap question whether a table changed. Raises ``NotFound``."""
+        ...
+
+    def manifests(self, table: TableMetadata, snapshot: Snapshot) -> Sequence[ManifestKey]:
+        """The keys of all manifests (data and delete) of a snapshot: one read of its manifest list."""
+        ...
+
+    def summarize(
+        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey]
+    ) -> Iterator[ManifestSummary]:
+        """Read some manifests of a snapshot, one after the other, and sum each up per partition."""
+        ...
+
+    def data_files(
+        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
+    ) -> Iterator[DataFile]:
+        """The live data files of some partitions, read from those manifests one after the other."""
+        ...
+
+    def partition_path(self, table: TableMetadata, partition: Partition) -> str:
+        """A partition for people: ``month=2013-01/carrier=UA``, empty where the table is unpartitioned."""
+        ...
+
+    def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:
+        """When the storage first saw one of the files that this snapshot added, None when it cannot tell.
+
+        The span to the snapshot's commit is a lower bound of how long its writer ran. Looks at a handful of files.
+        """
+        ...

@@ -1,0 +1,251 @@
+"""The store ports: the queue of tasks, and what is known of tables. Durable, and shared by all server processes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from icewright.domain.events import CommitEvent, StoredEvent
+from icewright.domain.files import Partition
+from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.domain.jobs import OptimizerHello
+from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import (
+    Attempt,
+    AttemptState,
+    HistoryEntry,
+    NewTask,
+    Outcome,
+    Progress,
+    Task,
+    TaskState,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """What became of an enqueue: a new task, or an earlier one of the same candidate.
+
+    ``coalesced``: a task of the table was waiting, untried, and now carries the newer action.
+    ``task`` with neither flag: a task of the table is under way already and nothing was queued.
+    """
+
+    task: Task
+    created: bool
+    coalesced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a task's state, applied only if the task still has ``version``.
+
+    ``attempt_state`` also ends the present attempt, with ``report_json`` if there is one.
+    ``delay_ms`` puts the next try off, counted by the store's clock.
+    """
+
+    task_id: str
+    version: int
+    state: TaskState
+    outcome: Outcome
+    attempt_state: AttemptState | None = None
+    report_json: str | None = None
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """Which tasks to list; None does not restrict."""
+
+    states: frozenset[TaskState] | None = None
+    table_id: TableId | None = None
+
+
+class TaskStore(Protocol):
+    """The queue. Every method is one transaction; instants are by the store's own clock.
+
+    Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
+    """
+
+    def now(self) -> Instant:
+        """The store's clock, by which all leases run."""
+        ...
+
+    def enqueue(self, new: NewTask) -> Enqueued:
+        """Queue an action, or coalesce it with a waiting, never tried task of the same table and kind of action.
+
+        When a task of the same table and kind has been tried or is under way, that one is returned unchanged.
+        """
+        ...
+
+    def claim(self, optimizer_id: str, *, resource_group: str, catalogs: frozenset[str], lease_ms: int) -> Task | None:
+        """The best waiting task that may run now, made running under a new lease; None when there is none.
+
+        May run: ``not_before_at`` has passed, and no other task of its table is active. Best:
+        :func:`icewright.scheduling.rank.rank`. Claims by several callers at once never give out the same task,
+        nor two of one table.
+        """
+        ...
+
+    def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
+        """Extend the lease. Raises :class:`~icewright.domain.errors.LeaseLost` for an old token or ended attempt."""
+        ...
+
+    def check_lease(self, task_id: str, fencing_token: int) -> Task:
+        """The running task that this token holds. Raises :class:`~icewright.domain.errors.LeaseLost`."""
+        ...
+
+    def change(self, change: Change) -> Task:
+        """Apply a change.
+
+        Raises :class:`~icewright.domain.errors.Conflict` when the version is not the present one, and :class:`~icewright.domain.errors.NotAllowed` for a transition that ``TRANSITIONS`` does not have.
+        """
+        ...
+
+    def expired(self, limit: int) -> Sequence[Task]:
+        """Running tasks whose lease has run out, longest first."""
+        ...
+
+    def request_cancel(self, task_id: str, reason: Reason) -> Task:
+        """Cancel a waiting task at once; ask the optimizer of a running one to stop at its next heartbeat.
+
+        Raises ``NotFound``, and ``NotAllowed`` when the task has ended or is committed.
+        """
+        ...
+
+    def get(self, task_id: str) -> Task:
+        """One task. Raises :class:`~icewright.domain.errors.NotFound`."""
+        ...
+
+    def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
+        """Tasks, newest first by id; ``before`` is the id that the last page ended with."""
+        ...
+
+    def history(self, task_id: str) -> Sequence[HistoryEntry]:
+        """All changes of a task, oldest first; folding them gives its present state."""
+        ...
+
+    def attempts(self, task_id: str) -> Sequence[Attempt]:
+        """All tries of a task, oldest first."""
+        ...
+
+    def counts(self) -> Mapping[TaskState, int]:
+        """Tasks by state."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """What the store knows of a table. ``problem`` is why it cannot be observed or planned, if so."""
+
+    table_id: TableId
+    name: TableName
+    metadata_location: str
+    snapshot_id: int | None
+    format_version: int
+    observed_at: Instant
+    changed_at: Instant
+    commit_interval_ms: int | None
+    optimized_at: Instant | None
+    next_look_at: Instant
+    plan_id: str | None
+    problem: Reason | None
+    dropped_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryUpdate:
+    """The inventory of a table moved to another snapshot, in one transaction."""
+
+    record: TableRecord
+    added_manifests: Sequence[ManifestSummary]
+    removed_manifests: Sequence[ManifestKey]
+    changed_partitions: Sequence[PartitionStatistics]
+    removed_partitions: Sequence[Partition]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerRecord:
+    """An optimizer as it introduced itself, and when it was last heard of."""
+
+    hello: OptimizerHello
+    seen_at: Instant
+
+
+class TableStore(Protocol):
+    """What icewright knows of tables: records, inventory, plans, the inbox of events, and optimizers seen.
+
+    Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
+    """
+
+    def record(self, table_id: TableId) -> TableRecord | None:
+        """What is known of a table."""
+        ...
+
+    def record_by_name(self, name: TableName) -> TableRecord | None:
+        """The table that was last seen under that name and is not known to be dropped."""
+        ...
+
+    def records(self, *, catalog: str | None = None, limit: int, after: TableId | None = None) -> Sequence[TableRecord]:
+        """Tables not known to be dropped, by id; ``after`` is the id that the last page ended with."""
+        ...
+
+    def save_record(self, record: TableRecord) -> None:
+        """Insert or replace what is known of a table. A table of the same name with another id becomes dropped."""
+        ...
+
+    def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
+        """Tables whose ``next_look_at`` has come, longest overdue first."""
+        ...
+
+    def apply_inventory(self, update: InventoryUpdate) -> None:
+        """Move a table's inventory forward, together with its record."""
+        ...
+
+    def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
+        """The manifests that the stored inventory was summed from."""
+        ...
+
+    def manifest_summaries(
+        self, table_id: TableId, partitions: frozenset[Partition] | None = None
+    ) -> Iterable[ManifestSummary]:
+        """The stored summaries, one at a time; with ``partitions``, only those that have one of them."""
+        ...
+
+    def partitions(
+        self, table_id: TableId, *, limit: int | None = None, after: Partition | None = None
+    ) -> Sequence[PartitionStatistics]:
+        """The stored statistics, by partition; ``after`` is the partition that the last page ended with."""
+        ...
+
+    def save_plan(self, plan: Plan) -> None:
+        """Keep a plan and make it the table's present one."""
+        ...
+
+    def plan(self, plan_id: str) -> Plan:
+        """A plan. Raises :class:`~icewright.domain.errors.NotFound`."""
+        ...
+
+    def plans(self, table_id: TableId, *, limit: int) -> Sequence[Plan]:
+        """The latest plans of a table, newest first."""
+        ...
+
+    def receive(self, event: CommitEvent) -> bool:
+        """Put an event into the inbox; False when it was there already (same table, same snapshot id)."""
+        ...
+
+    def inbox(self, limit: int) -> Sequence[StoredEvent]:
+        """Events not worked on yet, oldest first."""
+        ...
+
+    def done(self, event_ids: Sequence[int]) -> None:
+        """Mark events as worked on."""
+        ...
+
+    def optimizer_seen(self, hello: OptimizerHello) -> None:
+        """Remember that an optimizer was heard of just now."""
+        ...
+
+    def optimizers(self) -> Sequence[OptimizerRecord]:
+        """Optimizers, the one seen last first."""
+        ...

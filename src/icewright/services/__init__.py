@@ -1,0 +1,1 @@
+"""The loop itself, on ports alone: observe, plan, dispatch, verify."""

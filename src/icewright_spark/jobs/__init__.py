@@ -1,0 +1,1 @@
+"""One module per action: a task's spec in, its report out."""
