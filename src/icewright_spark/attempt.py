@@ -1,0 +1,118 @@
+"""One attempt at a task, from its spec to its report: the only broad ``except`` of the Spark side stands here."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from icewright.domain.errors import (
+    Conflict,
+    IcewrightError,
+    LeaseLost,
+    NotFound,
+    Unavailable,
+)
+from icewright.domain.jobs import (
+    PROTOCOL_VERSION,
+    Cancelled,
+    Conflicted,
+    Failed,
+    GroupFigures,
+    Receipt,
+    Result,
+    TableCheck,
+    TaskReport,
+    TaskSpec,
+)
+from icewright_spark.commit import first_line
+from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.rewrite_data_files import Phase, rewrite_data_files
+from icewright_spark.lease import LeaseKeeper
+from icewright_spark.server import Server
+
+_LOOKS_MAX: Final = 5
+"""A writer may commit between our look and the server's; five disagreements in a row are no coincidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    result: Result
+    receipts: tuple[Receipt, ...] = ()
+    figures: tuple[GroupFigures, ...] = ()
+
+
+class Attempt:
+    """Runs one spec in this process's Spark session, with the lease kept all the while."""
+
+    def __init__(self, spark: SparkSession, server: Server, spec: TaskSpec) -> None:
+        self._spark, self._server, self._spec = spark, server, spec
+        self._phase = Phase(len(spec.action.groups))
+        self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop)
+
+    def run(self) -> TaskReport:
+        """Carry the task out and say how it ended, whatever happens."""
+        spec, started, cpu_started = self._spec, time.monotonic(), time.thread_time()
+        self._spark.sparkContext.setJobGroup(spec.task_id, f"icewright {spec.task_id}", interruptOnCancel=True)
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", spec.task_id)
+        self.lease.start()
+        try:
+            done = self._guarded()
+        finally:
+            self.lease.close()
+        driver_cpu_ms = int((time.thread_time() - cpu_started) * 1000)
+        return TaskReport(
+            protocol_version=PROTOCOL_VERSION,
+            task_id=spec.task_id,
+            attempt=spec.attempt,
+            fencing_token=spec.fencing_token,
+            result=done.result,
+            receipts=done.receipts,
+            groups=done.figures,
+            wall_ms=int((time.monotonic() - started) * 1000),
+            cpu_ms=driver_cpu_ms + sum(group.cpu_ms for group in done.figures),
+        )
+
+    def _guarded(self) -> _Done:
+        try:
+            return self._rewrite()
+        except Exception as error:  # noqa: BLE001 - the job's main: whatever Spark or Java throw ends in the report
+            return _Done(result_of(error, cancelled=self.lease.cancelled))
+
+    def _rewrite(self) -> _Done:
+        table = SparkTable(self._spark, self._spec.table_name)
+        self._check_same_table(table)
+        done = rewrite_data_files(self._spark, table, self._spec, self._phase, self.lease.may_commit)
+        return _Done(done.result, done.receipts, done.figures)
+
+    def _check_same_table(self, table: SparkTable) -> None:
+        """Server and Spark must look at the same table through their two catalogs. Raises :class:`Conflict`."""
+        for _ in range(_LOOKS_MAX):
+            check = TableCheck(self._spec.table_id, table.metadata_location)
+            if table.uuid != self._spec.table_id.uuid or self._server.sees_the_same(check):
+                return  # another uuid is the job's business
+            table.refresh()
+        raise Conflict(
+            f"Spark sees {self._spec.table_name} at {table.metadata_location}, the server sees it elsewhere: "
+            "the two catalog configurations do not lead to the same table"
+        )
+
+    def _stop(self) -> None:
+        self._spark.sparkContext.cancelJobGroup(self._spec.task_id)
+
+
+def result_of(error: Exception, *, cancelled: bool) -> Result:
+    """What an error before the commit means; the commit itself ends in a result of its own, not in an error."""
+    match error:
+        case _ if cancelled:
+            return Cancelled(f"cancelled before the commit ({first_line(error)})")
+        case LeaseLost():
+            return Failed(error.code, error.message, retryable=True)
+        case Conflict() | NotFound():
+            return Conflicted(error.message)
+        case IcewrightError():
+            return Failed(error.code, error.message, retryable=isinstance(error, Unavailable))
+        case _:
+            return Failed("engine", first_line(error), retryable=True)

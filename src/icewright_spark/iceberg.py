@@ -1,0 +1,243 @@
+"""Iceberg's Java API as the jobs use it, through py4j.
+
+Three habits of py4j shape this module: small longs arrive in the JVM as Integer, resolving a package path costs a
+millisecond, and the end of a Java iterator is an exception of ten. So files travel as JSON through Iceberg's own
+``ScanTaskParser`` (one call per file), and nothing here iterates a Java collection with ``for``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from icewright.domain.actions import FileGroup
+from icewright.domain.errors import NotFound, Unavailable
+from icewright.domain.files import Partition
+from icewright.domain.names import TableName, quote_part
+from icewright_spark.session import java_gateway
+
+
+@dataclass(frozen=True, slots=True)
+class OutputEntry:
+    """A file that a job wrote, as Iceberg is to know it. Bounds are Iceberg's single-value binary serialization."""
+
+    path: str
+    size_bytes: int
+    record_count: int
+    split_offsets: tuple[int, ...]
+    column_sizes: dict[int, int]
+    value_counts: dict[int, int]
+    null_counts: dict[int, int]
+    nan_counts: dict[int, int]
+    lower_bounds: dict[int, bytes]
+    upper_bounds: dict[int, bytes]
+
+
+class SparkTable:
+    """An Iceberg table as Spark's catalog loads it, fresh."""
+
+    def __init__(self, spark: SparkSession, name: TableName) -> None:
+        """Raises :class:`NotFound`, and :class:`Unavailable` when the catalog does not answer."""
+        self._jvm = java_gateway(spark)
+        identifier = ".".join(quote_part(part) for part in (name.catalog, *name.path))
+        session = spark._jsparkSession  # noqa: SLF001 - what Spark3Util takes
+        try:
+            self.java: Any = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, identifier)
+        except (Py4JJavaError, PySparkException) as error:
+            raise _load_error(name, error) from error
+        self._parser = self._jvm.org.apache.iceberg.ScanTaskParser
+
+    @property
+    def uuid(self) -> str:
+        """The table's uuid."""
+        return str(self.java.uuid())
+
+    @property
+    def metadata_location(self) -> str:
+        """The metadata file that was loaded."""
+        return str(self.java.operations().current().metadataFileLocation())
+
+    @property
+    def format_version(self) -> int:
+        """The format version of the table."""
+        return int(self.java.operations().current().formatVersion())
+
+    @property
+    def schema_id(self) -> int:
+        """The id of the current schema."""
+        return int(self.java.schema().schemaId())
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties."""
+        text = self._jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(self.java.properties())
+        return {str(key): str(value) for key, value in json.loads(text).items()}
+
+    def schema_fields(self) -> tuple[dict[str, Any], ...]:
+        """The fields of the current schema in the spec's JSON."""
+        return tuple(json.loads(self._jvm.org.apache.iceberg.SchemaParser.toJson(self.java.schema()))["fields"])
+
+    def metrics_modes(self) -> dict[int, str]:
+        """Iceberg's metrics mode (``none``, ``counts``, ``full``, ``truncate(n)``) of every primitive column, by id."""
+        config = self._jvm.org.apache.iceberg.MetricsConfig.forTable(self.java)
+        schema = self.java.schema()
+        return {
+            field_id: str(config.columnMode(schema.findColumnName(field_id)).toString()).lower()
+            for field_id in _primitive_ids(self.schema_fields())
+        }
+
+    def has_snapshot(self, snapshot_id: int) -> bool:
+        """Whether the snapshot is still there."""
+        return self.java.snapshot(snapshot_id) is not None
+
+    def snapshot_of_task(self, task_id: str, key: str) -> int | None:
+        """The id of the snapshot whose summary has ``task_id`` under ``key``."""
+        for snapshot in iterate(self.java.snapshots()):
+            if snapshot.summary().get(key) == task_id:
+                return int(snapshot.snapshotId())
+        return None
+
+    def refresh(self) -> None:
+        """Read the catalog's pointer anew."""
+        self.java.refresh()
+
+    def data_file(self, partition: Partition, *, path: str, size_bytes: int, record_count: int, **rest: Any) -> Any:
+        """A Java DataFile (Parquet) of that partition; ``rest`` are further fields of Iceberg's content file JSON."""
+        document = {
+            "task-type": "file-scan-task",
+            "schema": self._schema_json(),
+            "spec": self._spec_json(partition.spec_id),
+            "data-file": {
+                "spec-id": partition.spec_id,
+                "content": "data",
+                "file-path": path,
+                "file-format": "parquet",
+                "partition": json.loads(partition.values),
+                "file-size-in-bytes": size_bytes,
+                "record-count": record_count,
+                **rest,
+            },
+            "start": 0,
+            "length": size_bytes,
+            "delete-files": [],
+            "residual-filter": True,
+        }
+        return self._parser.fromJson(json.dumps(document), True).file()
+
+    def output_file(self, partition: Partition, entry: OutputEntry) -> Any:
+        """A Java DataFile for a file that a job wrote, with its metrics."""
+        return self.data_file(
+            partition,
+            path=entry.path,
+            size_bytes=entry.size_bytes,
+            record_count=entry.record_count,
+            **{
+                "column-sizes": _counts(entry.column_sizes),
+                "value-counts": _counts(entry.value_counts),
+                "null-value-counts": _counts(entry.null_counts),
+                "nan-value-counts": _counts(entry.nan_counts),
+                "lower-bounds": _bounds(entry.lower_bounds),
+                "upper-bounds": _bounds(entry.upper_bounds),
+                "split-offsets": list(entry.split_offsets),
+            },
+        )
+
+    def new_data_location(self, group: FileGroup, file_name: str) -> str:
+        """Where the table's own location provider puts a new file of the group's partition."""
+        provider = self.java.locationProvider()
+        spec = self.java.specs().get(group.partition.spec_id)
+        if spec.isUnpartitioned():
+            return str(provider.newDataLocation(file_name))
+        return str(provider.newDataLocation(spec, self._partition_data(group), file_name))
+
+    def partitions_with_deletes(self, snapshot_id: int) -> PartitionsWithDeletes:
+        """Where delete files of a snapshot may apply, read from its delete manifests."""
+        io, specs = self.java.io(), self.java.specs()
+        found: set[tuple[int, str]] = set()
+        everywhere = False
+        for manifest in iterate(self.java.snapshot(snapshot_id).deleteManifests(io)):
+            reader = self._jvm.org.apache.iceberg.ManifestFiles.readDeleteManifest(manifest, io, specs)
+            try:
+                for file in iterate(reader):
+                    spec = specs.get(file.specId())
+                    everywhere = everywhere or bool(spec.isUnpartitioned())
+                    found.add((int(file.specId()), str(spec.partitionToPath(file.partition()))))
+            finally:
+                reader.close()
+        return PartitionsWithDeletes(everywhere, frozenset(found))
+
+    def partition_path(self, group: FileGroup) -> str:
+        """Iceberg's own path of the group's partition, to be compared with :meth:`partitions_with_deletes`."""
+        return str(self.java.specs().get(group.partition.spec_id).partitionToPath(self._partition_data(group)))
+
+    def _partition_data(self, group: FileGroup) -> Any:
+        first = group.files[0]
+        return self.data_file(
+            group.partition, path=first.path, size_bytes=first.size_bytes, record_count=first.record_count
+        ).partition()
+
+    def _spec_json(self, spec_id: int) -> dict[str, Any]:
+        spec = self.java.specs().get(spec_id)
+        return dict(json.loads(self._jvm.org.apache.iceberg.PartitionSpecParser.toJson(spec)))
+
+    def _schema_json(self) -> dict[str, Any]:
+        return dict(json.loads(self._jvm.org.apache.iceberg.SchemaParser.toJson(self.java.schema())))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsWithDeletes:
+    """Partitions (spec id, path) that have delete files; ``everywhere`` when an unpartitioned one reaches them all."""
+
+    everywhere: bool
+    partitions: frozenset[tuple[int, str]]
+
+
+def iterate(iterable: Any) -> Iterator[Any]:
+    """The elements of a Java Iterable, without the exception that ends py4j's own iteration."""
+    iterator = iterable.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def java_class(error: BaseException) -> str:
+    """The Java class of an exception that came through py4j, or an empty string."""
+    exception = getattr(error, "java_exception", None)
+    return "" if exception is None else str(exception.getClass().getName())
+
+
+def _load_error(name: TableName, error: Exception) -> Exception:
+    text = f"{java_class(error)} {error}"
+    if "NoSuchTableException" in text or "TABLE_OR_VIEW_NOT_FOUND" in text or "NoSuchNamespace" in text:
+        return NotFound(f"Spark's catalog has no table {name}")
+    return Unavailable(f"Spark could not load {name}: {str(error).splitlines()[0]}")
+
+
+def _counts(values: dict[int, int]) -> dict[str, list[int]]:
+    return {"keys": list(values), "values": list(values.values())}
+
+
+def _bounds(values: dict[int, bytes]) -> dict[str, list[Any]]:
+    return {"keys": list(values), "values": [value.hex().upper() for value in values.values()]}
+
+
+def _primitive_ids(fields: tuple[dict[str, Any], ...]) -> Iterator[int]:
+    for field in fields:
+        yield from _primitive_ids_of(field["id"], field["type"])
+
+
+def _primitive_ids_of(field_id: int, kind: Any) -> Iterator[int]:
+    if isinstance(kind, str):
+        yield field_id
+    elif kind["type"] == "struct":
+        yield from _primitive_ids(tuple(kind["fields"]))
+    elif kind["type"] == "list":
+        yield from _primitive_ids_of(kind["element-id"], kind["element"])
+    else:
+        yield from _primitive_ids_of(kind["key-id"], kind["key"])
+        yield from _primitive_ids_of(kind["value-id"], kind["value"])

@@ -1,0 +1,173 @@
+"""``rewrite_data_files``: merge every group inside Spark's Python tasks, prove it, commit it.
+
+The job chooses nothing: the groups, their order and the base snapshot are the planner's. What it adds is doubt: it
+checks for itself that the table is the one that was planned, that no delete file applies to what it reads, and that
+every group gave back the rows it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import xxhash
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.errors import Conflict, IcewrightError, TableReplaced, Unsupported
+from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
+from icewright.domain.tasks import Progress
+from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
+from icewright_spark.iceberg import OutputEntry, SparkTable
+from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
+from icewright_spark.merge.settings import writer_settings
+
+PROOF_METHOD: Final = "ordered-xxh3-128"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What a rewrite did: how the commit ended, the receipts, and what each group cost."""
+
+    result: CommitResult
+    receipts: tuple[Receipt, ...]
+    figures: tuple[GroupFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A typed error on its way from a Python worker to the driver, where Spark would only keep its text."""
+
+    error: type[IcewrightError]
+    message: str
+    hint: str
+
+
+class Phase:
+    """How far a rewrite is, readable from another thread."""
+
+    def __init__(self, groups_total: int) -> None:
+        self.name = "planned"
+        self.groups_total = groups_total
+        self.groups_done: Callable[[], int] = lambda: 0
+
+    def progress(self) -> Progress:
+        """The progress as of now."""
+        return Progress(self.name, min(self.groups_done(), self.groups_total), self.groups_total)
+
+
+def rewrite_data_files(
+    spark: SparkSession, table: SparkTable, spec: TaskSpec, phase: Phase, may_commit: Callable[[], None]
+) -> Rewrite:
+    """Carry out one attempt.
+
+    Raises :class:`Conflict` when the table is not what was planned any more, :class:`Unsupported` for what the merge
+    cannot do without loss, and the merge's ``ProofFailed`` when a group did not give back its rows; in all these
+    cases nothing has been committed.
+    """
+    action: RewriteDataFiles = spec.action
+    check_planned_table(table, spec)
+    jobs = merge_jobs(table, spec)
+    phase.name = "merging"
+    results = run_groups(spark.sparkContext, jobs, phase)
+    receipts = tuple(result.receipt for result in results)
+    check_receipts(action, receipts)
+    phase.name = "committing"
+    outputs = [Rewritten(result.receipt.group_id, _entry(result)) for result in results]
+    commit = commit_rewrite(table, spec, outputs, proof=proof_of(receipts), may_commit=may_commit)
+    phase.name = "done"
+    return Rewrite(commit, receipts, tuple(result.figures for result in results))
+
+
+def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
+    """Refuse a table that is not the planned one. Raises :class:`Conflict` or :class:`Unsupported`."""
+    action: RewriteDataFiles = spec.action
+    if table.uuid != spec.table_id.uuid:
+        raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
+    if not table.has_snapshot(action.base_snapshot_id):
+        raise Conflict(f"the planned snapshot {action.base_snapshot_id} is gone")
+    if table.schema_id != action.schema_id:
+        raise Conflict(f"the schema changed from {action.schema_id} to {table.schema_id} since the plan was made")
+    deletes = table.partitions_with_deletes(action.base_snapshot_id)
+    for group in action.groups:
+        if deletes.everywhere or (group.partition.spec_id, table.partition_path(group)) in deletes.partitions:
+            raise Unsupported(f"delete files may apply to partition {group.partition_path or '(all)'}")
+
+
+def merge_jobs(table: SparkTable, spec: TaskSpec) -> list[MergeJob]:
+    """One job per group, with its output where the table's location provider wants new files."""
+    fields, modes, settings = table.schema_fields(), table.metrics_modes(), writer_settings(table.properties)
+    return [
+        MergeJob(
+            group=group,
+            schema_fields=fields,
+            output_path=table.new_data_location(group, f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"),
+            settings=settings,
+            metrics_modes=modes,
+        )
+        for group in spec.action.groups
+    ]
+
+
+def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) -> list[MergeResult]:
+    """Merge all groups, one Spark task each; the results come in the order of the jobs.
+
+    Raises the first typed error of a group. Anything else that goes wrong in a worker arrives as Spark's own error.
+    """
+    done = context.accumulator(0)
+    phase.groups_done = lambda: int(done.value)
+
+    def run(batch: Iterable[MergeJob]) -> Iterable[MergeResult | _Refusal]:
+        for job in batch:
+            try:
+                yield merge_group(job)
+            except IcewrightError as error:
+                yield _Refusal(type(error), error.message, error.hint)
+            done.add(1)
+
+    results: list[MergeResult] = []
+    for outcome in context.parallelize(jobs, len(jobs)).mapPartitions(run).collect():
+        if isinstance(outcome, _Refusal):
+            raise outcome.error(outcome.message, hint=outcome.hint)
+        results.append(outcome)
+    return results
+
+
+def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> None:
+    """The last look before the commit: a receipt for every group, equal digests, the planned number of rows.
+
+    Raises :class:`Conflict` when that does not hold, though no merge should let it come to this.
+    """
+    by_group = {receipt.group_id: receipt for receipt in receipts}
+    for group in action.groups:
+        receipt = by_group.get(group.group_id)
+        if receipt is None or receipt.input_digest != receipt.output_digest or receipt.records != group.record_count:
+            raise Conflict(f"group {group.group_id} has no valid proof: {receipt}")
+
+
+def proof_of(receipts: Sequence[Receipt]) -> str:
+    """The proof for the snapshot summary: method, rows, and one digest over the digests of all groups."""
+    digest = xxhash.xxh3_128()
+    for receipt in sorted(receipts, key=lambda receipt: receipt.group_id):
+        digest.update(f"{receipt.group_id}:{receipt.method}:{receipt.output_digest}:{receipt.records};".encode())
+    methods = "+".join(sorted({receipt.method for receipt in receipts}))
+    records = sum(receipt.records for receipt in receipts)
+    return f"{methods};groups={len(receipts)};records={records};digest={digest.hexdigest()}"
+
+
+def _entry(result: MergeResult) -> OutputEntry:
+    output = result.output
+    return OutputEntry(
+        path=output.path,
+        size_bytes=output.size_bytes,
+        record_count=output.record_count,
+        split_offsets=output.split_offsets,
+        column_sizes=output.column_sizes,
+        value_counts=output.value_counts,
+        null_counts=output.null_counts,
+        nan_counts=output.nan_counts,
+        lower_bounds=output.lower_bounds,
+        upper_bounds=output.upper_bounds,
+    )

@@ -1,0 +1,109 @@
+"""Keeping the lease of a task while it runs, and knowing for certain when it is lost.
+
+The server's clock decides who holds a task; the optimizer only knows when it last heard so. It therefore counts from
+the moment *before* it asked, by its monotonic clock: its own idea of the lease always ends before the server's.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from icewright.domain.errors import IcewrightError, LeaseLost, Unavailable
+from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskSpec
+from icewright.domain.tasks import Progress
+
+_BEATS_PER_LEASE: Final = 3
+
+
+class HeartbeatServer(Protocol):
+    """Who answers heartbeats."""
+
+    def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
+        """See :meth:`icewright_spark.server.Server.heartbeat`."""
+        ...
+
+
+class LeaseKeeper:
+    """Beats in a thread of its own until it is closed; calls ``stop`` once when the task must end early."""
+
+    def __init__(
+        self,
+        server: HeartbeatServer,
+        spec: TaskSpec,
+        progress: Callable[[], Progress],
+        stop: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._server, self._spec, self._progress, self._stop, self._clock = server, spec, progress, stop, clock
+        self._valid_until_s = clock() + spec.lease_ms / 1000
+        self._lost: str | None = None
+        self._cancelled = False
+        self._stopped = False
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"lease-{spec.task_id}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop beating."""
+        self._closed.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked for the task to be cancelled."""
+        return self._cancelled
+
+    def may_commit(self) -> None:
+        """Ask the server once more, right before a commit.
+
+        Raises :class:`LeaseLost` unless the server has just confirmed that the lease is ours and nobody cancelled.
+        """
+        self.beat()
+        if self._lost is not None:
+            raise LeaseLost(self._lost)
+        if self._cancelled:
+            raise LeaseLost("the task was cancelled")
+
+    def beat(self) -> None:
+        """One heartbeat. Raises :class:`Unavailable` when the server does not answer while the lease still runs."""
+        asked_s = self._clock()
+        try:
+            reply = self._server.heartbeat(self._spec.task_id, Heartbeat(self._spec.fencing_token, self._progress()))
+        except Unavailable:
+            if self._clock() >= self._valid_until_s:
+                self._lose("the server did not answer for as long as the lease ran")
+            raise
+        except IcewrightError as error:  # refused: the attempt is not ours, or not known
+            self._lose(error.message)
+            return
+        self._valid_until_s = asked_s + reply.lease_ms / 1000
+        if reply.cancel:
+            self._cancelled = True
+            self._stop_once()
+
+    def _lose(self, why: str) -> None:
+        self._lost = why
+        self._stop_once()
+
+    def _stop_once(self) -> None:
+        with self._lock:
+            first, self._stopped = not self._stopped, True
+        if first:
+            self._stop()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._spec.lease_ms / 1000 / _BEATS_PER_LEASE):
+            try:
+                self.beat()
+            except Unavailable:
+                continue  # the lease decides, see beat()
+            if self._lost is not None:
+                return

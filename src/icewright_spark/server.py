@@ -1,0 +1,73 @@
+"""The optimizer's side of the server's HTTP API.
+
+Every call either answers, or raises :class:`Unavailable` (nobody answered: ask again later) or what the server said.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import httpx2
+
+from icewright.domain.codec import from_json, to_json
+from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
+from icewright.domain.jobs import Heartbeat, HeartbeatReply, OptimizerHello, TableCheck, TaskReport, TaskSpec
+
+T = TypeVar("T")
+
+_TIMEOUT_S: Final = 10.0
+_ERRORS: Final[dict[str, type[IcewrightError]]] = {
+    error.code: error for error in (LeaseLost, VersionMismatch, InvalidMessage)
+}
+
+
+class Server:
+    """The server that hands out tasks."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._http = httpx2.Client(
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT_S, trust_env=False
+        )
+
+    def hello(self, hello: OptimizerHello) -> None:
+        """Introduce this optimizer. Raises :class:`VersionMismatch` when the server speaks another version."""
+        self._post("/api/v1/optimizers", hello)
+
+    def claim(self, optimizer_id: str) -> TaskSpec | None:
+        """The next task for this optimizer, if there is one."""
+        data = self._post(f"/api/v1/optimizers/{optimizer_id}/claims", None)
+        return None if data is None else from_json(TaskSpec, data)
+
+    def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
+        """Keep the lease. Raises :class:`LeaseLost` when it is somebody else's by now."""
+        return from_json(HeartbeatReply, self._post(f"/api/v1/tasks/{task_id}/heartbeat", heartbeat))
+
+    def report(self, report: TaskReport) -> None:
+        """Say how the attempt ended. Raises :class:`LeaseLost` when nobody waits for it any more."""
+        self._post(f"/api/v1/tasks/{report.task_id}/report", report)
+
+    def sees_the_same(self, check: TableCheck) -> bool:
+        """Whether the server's catalog has the same table at the same metadata file as ours."""
+        return bool(self._post(f"/api/v1/tables/{check.table_id.uuid}/check", check)["agrees"])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _post(self, path: str, body: Any) -> Any:
+        try:
+            response = self._http.post(path, json=None if body is None else to_json(body))
+        except httpx2.HTTPError as error:
+            raise Unavailable(f"the server at {self._http.base_url} does not answer: {error}") from error
+        if response.status_code == httpx2.codes.NO_CONTENT:
+            return None
+        try:
+            data = response.json()
+        except ValueError as error:
+            raise Unavailable(f"the server answered {response.status_code} without JSON") from error
+        if response.is_success:
+            return data
+        if response.is_server_error:
+            raise Unavailable(f"the server answered {response.status_code}: {data.get('detail', '')}")
+        problem = _ERRORS.get(str(data.get("code")), Rejected)
+        raise problem(str(data.get("detail", response.status_code)), hint=str(data.get("hint", "")))
