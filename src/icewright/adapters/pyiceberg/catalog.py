@@ -1,0 +1,160 @@
+"""The catalog port over PyIceberg's libraries: SQL pointers, ``FileIO`` and the Avro decoder. Uncached, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from icewright.adapters.pyiceberg.manifests import (
+    ADDED,
+    DELETED,
+    Entry,
+    Manifest,
+    ManifestReader,
+    chosen,
+    read_manifest_list,
+)
+from icewright.adapters.pyiceberg.metadata import parse_metadata
+from icewright.adapters.pyiceberg.pointers import SqlPointers
+from icewright.adapters.pyiceberg.sort_keys import SortKeys
+from icewright.adapters.pyiceberg.translate import reading
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.files import DataFile, FileContent, Partition
+from icewright.domain.inventory import ManifestKey, ManifestSummary
+from icewright.domain.names import TableName
+from icewright.domain.tables import Instant, Snapshot, TableMetadata
+from icewright.planning.partitions import partition_path
+from icewright.planning.tally import ManifestTally
+
+FILES_LOOKED_AT = 5
+_NANOS_PER_MS = 1_000_000
+
+
+class PyIcebergCatalog:
+    """One SQL catalog on SQLite; safe for use by several threads at once.
+
+    Files are opened with the catalog's properties alone: a table's own properties are its owner's input, and must
+    not decide which code or credentials this process uses.
+    """
+
+    def __init__(self, entry: CatalogEntry) -> None:
+        self._entry = entry
+        self._pointers = SqlPointers(entry)
+
+    @property
+    def name(self) -> str:
+        """The catalog's name in the configuration."""
+        return self._entry.name
+
+    def tables(self) -> Iterator[TableName]:
+        """The names of all tables."""
+        return self._pointers.tables()
+
+    def metadata_location(self, name: TableName) -> str:
+        """Where the catalog's pointer is now: one query."""
+        return self._pointers.metadata_location(name)
+
+    def load(self, name: TableName) -> TableMetadata:
+        """The table as it is now."""
+        location = self._pointers.metadata_location(name)
+        with reading(f"metadata of table {name} in {location}"):
+            with self._io(location).new_input(location).open() as stream:
+                content = stream.read()
+            return parse_metadata(content, name=name, metadata_location=location)
+
+    def manifests(self, table: TableMetadata, snapshot: Snapshot) -> Sequence[ManifestKey]:
+        """The keys of all manifests of a snapshot."""
+        return tuple(manifest.key for manifest in self._manifests(table, snapshot))
+
+    def summarize(
+        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey]
+    ) -> Iterator[ManifestSummary]:
+        """Read some manifests, one after the other. Raises ``Conflict`` for one that the snapshot does not have."""
+        if not keys:
+            return
+        reader = ManifestReader(self._io(table.metadata_location), table)
+        for manifest in chosen(self._manifests(table, snapshot), keys, snapshot):
+            yield _summary(manifest, reader.entries(manifest))
+
+    def data_files(
+        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
+    ) -> Iterator[DataFile]:
+        """The live data files of some partitions. Delete manifests among the keys are passed over."""
+        reader = ManifestReader(self._io(table.metadata_location), table)
+        sort_keys = SortKeys(table)
+        for manifest in chosen(self._manifests(table, snapshot), keys, snapshot):
+            if not manifest.is_data:
+                continue
+            for entry in reader.entries(manifest, with_bounds=sort_keys.any):
+                if entry.status == DELETED or entry.partition not in partitions:
+                    continue
+                yield DataFile(
+                    path=entry.path,
+                    file_format=entry.file_format,
+                    partition=entry.partition,
+                    size_bytes=entry.size_bytes,
+                    record_count=entry.record_count,
+                    snapshot_id=entry.snapshot_id,
+                    data_sequence_number=entry.sequence_number or 0,
+                    sort_key=None if entry.bounds is None else sort_keys.key(entry.bounds),
+                )
+
+    def partition_path(self, table: TableMetadata, partition: Partition) -> str:
+        """A partition for people."""
+        return partition_path(table, partition)
+
+    def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:
+        """The earliest modification time among the first few files that the snapshot added."""
+        io = self._io(table.metadata_location)
+        if not isinstance(io, PyArrowFileIO):
+            return None
+        times: list[Instant] = []
+        for path in self._some_added(io, table, snapshot):
+            with reading(f"file {path}"):
+                scheme, netloc, file_path = io.parse_location(path, io.properties)
+                mtime_ns = io.fs_by_scheme(scheme, netloc).get_file_info(file_path).mtime_ns
+            if mtime_ns is not None:
+                times.append(mtime_ns // _NANOS_PER_MS)
+        return min(times, default=None)
+
+    def _some_added(self, io: FileIO, table: TableMetadata, snapshot: Snapshot) -> list[str]:
+        reader = ManifestReader(io, table)
+        paths: list[str] = []
+        for manifest in read_manifest_list(io, snapshot):
+            if manifest.key.added_snapshot_id != snapshot.snapshot_id:
+                continue
+            for entry in reader.entries(manifest):
+                if entry.status == ADDED and entry.snapshot_id == snapshot.snapshot_id:
+                    paths.append(entry.path)
+                    if len(paths) == FILES_LOOKED_AT:
+                        return paths
+        return paths
+
+    def _manifests(self, table: TableMetadata, snapshot: Snapshot) -> tuple[Manifest, ...]:
+        return read_manifest_list(self._io(table.metadata_location), snapshot)
+
+    def _io(self, location: str) -> FileIO:
+        return load_file_io(self._entry.pyiceberg_properties(), location)
+
+
+def _summary(manifest: Manifest, entries: Iterator[Entry]) -> ManifestSummary:
+    tally = ManifestTally()
+    for entry in entries:
+        if entry.status == DELETED:
+            tally.removed(entry.partition)
+        elif entry.content is FileContent.DATA:
+            tally.data_file(
+                entry.partition,
+                file_format=entry.file_format,
+                size_bytes=entry.size_bytes,
+                record_count=entry.record_count,
+                sequence_number=entry.sequence_number or 0,
+                snapshot_id=entry.snapshot_id,
+            )
+        else:
+            tally.delete_file(
+                entry.partition, content=entry.content, file_format=entry.file_format, record_count=entry.record_count
+            )
+    return tally.summary(manifest.key, FileContent.DATA if manifest.is_data else FileContent.POSITION_DELETES)

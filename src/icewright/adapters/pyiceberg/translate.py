@@ -1,0 +1,68 @@
+"""The door: errors of PyIceberg, PyArrow and SQLAlchemy become errors of icewright here."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyiceberg.exceptions import ResolveError, ValidationError
+from sqlalchemy.exc import SQLAlchemyError
+
+from icewright.domain.errors import IcewrightError, Unavailable, Unreadable, Unsupported
+
+# One file that is not there or not for us; the storage itself answers.
+_OF_THE_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+# What decoders raise on bytes that are not what they should be. MemoryError: a damaged length asks for terabytes.
+_OF_THE_BYTES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    ResolveError,
+    TypeError,
+    ValidationError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Around the reading of one metadata file of a table; ``what`` names it in the message.
+
+    Raises :class:`Unreadable` for a missing or damaged file, :class:`Unavailable` when the storage does not answer,
+    :class:`Unsupported` for what the library knows but cannot do.
+    """
+    try:
+        yield
+    except IcewrightError:
+        raise
+    except _OF_THE_FILE as error:
+        raise Unreadable(f"{what} cannot be opened: {_text(error)}") from error
+    except NotImplementedError as error:
+        raise Unsupported(f"{what} cannot be understood: {_text(error)}") from error
+    except OSError as error:
+        raise Unavailable(f"the storage does not answer for {what}: {_text(error)}") from error
+    except _OF_THE_BYTES as error:
+        raise Unreadable(f"{what} is damaged: {_text(error)}") from error
+
+
+@contextmanager
+def asking(catalog: str) -> Iterator[None]:
+    """Around a question to the catalog's database. Raises :class:`Unavailable`."""
+    try:
+        yield
+    except (SQLAlchemyError, OSError) as error:
+        raise Unavailable(f"catalog {catalog} does not answer: {_text(error)}") from error
+
+
+def _text(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

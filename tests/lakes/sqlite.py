@@ -1,0 +1,85 @@
+"""Little Iceberg lakes on SQLite: real catalogs, real metadata, real Parquet files, written by PyIceberg.
+
+The writers here know nothing of icewright, as the writers of its users do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
+
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.names import TableName
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=False),
+    NestedField(2, "city", StringType(), required=False),
+)
+"""Two columns; ``city`` is what partitioned tables are partitioned by."""
+
+BY_CITY = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="city"))
+
+ARROW_SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("city", pa.string())])
+
+
+def make_lake(folder: Path, name: str = "lake") -> CatalogEntry:
+    """An empty catalog ``name`` in ``folder``, with its warehouse beside it."""
+    entry = CatalogEntry(name, CatalogKind.SQL, f"sqlite:///{folder}/{name}.db", str(folder / "warehouse"))
+    writer(entry).create_tables()
+    return entry
+
+
+def writer(entry: CatalogEntry) -> SqlCatalog:
+    """PyIceberg's own catalog over the same lake, for writing."""
+    return SqlCatalog(entry.name, **entry.pyiceberg_properties())
+
+
+def make_table(
+    entry: CatalogEntry,
+    path: tuple[str, ...] = ("db", "events"),
+    *,
+    schema: Schema = SCHEMA,
+    spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+    sort_order: SortOrder = UNSORTED_SORT_ORDER,
+    properties: dict[str, str] | None = None,
+) -> Table:
+    """A new empty table; its namespace is created when it is not there. v2 unless the properties say otherwise."""
+    catalog = writer(entry)
+    catalog.create_namespace_if_not_exists(path[:-1])
+    return catalog.create_table(path, schema, partition_spec=spec, sort_order=sort_order, properties=properties or {})
+
+
+def table_name(table: Table) -> TableName:
+    """The name under which icewright knows a table."""
+    *namespace, name = table.name()
+    return TableName(table.catalog.name, tuple(namespace), name)
+
+
+def rows(ids: Iterable[int], cities: Sequence[str] = ("Bonn",)) -> pa.Table:
+    """Rows of :data:`SCHEMA`: the ids, with the cities in turn."""
+    numbers = list(ids)
+    places = [cities[position % len(cities)] for position in range(len(numbers))]
+    return pa.table({"id": numbers, "city": places}, schema=ARROW_SCHEMA)
+
+
+def append(table: Table, ids: Iterable[int], cities: Sequence[str] = ("Bonn",)) -> int:
+    """One commit with one file per city; its snapshot id."""
+    table.append(rows(ids, cities))
+    return current_snapshot_id(table)
+
+
+def current_snapshot_id(table: Table) -> int:
+    """The snapshot that readers see, freshly loaded."""
+    snapshot = table.refresh().current_snapshot()
+    if snapshot is None:
+        raise ValueError("the table has no snapshot")
+    return snapshot.snapshot_id
