@@ -1,0 +1,32 @@
+"""The circuit breaker of a table: work that keeps failing or losing against its writers is parked for a day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from icewright.domain.plans import Reason
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import Task, TaskState
+
+FAILURES_MAX = 5
+"""So many tasks without a success in a row open the breaker."""
+PARKED_MS = 24 * 60 * 60 * 1000
+
+_WASTED = frozenset({TaskState.FAILED, TaskState.SUPERSEDED})
+
+
+def parked(latest: Sequence[Task], now: Instant) -> Reason | None:
+    """Why nothing more is queued for a table, None when the breaker is closed.
+
+    ``latest`` are the table's last tasks, newest first, at least :data:`FAILURES_MAX` of them if there are so many.
+    Tasks that were superseded before their first try cost nothing and do not count.
+    """
+    ended = [task for task in latest if task.attempt > 0][:FAILURES_MAX]
+    if len(ended) < FAILURES_MAX or any(task.state not in _WASTED for task in ended):
+        return None
+    until = ended[0].updated_at + PARKED_MS
+    if now >= until:
+        return None
+    last = "" if ended[0].outcome is None else f"; the last: {ended[0].outcome.reason.text}"
+    text = f"the last {FAILURES_MAX} tasks of the table came to nothing, so it is left alone for a day{last}"
+    return Reason("parked", text, {"until": until, "tasks": FAILURES_MAX})

@@ -1,0 +1,53 @@
+"""The control plane as one value: what the API serves and the loop turns, wired by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from icewright.domain.policy import PolicyRule
+from icewright.ports.catalog import Catalog
+from icewright.ports.clock import Clock, Ids
+from icewright.ports.store import TableStore, TaskStore
+from icewright.services.dispatcher import Dispatcher, DispatchLimits
+from icewright.services.keeper import TableKeeper
+from icewright.services.loop import Loop
+from icewright.services.observer import Observer
+from icewright.services.planner import Planner
+from icewright.services.verifier import Verifier
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """All services over one set of ports."""
+
+    catalogs: Mapping[str, Catalog]
+    tables: TableStore
+    tasks: TaskStore
+    clock: Clock
+    observer: Observer
+    planner: Planner
+    dispatcher: Dispatcher
+    keeper: TableKeeper
+    verifier: Verifier
+    loop: Loop
+
+
+def build_control_plane(
+    catalogs: Mapping[str, Catalog],
+    tables: TableStore,
+    tasks: TaskStore,
+    clock: Clock,
+    ids: Ids,
+    *,
+    rules: Sequence[PolicyRule] = (),
+    limits: DispatchLimits | None = None,
+) -> ControlPlane:
+    """Wire the services over these ports."""
+    observer = Observer(catalogs, tables, clock)
+    planner = Planner(observer, tables, clock, ids, rules)
+    dispatcher = Dispatcher(tasks, tables, observer, ids, limits or DispatchLimits())
+    keeper = TableKeeper(observer, planner, dispatcher, tables, tasks, clock)
+    verifier = Verifier(tasks, observer, dispatcher)
+    loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, clock)
+    return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, verifier, loop)

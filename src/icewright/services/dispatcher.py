@@ -1,0 +1,216 @@
+"""Plans become tasks, tasks go out to optimizers, and what optimizers say is taken down.
+
+The database decides who may do what (constraints, leases, fencing tokens); this is what is said to people and
+optimizers around it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from icewright.domain.codec import dumps
+from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, VersionMismatch
+from icewright.domain.jobs import (
+    PROTOCOL_VERSION,
+    Cancelled,
+    Committed,
+    CommitUnknown,
+    Conflicted,
+    Failed,
+    Heartbeat,
+    HeartbeatReply,
+    OptimizerHello,
+    TaskReport,
+    TaskSpec,
+)
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.policy import Mode
+from icewright.domain.tasks import AttemptState, NewTask, Outcome, Task, TaskState
+from icewright.planning.applies import still_applies
+from icewright.ports.clock import Ids
+from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
+from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
+from icewright.services.observer import Observer
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchLimits:
+    """How tasks are tried. ``chance`` gives numbers in [0, 1) that spread retries."""
+
+    lease_ms: int = 30_000
+    attempts_max: int = 3
+    chance: Callable[[], float] = random.random
+
+
+class Dispatcher:
+    """The way of a task from plan to report."""
+
+    def __init__(
+        self, tasks: TaskStore, tables: TableStore, observer: Observer, ids: Ids, limits: DispatchLimits
+    ) -> None:
+        self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
+
+    @property
+    def lease_ms(self) -> int:
+        """How long a lease runs from one heartbeat to the next."""
+        return self._limits.lease_ms
+
+    def enqueue(self, plan: Plan, *, priority: int = 0) -> Enqueued | None:
+        """Queue what a plan says; None when it says to do nothing."""
+        if not plan.actions or plan.prediction is None:
+            return None
+        (action,) = plan.actions
+        return self._tasks.enqueue(
+            NewTask(
+                task_id=self._ids.new("task"),
+                table_id=plan.table_id,
+                table_name=plan.table_name,
+                plan_id=plan.plan_id,
+                action=action,
+                reason=plan.reason,
+                prediction=plan.prediction,
+                priority=priority,
+                resource_group="default",
+                attempts_max=self._limits.attempts_max,
+            )
+        )
+
+    def apply(self, plan_id: str) -> Task:
+        """Queue exactly that plan, because a person says so.
+
+        Raises ``NotFound``; :class:`NotAllowed` when there is nothing to do or the mode is ``observe``; and
+        :class:`Conflict` when the table has moved on so that the plan would not be the one that was looked at.
+        """
+        plan = self._tables.plan(plan_id)
+        if not plan.actions:
+            raise NotAllowed(f"plan {plan_id} is to do nothing: {plan.reason.text}")
+        if plan.mode is Mode.OBSERVE:
+            raise NotAllowed(
+                f"{plan.table_name} is in mode observe: plans and explanations only",
+                hint="set the table property icewright.mode to approve or auto, then plan again",
+            )
+        metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
+        (action,) = plan.actions
+        obstacle = still_applies(action, plan.table_id, metadata)
+        if obstacle is not None:
+            raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
+        enqueued = self.enqueue(plan, priority=1)
+        if enqueued is None or enqueued.task.plan_id != plan_id:
+            raise Conflict(f"{plan.table_name} has a task under way already", hint="see `icewright tasks list`")
+        return enqueued.task
+
+    def hello(self, hello: OptimizerHello) -> None:
+        """An optimizer introduces itself. Raises :class:`VersionMismatch`."""
+        _check_protocol(hello.protocol_version, "this optimizer")
+        self._tables.optimizer_seen(hello)
+
+    def claim(self, optimizer_id: str) -> TaskSpec | None:
+        """The next task for an optimizer. Raises :class:`NotAllowed` for one that has not said hello."""
+        known = next((o for o in self._tables.optimizers() if o.hello.optimizer_id == optimizer_id), None)
+        if known is None:
+            raise NotAllowed(f"optimizer {optimizer_id} has not introduced itself")
+        task = self._tasks.claim(
+            optimizer_id,
+            resource_group=known.hello.resource_group,
+            catalogs=frozenset(known.hello.catalogs),
+            lease_ms=self._limits.lease_ms,
+        )
+        if task is None or task.lease is None:
+            return None
+        return TaskSpec(
+            protocol_version=PROTOCOL_VERSION,
+            task_id=task.task_id,
+            attempt=task.attempt,
+            fencing_token=task.lease.fencing_token,
+            table_id=task.table_id,
+            table_name=task.table_name,
+            action=task.action,
+            lease_ms=self._limits.lease_ms,
+        )
+
+    def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
+        """An optimizer is still at it. Raises :class:`LeaseLost`."""
+        task = self._tasks.heartbeat(
+            task_id, heartbeat.fencing_token, progress=heartbeat.progress, lease_ms=self._limits.lease_ms
+        )
+        return HeartbeatReply(self._limits.lease_ms, task.cancel_requested)
+
+    def report(self, report: TaskReport) -> Task:
+        """An attempt has ended. Raises :class:`LeaseLost` when its task is not its own any more."""
+        _check_protocol(report.protocol_version, "this report")
+        task = self._tasks.check_lease(report.task_id, report.fencing_token)
+        try:
+            return self._tasks.change(self._change(task, report))
+        except Conflict as error:
+            raise LeaseLost(f"task {report.task_id} changed meanwhile: {error.message}") from error
+
+    def cancel(self, task_id: str) -> Task:
+        """Cancel a task because a person says so. Raises ``NotFound`` and :class:`NotAllowed`."""
+        return self._tasks.request_cancel(task_id, Reason("cancelled", "cancelled on request"))
+
+    def retry(self, task_id: str) -> Task:
+        """Queue a failed or cancelled task again because a person says so. Raises ``NotFound``, ``NotAllowed``."""
+        task = self._tasks.get(task_id)
+        reason = Reason("retried", "queued again on request")
+        return self._tasks.change(Change(task_id, task.version, TaskState.QUEUED, Outcome(reason)))
+
+    def lease_expired(self, task: Task) -> Task:
+        """An attempt was not heard of for as long as its lease ran: nobody knows how far it came."""
+        reason = Reason("lease-expired", f"attempt {task.attempt} was not heard of for {self._limits.lease_ms} ms")
+        return self._tasks.change(
+            Change(task.task_id, task.version, TaskState.IN_DOUBT, Outcome(reason), AttemptState.LOST)
+        )
+
+    def follow_up(
+        self,
+        task: Task,
+        end: End,
+        reason: Reason,
+        attempt_state: AttemptState | None = None,
+        report_json: str | None = None,
+    ) -> Change:
+        """What follows an attempt that surely changed nothing: another try later, a new plan, or the end."""
+        delay_ms = 0
+        match decide(task.attempt, task.attempts_max, end, jitter=self._limits.chance()):
+            case _ if task.cancel_requested:
+                state = TaskState.CANCELLED
+            case Retry(delay):
+                state, delay_ms = TaskState.QUEUED, delay
+            case PlanAgain():
+                state = TaskState.SUPERSEDED
+            case GiveUp():
+                state = TaskState.FAILED
+        return Change(task.task_id, task.version, state, Outcome(reason), attempt_state, report_json, delay_ms)
+
+    def _change(self, task: Task, report: TaskReport) -> Change:
+        text = dumps(report)
+
+        def change(state: TaskState, reason: Reason, attempt: AttemptState, snapshot_id: int | None = None) -> Change:
+            return Change(task.task_id, task.version, state, Outcome(reason, snapshot_id), attempt, text)
+
+        match report.result:
+            case Committed(snapshot_id):
+                reason = Reason("committed", f"committed as snapshot {snapshot_id}, to be verified")
+                return change(TaskState.COMMITTED, reason, AttemptState.COMMITTED, snapshot_id)
+            case Conflicted(detail) if task.attempt > 1:
+                # An earlier attempt, thought dead, may be the one that was faster: then the table has our task id.
+                return change(TaskState.IN_DOUBT, Reason("conflict", detail), AttemptState.CONFLICT)
+            case Conflicted(detail):
+                return self.follow_up(task, End.CONFLICT, Reason("conflict", detail), AttemptState.CONFLICT, text)
+            case CommitUnknown(detail):
+                return change(TaskState.IN_DOUBT, Reason("commit-unknown", detail), AttemptState.UNKNOWN)
+            case Cancelled(detail):
+                return change(TaskState.CANCELLED, Reason("cancelled", detail), AttemptState.CANCELLED)
+            case Failed(code, detail, retryable):
+                end = End.RETRYABLE if retryable else End.FINAL
+                return self.follow_up(task, end, Reason(code, detail), AttemptState.FAILED, text)
+
+
+def _check_protocol(version: int, who: str) -> None:
+    if version != PROTOCOL_VERSION:
+        raise VersionMismatch(
+            f"{who} speaks version {version} of the protocol, the server speaks {PROTOCOL_VERSION}",
+            hint="run the same release of icewright on both sides",
+        )

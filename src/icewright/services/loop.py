@@ -1,0 +1,166 @@
+"""The loop of the server: inbox, sweep, leases, doubts, verification, discovery.
+
+Each round takes no input: whatever woke it, it reads what is true from the stores and the catalogs. One table, one
+task or one catalog that makes trouble never stops the others; the only broad ``except`` of the services stands here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import structlog
+
+from icewright.domain.errors import IcewrightError, NotFound, Unavailable, Unreadable
+from icewright.domain.names import TableName
+from icewright.domain.plans import Reason
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import TaskState
+from icewright.ports.catalog import Catalog
+from icewright.ports.clock import Clock
+from icewright.ports.store import TableStore, TaskFilter, TaskStore
+from icewright.services.dispatcher import Dispatcher
+from icewright.services.keeper import TableKeeper
+from icewright.services.verifier import Verifier
+
+_log = structlog.get_logger("icewright.loop")
+
+BATCH_MAX: Final = 200
+"""Tables, events or tasks that one step of a round takes at most, so that no step starves the others."""
+DISCOVERY_INTERVAL_MS: Final = 60_000
+"""How often the catalogs are asked for tables that nobody told us of."""
+CATALOG_PAUSE_MS: Final = 15_000
+"""How long a catalog that did not answer is left alone."""
+
+
+class Loop:
+    """Rounds of the loop, one at a time; :meth:`run` repeats them until it is stopped."""
+
+    def __init__(
+        self,
+        catalogs: Mapping[str, Catalog],
+        tables: TableStore,
+        tasks: TaskStore,
+        keeper: TableKeeper,
+        dispatcher: Dispatcher,
+        verifier: Verifier,
+        clock: Clock,
+    ) -> None:
+        self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
+        self._keeper, self._dispatcher, self._verifier = keeper, dispatcher, verifier
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._discovered_at: Instant | None = None
+        self._paused_until: dict[str, Instant] = {}
+        self.unreadable: dict[TableName, Reason] = {}
+        """Tables that were never readable, so that there is no record to keep their reason in."""
+
+    def wake(self) -> None:
+        """Begin the next round at once."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End :meth:`run` after the present round."""
+        self._stop.set()
+        self._wake.set()
+
+    def run(self, pause_s: float) -> None:
+        """Rounds until stopped, ``pause_s`` apart unless woken."""
+        while not self._stop.is_set():
+            self.round()
+            self._wake.wait(pause_s)
+            self._wake.clear()
+
+    def round(self) -> None:
+        """Everything that is due now, once."""
+        steps: tuple[Callable[[], None], ...] = (
+            self._work_inbox,
+            self._expire_leases,
+            self._settle_doubts,
+            self._verify_commits,
+            self._discover,
+            self._sweep,
+        )
+        for step in steps:
+            with self._going_on(step.__name__.strip("_")):
+                step()
+
+    def _work_inbox(self) -> None:
+        events = self._tables.inbox(BATCH_MAX)
+        for name in dict.fromkeys(stored.event.table_name for stored in events):
+            ids = [stored.event_id for stored in events if stored.event.table_name == name]
+            if self._look(name):
+                self._tables.done(ids)
+
+    def _sweep(self) -> None:
+        for record in self._tables.due(self._clock.now(), BATCH_MAX):
+            self._look(record.name)
+
+    def _discover(self) -> None:
+        now = self._clock.now()
+        if self._discovered_at is not None and now - self._discovered_at < DISCOVERY_INTERVAL_MS:
+            return
+        for catalog in self._catalogs.values():
+            if self._is_paused(catalog.name):
+                continue
+            with self._going_on("discover", catalog.name):
+                for name in catalog.tables():
+                    if self._tables.record_by_name(name) is None:
+                        self._look(name)
+        self._discovered_at = now
+
+    def _expire_leases(self) -> None:
+        for task in self._tasks.expired(BATCH_MAX):
+            with self._going_on("expire_leases", task.task_id):
+                self._dispatcher.lease_expired(task)
+
+    def _settle_doubts(self) -> None:
+        for task in self._tasks.tasks(TaskFilter(states=frozenset({TaskState.IN_DOUBT})), limit=BATCH_MAX):
+            with self._going_on("settle", task.task_id):
+                settled = self._verifier.settle(task)
+                if settled.state is TaskState.SUPERSEDED:
+                    self._look(settled.table_name, plan_anew=True)
+
+    def _verify_commits(self) -> None:
+        for task in self._tasks.tasks(TaskFilter(states=frozenset({TaskState.COMMITTED})), limit=BATCH_MAX):
+            with self._going_on("verify", task.task_id):
+                verified = self._verifier.verify(task)
+                _log.info("task verified", task=task.task_id, table=str(task.table_name), state=verified.state.value)
+                self._look(verified.table_name, plan_anew=True)
+
+    def _look(self, name: TableName, *, plan_anew: bool = False) -> bool:
+        """Look at a table; False when its catalog is away, so that whoever asked asks again."""
+        if self._is_paused(name.catalog):
+            return False
+        try:
+            looked = self._keeper.look(name, plan_anew=plan_anew)
+        except Unreadable as error:
+            self.unreadable[name] = Reason(error.code, error.message)
+        except Unavailable as error:
+            self._paused_until[name.catalog] = self._clock.now() + CATALOG_PAUSE_MS
+            _log.warning("catalog away", catalog=name.catalog, detail=error.message)
+            return False
+        except NotFound:
+            self.unreadable.pop(name, None)
+        except IcewrightError as error:
+            self.unreadable[name] = Reason(error.code, error.message)
+            _log.warning("table put aside", table=str(name), code=error.code, detail=error.message)
+        else:
+            self.unreadable.pop(name, None)
+            if looked.is_new:
+                _log.info("planned", table=str(name), plan=looked.plan.plan_id, reason=looked.plan.reason.text)
+        return True
+
+    def _is_paused(self, catalog: str) -> bool:
+        return self._paused_until.get(catalog, 0) > self._clock.now()
+
+    @contextmanager
+    def _going_on(self, step: str, what: str = "") -> Iterator[None]:
+        try:
+            yield
+        except Unavailable as error:
+            _log.warning("put off", step=step, what=what, detail=error.message)
+        except Exception:  # noqa: BLE001 - the service's loop: the trouble of one is logged and never stops the rest
+            _log.exception("step failed", step=step, what=what)

@@ -1,0 +1,177 @@
+"""Observing a table: its metadata as it is now, and its inventory moved forward to that snapshot.
+
+A commit costs the manifests that it changed. Everything in an observation belongs to one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from icewright.domain.errors import NotFound, Unreadable
+from icewright.domain.files import FileContent, Partition
+from icewright.domain.inventory import Inventory, ManifestKey, ManifestSummary
+from icewright.domain.names import TableId, TableName
+from icewright.domain.observation import Observation, Removals
+from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
+from icewright.planning.commits import commit_interval_ms
+from icewright.planning.histogram import NegativeCount
+from icewright.planning.inventory import advance, affected_partitions, manifest_changes, recompute
+from icewright.ports.catalog import Catalog
+from icewright.ports.clock import Clock
+from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
+
+REMOVALS_LOOKED_AT = 20
+"""Commits that removed rows and are looked at one by one; with more of them, the whole table counts as touched."""
+_REMOVALS_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """What one commit removed; immutable, hence remembered."""
+
+    partitions: frozenset[Partition]
+    writer_run_ms: int
+
+
+class Observer:
+    """Looks at tables through their catalogs, and keeps what it saw in the store."""
+
+    def __init__(self, catalogs: Mapping[str, Catalog], tables: TableStore, clock: Clock) -> None:
+        self._catalogs, self._tables, self._clock = catalogs, tables, clock
+        self._removals: dict[tuple[TableId, int], _Removal] = {}
+
+    def catalog(self, name: str) -> Catalog:
+        """The catalog of that name. Raises :class:`NotFound`."""
+        try:
+            return self._catalogs[name]
+        except KeyError:
+            known = ", ".join(sorted(self._catalogs)) or "none"
+            raise NotFound(f"no catalog {name!r}", hint=f"configured catalogs: {known}") from None
+
+    def observe(self, name: TableName) -> Observation:
+        """The table as it is now.
+
+        Raises what :meth:`icewright.ports.catalog.Catalog.load` raises, and
+        :class:`~icewright.domain.errors.Unreadable` for damaged manifests; then the store is as it was.
+        """
+        catalog = self.catalog(name.catalog)
+        metadata = catalog.load(name)
+        record = self._tables.record(metadata.table_id)
+        inventory = self._move_forward(catalog, metadata, record)
+        return Observation(
+            metadata=metadata,
+            observed_at=self._clock.now(),
+            inventory=inventory,
+            removals=self._look_for_removals(catalog, metadata),
+            commit_interval_ms=commit_interval_ms(metadata),
+        )
+
+    def _move_forward(self, catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> Inventory:
+        snapshot = metadata.current_snapshot
+        after = () if snapshot is None else tuple(catalog.manifests(metadata, snapshot))
+        before = () if record is None else tuple(self._tables.manifest_keys(metadata.table_id))
+        came, gone = manifest_changes(before, after)
+        if came or gone:
+            try:
+                self._tables.apply_inventory(self._update(catalog, metadata, record, came, gone))
+            except NegativeCount:
+                # The stored sum is not the sum of its manifests. It is only a copy: count anew from the table.
+                self._tables.apply_inventory(self._recount(catalog, metadata, record, before, after))
+        else:
+            self._tables.save_record(self._record(metadata, record))
+        return Inventory(metadata.current_snapshot_id, after, tuple(self._tables.partitions(metadata.table_id)))
+
+    def _update(
+        self,
+        catalog: Catalog,
+        metadata: TableMetadata,
+        record: TableRecord | None,
+        came: tuple[ManifestKey, ...],
+        gone: tuple[ManifestKey, ...],
+    ) -> InventoryUpdate:
+        table_id = metadata.table_id
+        added = _summaries(catalog, metadata, came)
+        gone_keys = frozenset(gone)
+        removed = [s for s in self._tables.manifest_summaries(table_id) if s.key in gone_keys] if gone else []
+        affected = affected_partitions((*added, *removed))
+        current = {s.partition: s for s in self._tables.partitions(table_id) if s.partition in affected}
+        remaining = self._tables.manifest_summaries(table_id, affected)
+        change = advance(metadata, current, added=added, removed=removed, remaining=remaining)
+        return InventoryUpdate(self._record(metadata, record), added, gone, change.changed, change.removed)
+
+    def _recount(
+        self,
+        catalog: Catalog,
+        metadata: TableMetadata,
+        record: TableRecord | None,
+        before: tuple[ManifestKey, ...],
+        after: tuple[ManifestKey, ...],
+    ) -> InventoryUpdate:
+        summaries = _summaries(catalog, metadata, after)
+        statistics = recompute(metadata, summaries)
+        kept = {entry.partition for entry in statistics}
+        removed = tuple(s.partition for s in self._tables.partitions(metadata.table_id) if s.partition not in kept)
+        return InventoryUpdate(self._record(metadata, record), summaries, before, statistics, removed)
+
+    def _record(self, metadata: TableMetadata, record: TableRecord | None) -> TableRecord:
+        now = self._clock.now()
+        same = record is not None and record.metadata_location == metadata.metadata_location
+        return TableRecord(
+            table_id=metadata.table_id,
+            name=metadata.name,
+            metadata_location=metadata.metadata_location,
+            snapshot_id=metadata.current_snapshot_id,
+            format_version=metadata.format_version,
+            observed_at=now,
+            changed_at=record.changed_at if same and record is not None else now,
+            commit_interval_ms=commit_interval_ms(metadata),
+            optimized_at=None if record is None else record.optimized_at,
+            next_look_at=now if record is None else record.next_look_at,
+            plan_id=None if record is None else record.plan_id,
+            problem=None,
+        )
+
+    def _look_for_removals(self, catalog: Catalog, metadata: TableMetadata) -> Removals:
+        removed_at: dict[Partition, Instant] = {}
+        everywhere_at: Instant | None = None
+        run_ms_max = 0
+        removing = [snapshot for snapshot in metadata.ancestors() if _may_have_removed(snapshot)]
+        for snapshot in removing[:REMOVALS_LOOKED_AT]:
+            try:
+                removal = self._removal(catalog, metadata, snapshot)
+            except Unreadable:
+                everywhere_at = max(everywhere_at or 0, snapshot.committed_at)
+                continue
+            run_ms_max = max(run_ms_max, removal.writer_run_ms)
+            for partition in removal.partitions:
+                removed_at[partition] = max(removed_at.get(partition, 0), snapshot.committed_at)
+        if len(removing) > REMOVALS_LOOKED_AT:
+            everywhere_at = max(everywhere_at or 0, removing[REMOVALS_LOOKED_AT].committed_at)
+        return Removals(removed_at, everywhere_at, run_ms_max)
+
+    def _removal(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot) -> _Removal:
+        key = (metadata.table_id, snapshot.snapshot_id)
+        known = self._removals.get(key)
+        if known is not None:
+            return known
+        keys = [k for k in catalog.manifests(metadata, snapshot) if k.added_snapshot_id == snapshot.snapshot_id]
+        touched: set[Partition] = set()
+        for summary in catalog.summarize(metadata, snapshot, keys):
+            deletes = summary.content is not FileContent.DATA
+            touched |= {p for p, share in summary.partitions.items() if deletes or share.removed_files}
+        first = catalog.first_written_at(metadata, snapshot)
+        run_ms = 0 if first is None else max(0, snapshot.committed_at - first)
+        if len(self._removals) >= _REMOVALS_REMEMBERED:
+            self._removals.clear()
+        return self._removals.setdefault(key, _Removal(frozenset(touched), run_ms))
+
+
+def _may_have_removed(snapshot: Snapshot) -> bool:
+    """Whether a commit may have taken rows away: anything but an append or a rewrite."""
+    return snapshot.operation not in (Operation.APPEND, Operation.REPLACE)
+
+
+def _summaries(catalog: Catalog, metadata: TableMetadata, keys: tuple[ManifestKey, ...]) -> list[ManifestSummary]:
+    snapshot = metadata.current_snapshot
+    return [] if snapshot is None else list(catalog.summarize(metadata, snapshot, keys))

@@ -1,0 +1,95 @@
+"""Planning a table: observe, decide (pure), check (pure, by other code), keep the plan.
+
+A plan that its checker does not accept is kept nowhere and carried out never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from icewright.domain.errors import IcewrightError
+from icewright.domain.files import DataFile, FileContent, Partition
+from icewright.domain.inventory import ManifestKey
+from icewright.domain.names import TableName
+from icewright.domain.observation import Observation
+from icewright.domain.plans import Plan, Verdict
+from icewright.domain.policy import Policy, PolicyRule
+from icewright.planning.check_plan import check_plan
+from icewright.planning.level0 import plan_level0
+from icewright.planning.policy import effective_policy
+from icewright.planning.shortlist import shortlist
+from icewright.ports.clock import Clock, Ids
+from icewright.ports.store import TableStore
+from icewright.services.observer import Observer
+
+
+class PlanRefused(IcewrightError):
+    """The checker found the planner wrong: a defect of icewright. Nothing is done to the table."""
+
+    code = "plan-refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and what it was made from."""
+
+    plan: Plan
+    observation: Observation
+    policy: Policy
+
+
+class Planner:
+    """Makes plans, and keeps them in the store."""
+
+    def __init__(
+        self, observer: Observer, tables: TableStore, clock: Clock, ids: Ids, rules: Sequence[PolicyRule]
+    ) -> None:
+        self._observer, self._tables, self._clock, self._ids = observer, tables, clock, ids
+        self._rules = tuple(rules)
+
+    def policy(self, observation: Observation) -> Policy:
+        """The effective policy of a table."""
+        return effective_policy(observation.metadata, self._rules)
+
+    def plan(self, name: TableName) -> Planned:
+        """Observe the table and say what should be done to it.
+
+        Raises what :meth:`Observer.observe` raises, and :class:`PlanRefused`.
+        """
+        return self.plan_observed(self._observer.observe(name))
+
+    def plan_observed(self, observation: Observation) -> Planned:
+        """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""
+        policy, now = self.policy(observation), self._clock.now()
+        verdicts = shortlist(observation, policy, now)
+        wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
+        chosen: dict[str, DataFile] = {}
+        files = self._files(observation, wanted, policy.small_file_size_bytes, chosen)
+        plan = plan_level0(observation, policy, verdicts, files, plan_id=self._ids.new("plan"), now=now)
+        planned = {file.path for action in plan.actions for group in action.groups for file in group.files}
+        violations = check_plan(plan, observation, policy, {path: chosen[path] for path in planned if path in chosen})
+        if violations:
+            said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
+            raise PlanRefused(f"the plan for {observation.metadata.name} does not hold: {said}")
+        self._tables.save_plan(plan)
+        return Planned(plan, observation, policy)
+
+    def _files(
+        self, observation: Observation, wanted: frozenset[Partition], size_bytes_max: int, chosen: dict[str, DataFile]
+    ) -> Iterator[DataFile]:
+        """The small files of the wanted partitions, manifest by manifest, remembered for the checker as they pass."""
+        metadata = observation.metadata
+        snapshot = metadata.current_snapshot
+        if not wanted or snapshot is None:
+            return
+        catalog = self._observer.catalog(metadata.name.catalog)
+        keys: list[ManifestKey] = [
+            summary.key
+            for summary in self._tables.manifest_summaries(metadata.table_id, wanted)
+            if summary.content is FileContent.DATA
+        ]
+        for file in catalog.data_files(metadata, snapshot, keys, wanted):
+            if file.size_bytes < size_bytes_max:
+                chosen[file.path] = file
+                yield file

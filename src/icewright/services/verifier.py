@@ -1,0 +1,152 @@
+"""Looking for oneself: what the table says about a task, whatever its optimizer said or could not say.
+
+Nothing here trusts a report. Whether a task took effect is told by the snapshot that carries its id; whether it kept
+the rows, by the manifests of that snapshot and of its parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.errors import NotFound
+from icewright.domain.files import FileContent, Partition
+from icewright.domain.inventory import ManifestSummary
+from icewright.domain.plans import Reason
+from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
+from icewright.planning.inventory import manifest_changes
+from icewright.ports.catalog import Catalog
+from icewright.ports.store import Change, TaskStore
+from icewright.scheduling.retry import End
+from icewright.services.dispatcher import Dispatcher
+from icewright.services.observer import Observer
+
+
+@dataclass(frozen=True, slots=True)
+class _Delta:
+    """By how much one snapshot changed one partition."""
+
+    data_files: int = 0
+    records: int = 0
+    delete_files: int = 0
+
+    def plus(self, other: _Delta) -> _Delta:
+        return _Delta(
+            self.data_files + other.data_files,
+            self.records + other.records,
+            self.delete_files + other.delete_files,
+        )
+
+
+class Verifier:
+    """Settles tasks in doubt, and verifies those that are reported as committed."""
+
+    def __init__(self, tasks: TaskStore, observer: Observer, dispatcher: Dispatcher) -> None:
+        self._tasks, self._observer, self._dispatcher = tasks, observer, dispatcher
+
+    def settle(self, task: Task) -> Task:
+        """Decide a task in doubt by looking into the table; the task itself when it is too early to say.
+
+        Raises :class:`~icewright.domain.errors.Unavailable` when the table cannot be looked at: then nothing changes.
+        """
+        if self._tasks.now() - task.updated_at < self._dispatcher.lease_ms:
+            return task  # a commit that was under way when its attempt was lost may still arrive
+        metadata = self._load(task)
+        if metadata is None:
+            reason = Reason("table-gone", f"{task.table_name} was dropped or replaced by another table")
+            return self._change(task, TaskState.SUPERSEDED, Outcome(reason))
+        snapshot = metadata.snapshot_of_task(task.task_id)
+        if snapshot is not None:
+            reason = Reason("found", f"the commit is in the table: snapshot {snapshot.snapshot_id}")
+            return self._change(task, TaskState.COMMITTED, Outcome(reason, snapshot.snapshot_id))
+        lost = self._tasks.attempts(task.task_id)[-1].state is AttemptState.LOST
+        was = "" if task.outcome is None else f" ({task.outcome.reason.text})"
+        reason = Reason("not-committed", f"no snapshot of the table carries this task{was}")
+        return self._tasks.change(self._dispatcher.follow_up(task, End.LOST if lost else End.ABSENT, reason))
+
+    def verify(self, task: Task) -> Task:
+        """Check a committed task against the table. Raises as :meth:`settle` does."""
+        metadata = self._load(task)
+        snapshot = None if metadata is None else metadata.snapshot_of_task(task.task_id)
+        if metadata is None or snapshot is None:
+            reason = Reason(
+                "unverified", "the commit was reported, but the table or its snapshot is gone before it was verified"
+            )
+            return self._change(task, TaskState.FAILED, Outcome(reason))
+        outcome = self._verdict(self._observer.catalog(task.table_name.catalog), metadata, snapshot, task)
+        state = TaskState.SUCCEEDED if outcome.reason.code == "verified" else TaskState.FAILED
+        return self._change(task, state, outcome)
+
+    def _verdict(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, task: Task) -> Outcome:
+        action: RewriteDataFiles = task.action
+        parent = metadata.snapshot(snapshot.parent_id)
+        if parent is None:
+            reason = Reason("unverified", "the snapshot before the rewrite has expired: nothing to compare with")
+            return Outcome(reason, snapshot.snapshot_id)
+        deltas = changes_between(catalog, metadata, parent, snapshot)
+        problem = row_problem(action, deltas)
+        if problem is not None:
+            return Outcome(Reason("verification-failed", problem), snapshot.snapshot_id)
+        gone = -sum(delta.data_files for delta in deltas.values())
+        expected = action.input_files - len(action.groups)
+        figures = {
+            "data_files_removed": action.input_files,
+            "data_files_added": len(action.groups),
+            "data_files_fewer": gone,
+            "data_files_fewer_predicted": expected,
+            "records": action.record_count,
+            "input_bytes": action.input_bytes,
+        }
+        text = f"{action.input_files:,} files became {len(action.groups):,}, the same {action.record_count:,} rows"
+        return Outcome(Reason("verified", text, figures), snapshot.snapshot_id)
+
+    def _load(self, task: Task) -> TableMetadata | None:
+        """The table of the task, None when the name leads to no table or to another one."""
+        try:
+            metadata = self._observer.catalog(task.table_name.catalog).load(task.table_name)
+        except NotFound:
+            return None
+        return metadata if metadata.table_id == task.table_id else None
+
+    def _change(self, task: Task, state: TaskState, outcome: Outcome) -> Task:
+        return self._tasks.change(Change(task.task_id, task.version, state, outcome))
+
+
+def changes_between(
+    catalog: Catalog, metadata: TableMetadata, parent: Snapshot, snapshot: Snapshot
+) -> dict[Partition, _Delta]:
+    """What a snapshot changed per partition, from the manifests that came and went with it."""
+    came, gone = manifest_changes(catalog.manifests(metadata, parent), catalog.manifests(metadata, snapshot))
+    deltas: dict[Partition, _Delta] = {}
+    _add(deltas, catalog.summarize(metadata, snapshot, came), sign=1)
+    _add(deltas, catalog.summarize(metadata, parent, gone), sign=-1)
+    return {partition: delta for partition, delta in deltas.items() if delta != _Delta()}
+
+
+def row_problem(action: RewriteDataFiles, deltas: dict[Partition, _Delta]) -> str | None:
+    """Why what a snapshot changed is not what the action says, None when it is: fewer files, the same rows."""
+    for partition, delta in sorted(deltas.items()):
+        if delta.records or delta.delete_files:
+            return f"partition {partition} changed by {delta.records} rows and {delta.delete_files} delete files"
+    expected: dict[Partition, int] = {}
+    for group in action.groups:
+        expected[group.partition] = expected.get(group.partition, 0) + 1 - len(group.files)
+    found = {partition: delta.data_files for partition, delta in deltas.items()}
+    for partition in sorted(expected.keys() | found.keys()):
+        if expected.get(partition, 0) != found.get(partition, 0):
+            return (
+                f"partition {partition} changed by {found.get(partition, 0)} files, "
+                f"the action says {expected.get(partition, 0)}"
+            )
+    return None
+
+
+def _add(deltas: dict[Partition, _Delta], summaries: Iterable[ManifestSummary], *, sign: int) -> None:
+    for summary in summaries:
+        for partition, share in summary.partitions.items():
+            counts = share.counts
+            files = counts.data_files if summary.content is FileContent.DATA else 0
+            delta = _Delta(sign * files, sign * counts.records, sign * counts.delete_files)
+            deltas[partition] = deltas.get(partition, _Delta()).plus(delta)
