@@ -46,11 +46,24 @@ class Policy:
     write_window_ms: int | None
     origins: Mapping[str, str]
     problems: tuple[PolicyProblem, ...] = ()
+    ignore_other_optimizers: bool = False
+
+    @property
+    def output_size_bytes_max(self) -> int:
+        """The most that one merge may read, hence about the largest file that it makes.
+
+        That is the target file size, unless the limits of a group or of a task are lower.
+        """
+        return min(self.target_file_size_bytes, self.max_file_group_size_bytes, self.max_task_size_bytes)
 
     @property
     def small_file_size_bytes(self) -> int:
-        """Files below this are small: Iceberg's ``min-file-size-bytes`` (75 % of the target by default)."""
-        return int(self.target_file_size_bytes * self.min_file_size_ratio)
+        """Files below this are small: Iceberg's ``min-file-size-bytes`` (75 % of the target by default).
+
+        Counted from ``output_size_bytes_max``: a file as large as merges can make is never taken for a small one,
+        or it would be merged with each newcomer for ever.
+        """
+        return int(self.output_size_bytes_max * self.min_file_size_ratio)
 
 
 @dataclass(frozen=True, slots=True)

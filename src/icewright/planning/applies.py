@@ -1,0 +1,63 @@
+"""Whether a plan may still be carried out: exactly that plan runs, or it is refused because the world moved."""
+
+from __future__ import annotations
+
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.tables import Operation, Snapshot, TableMetadata
+
+
+def moved_on(plan: Plan, metadata: TableMetadata) -> Reason | None:
+    """Why a plan cannot be carried out on the table as it is now, or None when it can.
+
+    Only appends, and rewrites of manifests alone, may have been committed since the plan's snapshot: they touch none
+    of the planned files. Anything else may have removed some of them or put deletes on them, or (see
+    :mod:`icewright.planning.shortlist`) be part of a series that a rewrite must keep out of the way of.
+    This is asked before a task is queued; the commit itself validates from the same snapshot once more.
+    """
+    if plan.is_empty:
+        return Reason("nothing-to-do", f"the plan is to do nothing: {plan.reason.text}")
+    if plan.table_id != metadata.table_id:
+        text = f"{metadata.name} is now another table (uuid {metadata.table_id.uuid}, planned {plan.table_id.uuid})"
+        return Reason("table-replaced", text)
+    if plan.table_name != metadata.name:
+        return Reason("table-renamed", f"the table is now called {metadata.name}")
+    for action in plan.actions:
+        reason = _schema_moved(action.schema_id, metadata) or _snapshots_moved(action.base_snapshot_id, metadata)
+        if reason is not None:
+            return reason
+        missing = {group.partition.spec_id for group in action.groups} - {spec.spec_id for spec in metadata.specs}
+        if missing:
+            return Reason("spec-removed", f"the table no longer has the partition spec {min(missing)}")
+    return None
+
+
+def _schema_moved(schema_id: int, metadata: TableMetadata) -> Reason | None:
+    if metadata.format_version not in (1, 2):
+        return Reason("format-changed", f"the table is now of format version {metadata.format_version}")
+    if schema_id != metadata.current_schema_id:
+        return Reason("schema-changed", f"planned for schema {schema_id}, now it is {metadata.current_schema_id}")
+    return None
+
+
+def _snapshots_moved(base_snapshot_id: int, metadata: TableMetadata) -> Reason | None:
+    for snapshot in metadata.ancestors():
+        if snapshot.snapshot_id == base_snapshot_id:
+            return None
+        if not _leaves_files_alone(snapshot):
+            did = snapshot.operation.value if snapshot.operation is not None else "an unnamed operation"
+            text = f"snapshot {snapshot.snapshot_id} ({did}) came since, and may have changed the planned files"
+            return Reason("files-changed", text, {"snapshot_id": snapshot.snapshot_id})
+    text = f"snapshot {base_snapshot_id}, which the plan was made from, is no longer in the table's history"
+    return Reason("base-gone", text, {"snapshot_id": base_snapshot_id})
+
+
+def _leaves_files_alone(snapshot: Snapshot) -> bool:
+    """Appends, and rewrites of manifests, which Iceberg signs with ``manifests-replaced`` and no files changed."""
+    if snapshot.operation is Operation.APPEND:
+        return True
+    changed = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
+    return (
+        snapshot.operation is Operation.REPLACE
+        and "manifests-replaced" in snapshot.summary
+        and all(snapshot.summary.get(key, "0") == "0" for key in changed)
+    )

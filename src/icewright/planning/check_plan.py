@@ -1,0 +1,219 @@
+"""A second opinion on every plan before it is enqueued, which never trusts the planner.
+
+Nothing of the planner is imported here: what a plan must fulfil is stated a second time, from the words of the domain
+alone, numbers included. A mistake has to be made twice, in two ways of putting it, to reach a table. Checked is what
+could do harm (wrong files, a wrong base, a partition that must be left alone) and what would mislead (figures that do
+not add up); whether a plan is a *good* one is not asked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.files import DataFile, FileFormat, Partition
+from icewright.domain.inventory import PartitionStatistics
+from icewright.domain.observation import Observation
+from icewright.domain.plans import Plan, Verdict
+from icewright.domain.policy import Policy
+
+_REWRITABLE_FORMAT_VERSIONS = frozenset({1, 2})
+_UNKNOWN_INTERVAL_WAIT_MS = 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that a plan must not be: a stable code, and a sentence with what was found."""
+
+    code: str
+    text: str
+
+
+def check_plan(
+    plan: Plan, observation: Observation, policy: Policy, files: Mapping[str, DataFile] | None
+) -> tuple[Violation, ...]:
+    """All that is wrong with a plan made from this observation under this policy; empty when it is sound.
+
+    ``files``: the live data files of the planned partitions by path, where the caller has them; each planned file is
+    then compared with what the manifests say of it. None checks the rest.
+    """
+    checker = _Checker(plan, observation, policy, files)
+    return tuple(checker.violations())
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    plan: Plan
+    observation: Observation
+    policy: Policy
+    files: Mapping[str, DataFile] | None
+
+    def violations(self) -> Iterator[Violation]:
+        yield from self._identity()
+        if not self.plan.actions:
+            yield from self._nothing()
+            return
+        if len(self.plan.actions) > 1:
+            yield Violation("several-actions", f"{len(self.plan.actions)} actions; each would invalidate the others")
+        statistics = {one.partition: one for one in self.observation.inventory.partitions}
+        for action in self.plan.actions:
+            yield from self._table(action)
+            yield from self._groups(action)
+            yield from self._partitions(action, statistics)
+            yield from self._prediction(action)
+
+    def _identity(self) -> Iterator[Violation]:
+        metadata = self.observation.metadata
+        if (self.plan.table_id, self.plan.table_name) != (metadata.table_id, metadata.name):
+            yield Violation("other-table", f"made for {self.plan.table_name}, observed is {metadata.name}")
+        if self.plan.mode is not self.policy.mode:
+            yield Violation("other-mode", f"says mode {self.plan.mode}, the policy says {self.policy.mode}")
+        if self.plan.snapshot_id != metadata.current_snapshot_id:
+            text = f"made from snapshot {self.plan.snapshot_id}, current is {metadata.current_snapshot_id}"
+            yield Violation("other-snapshot", text)
+        if self.observation.inventory.snapshot_id != metadata.current_snapshot_id:
+            yield Violation(
+                "torn-observation", f"the inventory is of snapshot {self.observation.inventory.snapshot_id}"
+            )
+        if not self.plan.reason.code or not self.plan.reason.text:
+            yield Violation("no-reason", "it does not say why")
+
+    def _nothing(self) -> Iterator[Violation]:
+        if self.plan.prediction is not None:
+            yield Violation("wrong-prediction", "it predicts an outcome of doing nothing")
+
+    def _table(self, action: RewriteDataFiles) -> Iterator[Violation]:
+        metadata = self.observation.metadata
+        if self.policy.problems:
+            yield Violation("policy-problems", f"{len(self.policy.problems)} settings of the table cannot be used")
+        if metadata.format_version not in _REWRITABLE_FORMAT_VERSIONS:
+            yield Violation("format-version", f"format version {metadata.format_version} cannot be rewritten")
+        if action.base_snapshot_id != metadata.current_snapshot_id or metadata.current_snapshot is None:
+            text = f"based on snapshot {action.base_snapshot_id}, current is {metadata.current_snapshot_id}"
+            yield Violation("wrong-base", text)
+        if action.schema_id != metadata.current_schema_id:
+            yield Violation("wrong-schema", f"schema {action.schema_id}, current is {metadata.current_schema_id}")
+        if action.target_file_size_bytes != self.policy.target_file_size_bytes:
+            yield Violation("wrong-target", f"target {action.target_file_size_bytes} bytes is not the policy's")
+        if action.input_files > self.policy.max_task_files or action.input_bytes > self.policy.max_task_size_bytes:
+            text = f"{action.input_files} files of {action.input_bytes} bytes are more than a task may have"
+            yield Violation("task-too-large", text)
+
+    def _groups(self, action: RewriteDataFiles) -> Iterator[Violation]:
+        if not action.groups:
+            yield Violation("no-groups", "an action without groups")
+        for group_id, times in Counter(group.group_id for group in action.groups).items():
+            if times > 1:
+                yield Violation("group-id-twice", f"{times} groups have the id {group_id}")
+        paths = Counter(file.path for group in action.groups for file in group.files)
+        for path, times in paths.items():
+            if times > 1:
+                yield Violation("file-twice", f"{path} is planned {times} times")
+        for group in action.groups:
+            yield from self._group(group)
+            yield from self._inputs(group)
+
+    def _group(self, group: FileGroup) -> Iterator[Violation]:
+        where, files = f"group {group.group_id}", len(group.files)
+        size_bytes = sum(file.size_bytes for file in group.files)
+        size_bytes_max = min(self.policy.target_file_size_bytes, self.policy.max_file_group_size_bytes)
+        if files <= 1:
+            yield Violation("group-too-few", f"{where} has {files} files, so merging it makes nothing fewer")
+        if files > self.policy.max_file_group_files or size_bytes > size_bytes_max:
+            yield Violation("group-too-large", f"{where} has {files} files of {size_bytes} bytes")
+
+    def _inputs(self, group: FileGroup) -> Iterator[Violation]:
+        base = self.observation.metadata.current_snapshot
+        for file in group.files:
+            if not 0 <= file.size_bytes < self.policy.small_file_size_bytes or file.record_count < 0:
+                yield Violation("not-small", f"{file.path}: {file.size_bytes} bytes, {file.record_count} rows")
+            if base is not None and file.data_sequence_number > base.sequence_number:
+                yield Violation("newer-than-base", f"{file.path} has sequence number {file.data_sequence_number}")
+            if self.files is not None:
+                yield from self._input(group, file, self.files.get(file.path))
+
+    def _input(self, group: FileGroup, planned: InputFile, live: DataFile | None) -> Iterator[Violation]:
+        path = planned.path
+        if live is None or live.path != path:
+            yield Violation("unknown-file", f"{path} is not among the live files")
+            return
+        if live.partition != group.partition:
+            yield Violation("wrong-partition", f"{path} lies in {live.partition}, not in {group.partition}")
+        if live.file_format is not FileFormat.PARQUET:
+            yield Violation("not-parquet", f"{path} is of format {live.file_format}")
+        if (planned.size_bytes, planned.record_count, planned.data_sequence_number) != (
+            live.size_bytes,
+            live.record_count,
+            live.data_sequence_number,
+        ):
+            yield Violation("wrong-figures", f"{path} is not what the manifests say: {planned} for {live}")
+
+    def _partitions(
+        self, action: RewriteDataFiles, statistics: Mapping[Partition, PartitionStatistics]
+    ) -> Iterator[Violation]:
+        verdicts = {verdict.partition: verdict.verdict for verdict in self.plan.verdicts}
+        specs = {spec.spec_id: spec.is_unpartitioned for spec in self.observation.metadata.specs}
+        if any(one.counts.equality_delete_files and specs.get(one.partition.spec_id) for one in statistics.values()):
+            yield Violation("deletes-everywhere", "equality deletes apply to all partitions")
+        files: Counter[Partition] = Counter()
+        records: Counter[Partition] = Counter()
+        for group in action.groups:
+            files[group.partition] += len(group.files)
+            records[group.partition] += sum(file.record_count for file in group.files)
+            known = statistics.get(group.partition)
+            if known is not None and known.path != group.partition_path:
+                yield Violation(
+                    "wrong-path", f"group {group.group_id} names {group.partition} {group.partition_path!r}"
+                )
+        for partition in files:
+            if partition.spec_id not in specs:
+                yield Violation("unknown-spec", f"the metadata has no spec {partition.spec_id}")
+            if verdicts.get(partition, Verdict.REWRITE) is not Verdict.REWRITE:
+                yield Violation("verdict-says-no", f"{partition} is planned, its verdict is {verdicts[partition]}")
+            known = statistics.get(partition)
+            if known is None:
+                yield Violation("unknown-partition", f"{partition} has no files as of this snapshot")
+                continue
+            if files[partition] > known.counts.data_files or records[partition] > known.counts.records:
+                yield Violation("more-than-there-is", f"{files[partition]} files planned in {partition} with fewer")
+            yield from self._mergeable(known)
+            yield from self._waiting(partition)
+
+    def _mergeable(self, known: PartitionStatistics) -> Iterator[Violation]:
+        counts = known.counts
+        if counts.position_delete_files or counts.deletion_vectors or counts.equality_delete_files:
+            yield Violation("deletes", f"{known.partition} has delete files")
+        if any(number for key, number in counts.formats.items() if key is not FileFormat.PARQUET):
+            yield Violation("not-parquet", f"{known.partition} has files that are not Parquet")
+
+    def _waiting(self, partition: Partition) -> Iterator[Violation]:
+        removals, interval_ms = self.observation.removals, self.observation.commit_interval_ms
+        wait_ms = _UNKNOWN_INTERVAL_WAIT_MS if interval_ms is None else 3 * interval_ms
+        for least_ms in (removals.writer_run_ms_max, self.policy.write_window_ms):
+            wait_ms = max(wait_ms, least_ms or 0)
+        for removed_at in (removals.removed_at.get(partition), removals.everywhere_at):
+            if removed_at is not None and removed_at + wait_ms > self.plan.planned_at:
+                text = f"{partition} lost rows at {removed_at} and is left alone for {wait_ms} ms"
+                yield Violation("too-soon", text)
+
+    def _prediction(self, action: RewriteDataFiles) -> Iterator[Violation]:
+        said = self.plan.prediction
+        if said is None:
+            yield Violation("wrong-prediction", "it does not say what it would bring")
+            return
+        inputs = [file for group in action.groups for file in group.files]
+        before = sum(one.counts.data_files for one in self.observation.inventory.partitions)
+        right = (
+            said.data_files_before == before
+            and said.data_files_after == before - len(inputs) + len(action.groups)
+            and said.input_files == len(inputs)
+            and said.output_files == len(action.groups)
+            and said.input_bytes == sum(file.size_bytes for file in inputs)
+            and said.records == sum(file.record_count for file in inputs)
+        )
+        if not right:
+            yield Violation("wrong-prediction", f"the figures do not add up: {said}")
+        elif said.data_files_after >= said.data_files_before:
+            yield Violation("no-gain", f"{said.data_files_after} files after, {said.data_files_before} before")

@@ -1,0 +1,58 @@
+"""What a plan says, for people: the answer to "why is nothing happening to my table?" from the plan alone."""
+
+from __future__ import annotations
+
+from icewright.domain.plans import Plan, Verdict
+from icewright.domain.policy import Mode
+from icewright.planning import wording
+from icewright.planning.settings import MODE_KEY
+
+_PARTITIONS_EXPLAINED_MAX = 10
+
+_SAID = {
+    Verdict.REWRITE: "to be merged",
+    Verdict.WAIT: "to wait",
+    Verdict.REFUSE: "not mergeable yet",
+    Verdict.LEAVE: "to be left as they are",
+}
+# What a person asks about first: what is done, then what is kept from being done.
+_ORDER = (Verdict.REWRITE, Verdict.WAIT, Verdict.REFUSE, Verdict.LEAVE)
+
+
+def explain(plan: Plan) -> tuple[str, ...]:
+    """The plan in sentences: what, who acts on it, how many partitions and why, when it is looked at again."""
+    lines = [f"{plan.table_name}: {plan.reason.text}."]
+    if not plan.is_empty:
+        lines.append(_who_acts(plan.mode))
+    if plan.prediction is not None:
+        said = plan.prediction
+        lines.append(
+            f"The table would have {said.data_files_after:,} data files instead of {said.data_files_before:,}."
+        )
+    counts = [f"{plan.verdict_counts[kind]:,} {_SAID[kind]}" for kind in _ORDER if plan.verdict_counts.get(kind)]
+    if counts:
+        lines.append(f"Partitions: {', '.join(counts)}.")
+    lines.extend(_partitions(plan))
+    if plan.look_again_at is not None:
+        lines.append(f"Looked at again at {wording.instant(plan.look_again_at)}, or with the next commit.")
+    return tuple(lines)
+
+
+def _who_acts(mode: Mode) -> str:
+    match mode:
+        case Mode.OBSERVE:
+            return f"It is not carried out: the table is only observed. Set {MODE_KEY} to approve or auto."
+        case Mode.APPROVE:
+            return "It waits for a person to approve it."
+        case Mode.AUTO:
+            return "It is carried out by itself."
+
+
+def _partitions(plan: Plan) -> list[str]:
+    verdicts = sorted(plan.verdicts, key=lambda item: _ORDER.index(item.verdict))
+    first = verdicts[:_PARTITIONS_EXPLAINED_MAX]
+    lines = [f"- {wording.place(item.path)}: {item.verdict.value}, {item.reason.text}" for item in first]
+    more = sum(plan.verdict_counts.values()) - len(first)
+    if more > 0:
+        lines.append(f"- and {wording.count(more, 'more partition')}")
+    return lines

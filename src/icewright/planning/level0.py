@@ -1,0 +1,148 @@
+"""Level 0: merge small files of the shortlisted partitions, in one bounded task, or say why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from icewright.domain.actions import Action, FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.files import DataFile, Partition
+from icewright.domain.observation import Observation
+from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
+from icewright.domain.policy import Policy
+from icewright.domain.tables import Instant
+from icewright.planning import outcome, wording
+from icewright.planning.candidates import Candidate, find, without
+from icewright.planning.eligibility import table_obstacle
+from icewright.planning.packing import Run
+
+
+def plan_level0(
+    observation: Observation,
+    policy: Policy,
+    verdicts: Sequence[PartitionVerdict],
+    files: Iterable[DataFile],
+    *,
+    plan_id: str,
+    now: Instant,
+) -> Plan:
+    """The plan for a table: one ``RewriteDataFiles``, or none and the reason.
+
+    ``verdicts`` are those of :func:`icewright.planning.shortlist.shortlist`; ``files`` the live data files of at least
+    its ``rewrite`` partitions, in any order, consumed once. Where the whole table has an obstacle, both may be empty.
+    Raises ``ValueError`` when the observation is torn (its inventory belongs to another snapshot).
+    """
+    metadata = observation.metadata
+    if observation.inventory.snapshot_id != metadata.current_snapshot_id:
+        raise ValueError(
+            f"{metadata.name}: inventory of snapshot {observation.inventory.snapshot_id}, "
+            f"metadata at {metadata.current_snapshot_id}"
+        )
+    plan = Plan(
+        plan_id=plan_id,
+        table_id=metadata.table_id,
+        table_name=metadata.name,
+        snapshot_id=metadata.current_snapshot_id,
+        planned_at=now,
+        mode=policy.mode,
+        actions=(),
+        reason=Reason("", ""),
+        verdicts=(),
+        verdict_counts={},
+        prediction=None,
+        look_again_at=None,
+    )
+    obstacle = table_obstacle(metadata, policy)
+    if obstacle is not None:
+        return replace(plan, reason=obstacle)
+    found = find(observation, policy, verdicts, files, now)
+    chosen = choose(found, policy)
+    action = _action(observation, policy, chosen)
+    final = [
+        *_final_verdicts(found, chosen),
+        *(verdict for verdict in verdicts if verdict.verdict is not Verdict.REWRITE),
+    ]
+    return replace(
+        plan,
+        actions=() if action is None else (action,),
+        reason=outcome.nothing(final, policy) if action is None else outcome.rewrite(action, final),
+        verdicts=outcome.listed(final),
+        verdict_counts=outcome.counted(final),
+        prediction=None if action is None else _prediction(observation, action),
+        look_again_at=min((v.wait_until for v in final if v.wait_until is not None), default=None),
+    )
+
+
+def choose(found: Sequence[Candidate], policy: Policy) -> dict[Partition, tuple[Run, ...]]:
+    """The groups of this task: partitions with most gain first, until the task's bounds are reached.
+
+    Everything behind the first group that does not fit follows in a later plan, so that a larger bound never
+    means less work done.
+    """
+    chosen: dict[Partition, tuple[Run, ...]] = {}
+    files = size_bytes = 0
+    for partition in sorted(found, key=lambda item: (-item.gain, item.verdict.partition)):
+        for group in partition.groups:
+            files += len(group)
+            size_bytes += sum(file.size_bytes for file in group)
+            if files > policy.max_task_files or size_bytes > policy.max_task_size_bytes:
+                return chosen
+            chosen[partition.verdict.partition] = (*chosen.get(partition.verdict.partition, ()), group)
+    return chosen
+
+
+def _final_verdicts(found: Sequence[Candidate], chosen: Mapping[Partition, tuple[Run, ...]]) -> list[PartitionVerdict]:
+    final: list[PartitionVerdict] = []
+    for item in found:
+        taken = chosen.get(item.verdict.partition, ())
+        left = sum(len(group) for group in item.groups[len(taken) :])
+        inputs = sum(len(group) for group in taken)
+        if not item.groups:
+            final.append(item.verdict)
+        elif not taken:
+            text = f"{wording.count(left, 'small file')} follow in a later task; this one is full"
+            final.append(
+                without(item.verdict, Verdict.WAIT, Reason("follows", text, {"files_following": left})).verdict
+            )
+        else:
+            text = f"{wording.count(inputs, 'small file')} into {len(taken):,}"
+            text += f"; {left:,} more follow" if left else ""
+            figures = {"input_files": inputs, "output_files": len(taken), "files_following": left}
+            after = item.verdict.files_before - inputs + len(taken)
+            final.append(replace(item.verdict, reason=Reason("small-files", text, figures), files_after=after))
+    return final
+
+
+def _action(
+    observation: Observation, policy: Policy, chosen: Mapping[Partition, tuple[Run, ...]]
+) -> RewriteDataFiles | None:
+    base = observation.metadata.current_snapshot
+    if not chosen or base is None:
+        return None
+    paths = {statistics.partition: statistics.path for statistics in observation.inventory.partitions}
+    runs = [(partition, run) for partition, groups in chosen.items() for run in groups]
+    return RewriteDataFiles(
+        base_snapshot_id=base.snapshot_id,
+        schema_id=observation.metadata.current_schema_id,
+        groups=tuple(
+            FileGroup(number, partition, paths[partition], tuple(_input(file) for file in run))
+            for number, (partition, run) in enumerate(runs)
+        ),
+        target_file_size_bytes=policy.target_file_size_bytes,
+    )
+
+
+def _input(file: DataFile) -> InputFile:
+    return InputFile(file.path, file.size_bytes, file.record_count, file.data_sequence_number)
+
+
+def _prediction(observation: Observation, action: Action) -> Prediction:
+    before = sum(statistics.counts.data_files for statistics in observation.inventory.partitions)
+    return Prediction(
+        data_files_before=before,
+        data_files_after=before - action.input_files + len(action.groups),
+        input_files=action.input_files,
+        output_files=len(action.groups),
+        input_bytes=action.input_bytes,
+        records=action.record_count,
+    )

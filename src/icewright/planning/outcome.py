@@ -1,0 +1,82 @@
+"""What a plan says as a whole: its reason and the verdicts that are listed, given those of all partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.plans import PartitionVerdict, Reason, Verdict
+from icewright.domain.policy import Policy
+from icewright.planning import wording
+
+VERDICTS_LISTED_MAX = 200
+"""Verdicts that a plan carries: more than a person reads, little enough to be kept for each plan."""
+
+_EXAMPLES_MAX = 3
+
+
+def listed(verdicts: Sequence[PartitionVerdict]) -> tuple[PartitionVerdict, ...]:
+    """The verdicts that a person would ask about: most files first."""
+    return tuple(sorted(verdicts, key=lambda item: (-item.files_before, item.partition))[:VERDICTS_LISTED_MAX])
+
+
+def counted(verdicts: Sequence[PartitionVerdict]) -> Mapping[Verdict, int]:
+    """All verdicts by kind, absent where there is none."""
+    return dict(Counter(item.verdict for item in verdicts))
+
+
+def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict]) -> Reason:
+    """The reason of a plan that does something."""
+    partitions = len({group.partition for group in action.groups})
+    following = {
+        v.partition: f for v in verdicts if isinstance(f := v.reason.figures.get("files_following", 0), int) and f
+    }
+    files_following = sum(following.values())
+    text = (
+        f"merge {wording.count(action.input_files, 'small file')} ({wording.size(action.input_bytes)}) "
+        f"in {wording.count(partitions, 'partition')} into {len(action.groups):,}"
+    )
+    if following:
+        text += f"; {files_following:,} more files in {wording.count(len(following), 'partition')} follow"
+    figures = {
+        "input_files": action.input_files,
+        "input_bytes": action.input_bytes,
+        "output_files": len(action.groups),
+        "partitions": partitions,
+        "files_following": files_following,
+        "partitions_following": len(following),
+    }
+    return Reason("small-files", text, figures)
+
+
+def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy) -> Reason:
+    """The reason of a plan that does nothing: of all partitions' reasons, the one that matters most to its owner."""
+    waiting = [item for item in verdicts if item.verdict is Verdict.WAIT]
+    refused = [item for item in verdicts if item.verdict is Verdict.REFUSE]
+    figures = {"partitions": len(verdicts), "waiting": len(waiting), "refused": len(refused)}
+    if not verdicts:
+        return Reason("no-files", "nothing, because the table has no data files", figures)
+    if waiting:
+        until = min((item.wait_until for item in waiting if item.wait_until is not None), default=None)
+        text = f"nothing yet, because {wording.count(len(waiting), 'partition')} must wait: {_examples(waiting)}"
+        if until is not None:
+            figures["wait_until"] = until
+        if refused:
+            text += f"; {wording.count(len(refused), 'more partition')} cannot be merged yet"
+        return Reason("waiting", text, figures)
+    if refused:
+        text = f"nothing, because {wording.count(len(refused), 'partition')} with small files cannot be merged yet: "
+        return Reason("refused", text + _examples(refused), figures)
+    text = (
+        f"nothing, because no partition has {policy.min_input_files:,} or more files "
+        f"below {wording.size(policy.small_file_size_bytes)} that are worth merging"
+    )
+    return Reason("well-laid-out", text, figures)
+
+
+def _examples(verdicts: Sequence[PartitionVerdict]) -> str:
+    first = listed(verdicts)[:_EXAMPLES_MAX]
+    more = len(verdicts) - len(first)
+    said = "; ".join(f"{wording.place(item.path)}: {item.reason.text}" for item in first)
+    return said + (f"; and {more:,} more" if more else "")

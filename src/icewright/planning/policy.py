@@ -1,0 +1,109 @@
+"""The effective policy of a table: its own properties over namespace rules over the catalog's rule over defaults.
+
+Each setting is looked up by itself, in the deepest layer that has it. Nothing is guessed: an unknown key or an
+invalid value in *any* layer that concerns the table becomes a :class:`PolicyProblem`, and then nothing is done to the
+table; in particular the value of the next lower layer does not step in for an invalid one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from icewright.domain.names import quote_part
+from icewright.domain.policy import Policy, PolicyProblem, PolicyRule
+from icewright.domain.tables import TableMetadata
+from icewright.planning import wording
+from icewright.planning.settings import BY_KEY, PREFIX, SETTINGS
+
+DEFAULT_ORIGIN = "default"
+TABLE_ORIGIN = "table property"
+_KEY_LENGTH_MAX = 100  # longer ones are nobody's typing error
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    origin: str
+    properties: Mapping[str, str]
+
+
+def effective_policy(metadata: TableMetadata, rules: Sequence[PolicyRule]) -> Policy:
+    """What the owner wants of this table.
+
+    ``rules`` may be those of all catalogs, in any order; of two for the same namespace that disagree, neither wins:
+    that is a problem, too. With problems in a setting its default is in the policy, and ``origins`` says so.
+    """
+    layers = _layers(metadata, rules)
+    problems = [*_contradictions(metadata, rules)]
+    for layer in layers:
+        problems.extend(_layer_problems(layer, every_key=layer.origin != TABLE_ORIGIN))
+    invalid = {problem.key for problem in problems}
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for setting in SETTINGS:
+        found = next((layer for layer in layers if setting.key in layer.properties), None)
+        if setting.key in invalid:
+            values[setting.field], origins[setting.key] = setting.default, f"{DEFAULT_ORIGIN} (the value is invalid)"
+        elif found is None:
+            values[setting.field], origins[setting.key] = setting.default, DEFAULT_ORIGIN
+        else:
+            values[setting.field] = setting.parse(found.properties[setting.key])
+            origins[setting.key] = found.origin
+    return Policy(**values, origins=origins, problems=tuple(problems))
+
+
+def rule_problems(rule: PolicyRule) -> tuple[PolicyProblem, ...]:
+    """What is wrong with one rule of the configuration, to be told at start rather than on each table."""
+    return tuple(_layer_problems(_Layer(rule_origin(rule), rule.properties), every_key=True))
+
+
+def rule_origin(rule: PolicyRule) -> str:
+    """Where a rule's values come from, for people: ``catalog lake`` or ``namespace lake.sales``."""
+    name = ".".join(quote_part(part) for part in (rule.catalog, *rule.namespace))
+    return f"namespace {name}" if rule.namespace else f"catalog {name}"
+
+
+def _layers(metadata: TableMetadata, rules: Sequence[PolicyRule]) -> list[_Layer]:
+    """What concerns the table, the deepest first."""
+    matching = sorted(_matching(metadata, rules), key=lambda rule: -len(rule.namespace))
+    return [
+        _Layer(TABLE_ORIGIN, metadata.properties),
+        *(_Layer(rule_origin(rule), rule.properties) for rule in matching),
+    ]
+
+
+def _matching(metadata: TableMetadata, rules: Sequence[PolicyRule]) -> list[PolicyRule]:
+    name = metadata.name
+    return [
+        rule
+        for rule in rules
+        if rule.catalog == name.catalog and name.namespace[: len(rule.namespace)] == rule.namespace
+    ]
+
+
+def _contradictions(metadata: TableMetadata, rules: Sequence[PolicyRule]) -> Iterator[PolicyProblem]:
+    said: dict[tuple[tuple[str, ...], str], str] = {}
+    for rule in _matching(metadata, rules):
+        for key, value in rule.properties.items():
+            first = said.setdefault((rule.namespace, key), value)
+            if first != value:
+                problem = f"{rule_origin(rule)} says both {wording.quoted(first)} and {wording.quoted(value)}"
+                yield PolicyProblem(key, value, rule_origin(rule), problem)
+
+
+def _layer_problems(layer: _Layer, *, every_key: bool) -> Iterator[PolicyProblem]:
+    """``every_key``: a rule has nothing but settings, while a table has many properties that are not ours."""
+    for key, value in sorted(layer.properties.items()):
+        setting = BY_KEY.get(key)
+        if setting is not None:
+            try:
+                setting.parse(value)
+            except ValueError:
+                text = f"{wording.quoted(value)} is not {setting.allowed}"
+                yield PolicyProblem(key, value, layer.origin, text)
+        elif every_key or key.startswith(PREFIX):
+            close = get_close_matches(key, BY_KEY, n=1) if len(key) <= _KEY_LENGTH_MAX else []
+            text = f"there is no setting {wording.quoted(key)}" + (f"; perhaps {close[0]} is meant" if close else "")
+            yield PolicyProblem(key, value, layer.origin, text)

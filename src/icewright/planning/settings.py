@@ -1,0 +1,184 @@
+"""The settings that owners can give: one registry, from which parsing, origins and documentation come."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from icewright.domain.policy import Mode
+
+PREFIX = "icewright."
+REWRITE_PREFIX = "icewright.rewrite-data-files."
+TARGET_FILE_SIZE_KEY = "write.target-file-size-bytes"
+MODE_KEY = "icewright.mode"
+IGNORE_OTHER_OPTIMIZERS_KEY = "icewright.ignore-other-optimizers"
+
+MIB = 1024 * 1024
+TASK_FILES_MAX = 100_000
+"""The most files that one task may ever have: planning keeps twice as many in memory (about 100 MB)."""
+
+_LONG_MAX = 2**63 - 1
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
+_DECIMAL = re.compile(r"[0-9]*\.?[0-9]+", re.ASCII)
+_DURATION = re.compile(
+    r"P(?:(?P<weeks>\d{1,4})W|(?:(?P<days>\d{1,5})D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,8})M)?(?:(?P<seconds>\d{1,9})S)?)?)",
+    re.ASCII,
+)
+_MS_PER_UNIT = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. ``parse`` raises ``ValueError`` for text that is not ``allowed``.
+
+    ``field`` is the attribute of :class:`~icewright.domain.policy.Policy` that it fills.
+    """
+
+    key: str
+    field: str
+    parse: Callable[[str], Any]
+    default: Any
+    allowed: str
+    doc: str
+
+
+def whole_number(least: int, most: int = _LONG_MAX) -> Callable[[str], int]:
+    """A parser of whole numbers in plain decimal digits, as Java's ``Long.parseLong`` takes them."""
+
+    def parse(text: str) -> int:
+        if not _WHOLE_NUMBER.fullmatch(text) or not least <= int(text) <= most:
+            raise ValueError(text)
+        return int(text)
+
+    return parse
+
+
+def ratio(text: str) -> float:
+    """A share above 0 and at most 1."""
+    if not _DECIMAL.fullmatch(text) or not 0 < float(text) <= 1:
+        raise ValueError(text)
+    return float(text)
+
+
+def yes_or_no(text: str) -> bool:
+    """``true`` or ``false``, in any case as Java writes them; anything else is an error, not ``false``."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def duration_ms(text: str) -> int:
+    """An ISO-8601 duration in weeks, or in days, hours, minutes and seconds; months and years have no fixed length."""
+    match = _DURATION.fullmatch(text)
+    if match is None or not any(match.groups()):
+        raise ValueError(text)
+    return sum(int(number) * _MS_PER_UNIT[unit] for unit, number in match.groupdict().items() if number is not None)
+
+
+_BYTES = "a whole number of bytes, at least 1, in digits alone (536870912)"
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        MODE_KEY,
+        "mode",
+        Mode,
+        Mode.OBSERVE,
+        "observe, approve or auto",
+        "How far icewright may go by itself: `observe` plans and explains, `approve` waits for a person, `auto` acts.",
+    ),
+    Setting(
+        TARGET_FILE_SIZE_KEY,
+        "target_file_size_bytes",
+        whole_number(1),
+        512 * MIB,
+        _BYTES,
+        "Size of the files that writers and merges aim at: Iceberg's own property and default.",
+    ),
+    Setting(
+        REWRITE_PREFIX + "min-input-files",
+        "min_input_files",
+        whole_number(2),
+        5,
+        "a whole number, at least 2",
+        "Small files that a partition must have before they are merged. Default as Iceberg's `rewrite_data_files`.",
+    ),
+    Setting(
+        REWRITE_PREFIX + "min-file-size-ratio",
+        "min_file_size_ratio",
+        ratio,
+        0.75,
+        "a number above 0, at most 1",
+        "Files below this share of the target are small. Default as Iceberg's `min-file-size-bytes`.",
+    ),
+    Setting(
+        REWRITE_PREFIX + "max-file-group-size-bytes",
+        "max_file_group_size_bytes",
+        whole_number(1),
+        192 * MIB,
+        _BYTES,
+        "The most that one merge reads. A merge runs in one Python worker, which may hold all of it decoded: "
+        "1.1 GB were measured for 164 MB of Parquet, so 192 MiB keep within a worker's 1.5 GB.",
+    ),
+    Setting(
+        REWRITE_PREFIX + "max-file-group-files",
+        "max_file_group_files",
+        whole_number(2, TASK_FILES_MAX),
+        1_000,
+        f"a whole number, 2 to {TASK_FILES_MAX}",
+        "The most files that one merge reads. They are opened one after the other by one worker; "
+        "1,000 keep a group of tiny files to about the time that a full group takes.",
+    ),
+    Setting(
+        REWRITE_PREFIX + "max-task-size-bytes",
+        "max_task_size_bytes",
+        whole_number(1),
+        4_096 * MIB,
+        _BYTES,
+        "The most that one task reads, and commits at once. A core merges and proves about 33 MB a second, so two "
+        "cores need about a minute for 4 GiB: a task begins and commits between two commits of a busy writer.",
+    ),
+    Setting(
+        REWRITE_PREFIX + "max-task-files",
+        "max_task_files",
+        whole_number(2, TASK_FILES_MAX),
+        10_000,
+        f"a whole number, 2 to {TASK_FILES_MAX}",
+        "The most files that one task replaces: 10,000 keep its description near 2 MB and its commit short.",
+    ),
+    Setting(
+        PREFIX + "write-window",
+        "write_window_ms",
+        duration_ms,
+        None,
+        "an ISO-8601 duration in weeks, or days, hours, minutes and seconds (PT2H, P1DT12H)",
+        "How long the owner's longest DELETE, UPDATE or MERGE runs. A partition that lost rows is left alone for as "
+        "long, because a rewrite that commits first can make such a statement fail.",
+    ),
+    Setting(
+        IGNORE_OTHER_OPTIMIZERS_KEY,
+        "ignore_other_optimizers",
+        yes_or_no,
+        False,
+        "true or false",
+        "Work on the table although another optimizer seems to maintain it.",
+    ),
+)
+
+BY_KEY = {setting.key: setting for setting in SETTINGS}
+
+
+def documentation() -> str:
+    """All settings as a Markdown table."""
+    rows = [
+        f"| `{setting.key}` | {'none' if setting.default is None else f'`{_text(setting.default)}`'} "
+        f"| {setting.allowed} | {setting.doc} |"
+        for setting in SETTINGS
+    ]
+    return "\n".join(["| property | default | allowed | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,146 @@
+"""The shortlist: which partitions are worth reading the files of, from statistics alone.
+
+Each partition gets a verdict with its reason. What comes out as ``rewrite`` here is a candidate; Level 0 looks at its
+files and may still find that it should wait or be left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from icewright.domain.files import FileFormat, Partition
+from icewright.domain.inventory import PartitionStatistics
+from icewright.domain.observation import Observation
+from icewright.domain.plans import PartitionVerdict, Reason, Verdict
+from icewright.domain.policy import Policy
+from icewright.domain.tables import Instant, TableMetadata
+from icewright.planning import histogram, wording
+
+REMOVAL_INTERVALS = 3
+"""Commit intervals for which a partition that lost rows is left alone."""
+
+UNKNOWN_INTERVAL_WAIT_MS = 3_600_000
+"""The same where the table has too few commits to have an interval: an hour, as long as most jobs run."""
+
+
+def removal_wait_ms(observation: Observation, policy: Policy) -> int:
+    """How long a partition that lost rows is left alone after that commit.
+
+    A rewrite that commits first can fail the owner's long DELETE or MERGE, which then has to run again from the
+    start. So the wait is the longest of: three commit intervals of the table, the longest observed run of a
+    writer that removed rows, and the write window that the owner declared.
+    """
+    interval_ms = observation.commit_interval_ms
+    by_interval_ms = UNKNOWN_INTERVAL_WAIT_MS if interval_ms is None else REMOVAL_INTERVALS * interval_ms
+    return max(by_interval_ms, observation.removals.writer_run_ms_max, policy.write_window_ms or 0)
+
+
+def shortlist(
+    observation: Observation, policy: Policy, now: Instant, changed: frozenset[Partition] | None = None
+) -> tuple[PartitionVerdict, ...]:
+    """A verdict for every partition of the table, in the inventory's order.
+
+    Verdicts: ``leave`` where merging gains nothing; ``refuse`` where it would, but cannot be done yet; ``wait``
+    where rows were removed lately; else ``rewrite``.
+    With ``changed``, candidates outside of it are left, too: a caller may spare itself partitions of which it knows
+    that the last plan found nothing in their files, that nothing was committed to them since, and that none of
+    their files was waiting. Without, the outcome is the same and more files are read.
+    """
+    table = _Table(
+        metadata=observation.metadata,
+        policy=policy,
+        equality_deletes_everywhere=has_equality_deletes_everywhere(observation),
+        removed_at=observation.removals.removed_at,
+        everywhere_at=observation.removals.everywhere_at,
+        wait_ms=removal_wait_ms(observation, policy),
+    )
+    return tuple(_verdict(table, statistics, now, changed) for statistics in observation.inventory.partitions)
+
+
+def has_equality_deletes_everywhere(observation: Observation) -> bool:
+    """Whether equality deletes lie in an unpartitioned spec: they apply to all partitions (spec, "Scan Planning")."""
+    unpartitioned = {spec.spec_id for spec in observation.metadata.specs if spec.is_unpartitioned}
+    return any(
+        statistics.partition.spec_id in unpartitioned and statistics.counts.equality_delete_files
+        for statistics in observation.inventory.partitions
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What is the same for all partitions."""
+
+    metadata: TableMetadata
+    policy: Policy
+    equality_deletes_everywhere: bool
+    removed_at: Mapping[Partition, Instant]
+    everywhere_at: Instant | None
+    wait_ms: int
+
+    def last_removal_at(self, partition: Partition) -> Instant | None:
+        known = [at for at in (self.removed_at.get(partition), self.everywhere_at) if at is not None]
+        return max(known, default=None)
+
+
+def _verdict(
+    table: _Table, statistics: PartitionStatistics, now: Instant, changed: frozenset[Partition] | None
+) -> PartitionVerdict:
+    policy, files = table.policy, statistics.counts.data_files
+    small_files, small_bytes = histogram.small(statistics.counts.sizes, policy.small_file_size_bytes)
+    merged_files = max(1, ceil(small_bytes / policy.output_size_bytes_max))
+
+    def verdict(kind: Verdict, reason: Reason, after: int = files, until: Instant | None = None) -> PartitionVerdict:
+        return PartitionVerdict(statistics.partition, statistics.path, kind, reason, files, after, until)
+
+    nothing_to_gain = _nothing_to_gain(policy, files, small_files, merged_files)
+    if nothing_to_gain is not None:
+        return verdict(Verdict.LEAVE, nothing_to_gain)
+    refusal = _refusal(table, statistics)
+    if refusal is not None:
+        return verdict(Verdict.REFUSE, refusal)
+    removed_at = table.last_removal_at(statistics.partition)
+    if removed_at is not None and now < removed_at + table.wait_ms:
+        until = removed_at + table.wait_ms
+        text = (
+            f"rows were removed at {wording.instant(removed_at)}; left alone for {wording.duration(table.wait_ms)}, "
+            f"until {wording.instant(until)}, so that no DELETE or MERGE of its owner fails"
+        )
+        return verdict(Verdict.WAIT, Reason("recent-removals", text, {"wait_ms": table.wait_ms}), until=until)
+    if changed is not None and statistics.partition not in changed:
+        return verdict(Verdict.LEAVE, Reason("unchanged", "nothing has changed since it was last found to be well"))
+    figures = {"small_files": small_files, "small_bytes": small_bytes}
+    text = f"{wording.count(small_files, 'small file')} ({wording.size(small_bytes)}) of {files:,}"
+    return verdict(Verdict.REWRITE, Reason("small-files", text, figures), files - small_files + merged_files)
+
+
+def _nothing_to_gain(policy: Policy, files: int, small_files: int, merged_files: int) -> Reason | None:
+    limit = wording.size(policy.small_file_size_bytes)
+    figures = {"small_files": small_files}
+    if small_files == 0:
+        return Reason("no-small-files", f"none of {wording.count(files, 'file')} is below {limit}", figures)
+    if small_files < policy.min_input_files:
+        of_all = f"{small_files:,} of {wording.count(files, 'file')} below {limit}"
+        text = f"{of_all}; they are merged from {policy.min_input_files:,} on"
+        return Reason("few-small-files", text, figures)
+    if merged_files >= small_files:
+        text = f"merging its {wording.count(small_files, 'small file')} would make as many files again"
+        return Reason("no-gain", text, figures)
+    return None
+
+
+def _refusal(table: _Table, statistics: PartitionStatistics) -> Reason | None:
+    counts = statistics.counts
+    if all(spec.spec_id != statistics.partition.spec_id for spec in table.metadata.specs):
+        return Reason("unknown-spec", f"the metadata has no partition spec {statistics.partition.spec_id}")
+    if table.equality_deletes_everywhere:
+        text = "the table has equality deletes that apply to all partitions, and merging cannot apply them yet"
+        return Reason("equality-deletes-everywhere", text)
+    if counts.delete_files:
+        text = f"it has {wording.count(counts.delete_files, 'delete file')}, and merging cannot apply them yet"
+        return Reason("delete-files", text, {"delete_files": counts.delete_files})
+    others = sorted(key.value for key, number in counts.formats.items() if key is not FileFormat.PARQUET and number)
+    if others:
+        return Reason("not-parquet", f"it has files of format {', '.join(others)}, and merging can only do Parquet yet")
+    return None
