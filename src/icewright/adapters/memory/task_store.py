@@ -1,0 +1,197 @@
+"""The queue in memory: for a first look, for simulations, and as the plainest statement of what the port means."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from icewright.domain.errors import Conflict, NotAllowed, NotFound
+from icewright.domain.names import TableId
+from icewright.domain.plans import Reason
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import (
+    ACTIVE_STATES,
+    Attempt,
+    HistoryEntry,
+    NewTask,
+    Progress,
+    Task,
+    TaskState,
+)
+from icewright.ports.clock import Clock
+from icewright.ports.store import Change, Enqueued, TaskFilter
+from icewright.scheduling import lifecycle
+from icewright.scheduling.rank import rank
+
+
+class MemoryTaskStore:
+    """A :class:`~icewright.ports.store.TaskStore` that is gone with the process. One lock makes it thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._tasks: dict[str, Task] = {}
+        self._history: dict[str, list[HistoryEntry]] = {}
+        self._attempts: dict[str, list[Attempt]] = {}
+        self._fencing_token = 0
+
+    def now(self) -> Instant:
+        """See the port."""
+        return self._clock.now()
+
+    def enqueue(self, new: NewTask) -> Enqueued:
+        """See the port."""
+        with self._lock:
+            live = self._live(new.table_id, new.action.kind)
+            if live is not None and not lifecycle.may_coalesce(live):
+                return Enqueued(live, created=False, coalesced=False)
+            if live is not None:
+                return Enqueued(self._write(lifecycle.coalesce(live, new, self.now())), created=False, coalesced=True)
+            if new.task_id in self._tasks:
+                raise Conflict(f"there is a task {new.task_id} already")
+            return Enqueued(self._write(lifecycle.create(new, self.now())), created=True, coalesced=False)
+
+    def claim(self, optimizer_id: str, *, resource_group: str, catalogs: frozenset[str], lease_ms: int) -> Task | None:
+        """See the port."""
+        with self._lock:
+            now = self.now()
+            busy = {task.table_id for task in self._tasks.values() if task.state in ACTIVE_STATES}
+            ready = [
+                task
+                for task in self._tasks.values()
+                if task.state is TaskState.QUEUED
+                and task.resource_group == resource_group
+                and task.table_id.catalog in catalogs
+                and task.not_before_at <= now
+                and task.table_id not in busy
+            ]
+            if not ready:
+                return None
+            best = min(ready, key=lambda task: rank(task, now))
+            self._fencing_token += 1
+            return self._write(
+                lifecycle.claim(
+                    best,
+                    optimizer_id=optimizer_id,
+                    fencing_token=self._fencing_token,
+                    now=now,
+                    lease_ms=lease_ms,
+                )
+            )
+
+    def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
+        """See the port."""
+        with self._lock:
+            task = lifecycle.beat(
+                self.get(task_id), fencing_token, progress=progress, now=self.now(), lease_ms=lease_ms
+            )
+            self._tasks[task_id] = task
+            self._put_attempt(lifecycle.with_progress(self._attempts[task_id][-1], progress))
+            return task
+
+    def check_lease(self, task_id: str, fencing_token: int) -> Task:
+        """See the port."""
+        with self._lock:
+            task = self.get(task_id)
+            lifecycle.require_lease(task, fencing_token, self.now())
+            return task
+
+    def change(self, change: Change) -> Task:
+        """See the port."""
+        with self._lock:
+            task = self.get(change.task_id)
+            if task.version != change.version:
+                raise Conflict(f"task {task.task_id} has version {task.version}, not {change.version}")
+            attempts = self._attempts.get(task.task_id)
+            step = lifecycle.change(
+                task,
+                attempts[-1] if attempts else None,
+                state=change.state,
+                outcome=change.outcome,
+                end=lifecycle.attempt_end(change.attempt_state, change.report_json),
+                delay_ms=change.delay_ms,
+                now=self.now(),
+            )
+            live = self._live(task.table_id, task.action.kind)
+            if step.task.state is TaskState.QUEUED and live is not None and live.task_id != task.task_id:
+                raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id))
+            return self._write(step)
+
+    def expired(self, limit: int) -> Sequence[Task]:
+        """See the port."""
+        with self._lock:
+            now = self.now()
+            lost = [
+                (task.lease.expires_at, task.task_id)
+                for task in self._tasks.values()
+                if task.state is TaskState.RUNNING and task.lease is not None and task.lease.expires_at <= now
+            ]
+            return [self._tasks[task_id] for _, task_id in sorted(lost)[:limit]]
+
+    def request_cancel(self, task_id: str, reason: Reason) -> Task:
+        """See the port."""
+        with self._lock:
+            task = self.get(task_id)
+            step = lifecycle.cancel(task, reason, self.now())
+            return task if step is None else self._write(step)
+
+    def get(self, task_id: str) -> Task:
+        """See the port."""
+        with self._lock:
+            task = self._tasks.get(task_id)
+            if task is None:
+                raise NotFound(f"no task {task_id}")
+            return task
+
+    def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
+        """See the port."""
+        with self._lock:
+            found = [
+                task
+                for task_id, task in sorted(self._tasks.items(), reverse=True)
+                if (before is None or task_id < before)
+                and (only.states is None or task.state in only.states)
+                and (only.table_id is None or task.table_id == only.table_id)
+            ]
+            return found[:limit]
+
+    def history(self, task_id: str) -> Sequence[HistoryEntry]:
+        """See the port."""
+        with self._lock:
+            self.get(task_id)
+            return list(self._history[task_id])
+
+    def attempts(self, task_id: str) -> Sequence[Attempt]:
+        """See the port."""
+        with self._lock:
+            self.get(task_id)
+            return list(self._attempts.get(task_id, ()))
+
+    def counts(self) -> Mapping[TaskState, int]:
+        """See the port."""
+        with self._lock:
+            counted = Counter(task.state for task in self._tasks.values())
+            return {state: counted[state] for state in TaskState}
+
+    def _live(self, table_id: TableId, kind: str) -> Task | None:
+        return next(
+            (
+                task
+                for task in self._tasks.values()
+                if task.table_id == table_id and task.action.kind == kind and task.state in lifecycle.LIVE_STATES
+            ),
+            None,
+        )
+
+    def _write(self, step: lifecycle.Step) -> Task:
+        self._tasks[step.task.task_id] = step.task
+        self._history.setdefault(step.task.task_id, []).append(step.entry)
+        if step.attempt is not None:
+            self._put_attempt(step.attempt)
+        return step.task
+
+    def _put_attempt(self, attempt: Attempt) -> None:
+        attempts = self._attempts.setdefault(attempt.task_id, [])
+        del attempts[attempt.attempt - 1 :]
+        attempts.append(attempt)

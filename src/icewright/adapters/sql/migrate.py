@@ -1,0 +1,52 @@
+"""Brings a database up to the newest schema with the migrations that lie in the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
+
+from icewright.domain.errors import InvalidConfiguration
+
+VERSION_TABLE = "icewright_schema"
+"""Where Alembic keeps the schema's version: under a name of its own, so that no stranger's is taken for ours."""
+
+_MIGRATIONS = Path(__file__).with_name("migrations")
+
+
+def upgrade(connection: Connection) -> None:
+    """Run the missing migrations in the transaction that ``connection`` is in: all of them or none.
+
+    Raises :class:`~icewright.domain.errors.InvalidConfiguration` for a database of a newer icewright, and for one
+    that belongs to something else.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    _refuse_strangers(connection)
+    _refuse_newer(connection, ScriptDirectory.from_config(config))
+    command.upgrade(config, "head")
+
+
+def _refuse_strangers(connection: Connection) -> None:
+    names = inspect(connection).get_table_names()
+    if names and VERSION_TABLE not in names:
+        raise InvalidConfiguration(
+            f"the store's database has tables that are not icewright's, such as {min(names)!r}",
+            hint="give icewright a database of its own",
+        )
+
+
+def _refuse_newer(connection: Connection, scripts: ScriptDirectory) -> None:
+    known = {script.revision for script in scripts.walk_revisions()}
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    unknown = set(context.get_current_heads()) - known
+    if unknown:
+        raise InvalidConfiguration(
+            f"the store's database has schema {min(unknown)}, which this version of icewright does not know",
+            hint="it was written by a newer icewright; start that one",
+        )

@@ -1,0 +1,244 @@
+"""The tables of the database. What is queried or constrained is a column; everything else lies in JSON documents.
+
+The migrations build the same thing step by step; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    ForeignKeyConstraint,
+    FromClause,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    literal_column,
+)
+
+from icewright.domain.tasks import ACTIVE_STATES, TaskState
+from icewright.scheduling.lifecycle import LIVE_STATES
+
+metadata = MetaData()
+
+# By code point, as Python compares; PostgreSQL would otherwise sort by the locale of the database.
+_Key = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+FENCING_TOKEN = "fencing_token"  # noqa: S105 - a counter's name, not a secret
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", _Key, nullable=False),
+    Column("value", BigInteger, nullable=False),
+    PrimaryKeyConstraint("name", name="pk_counters"),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("task_id", _Key, nullable=False),
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("kind", _Key, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("plan_id", _Key, nullable=False),
+    Column("resource_group", _Key, nullable=False),
+    Column("priority", BigInteger, nullable=False),
+    Column("ranked_at", BigInteger, nullable=False),
+    Column("attempts_max", Integer, nullable=False),
+    Column("state", _Key, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("not_before_at", BigInteger, nullable=False),
+    Column("lease_optimizer_id", _Key),
+    Column("lease_fencing_token", BigInteger),
+    Column("lease_expires_at", BigInteger),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("prediction", Text, nullable=False),
+    Column("progress", Text),
+    Column("outcome", Text),
+    PrimaryKeyConstraint("task_id", name="pk_tasks"),
+    # A lease is whole or absent, and there is one exactly while an attempt may be at work.
+    CheckConstraint(
+        "(state IN ('running', 'in_doubt')) = (lease_fencing_token IS NOT NULL)"
+        " AND (lease_fencing_token IS NULL) = (lease_optimizer_id IS NULL)"
+        " AND (lease_fencing_token IS NULL) = (lease_expires_at IS NULL)",
+        name="ck_tasks_lease",
+    ),
+)
+
+
+def state_is(*states: TaskState, of: FromClause = tasks) -> ColumnElement[bool]:
+    """A condition on the state of tasks, spelled out: no planner matches a partial index with a bound parameter."""
+    return of.c.state.in_([literal_column(f"'{state.value}'") for state in sorted(states)])
+
+
+# The two promises that no code can break: one active task per table, one live task per table and kind of action.
+_ACTIVE = state_is(*ACTIVE_STATES)
+_LIVE = state_is(*LIVE_STATES)
+_QUEUED = state_is(TaskState.QUEUED)
+_RUNNING = state_is(TaskState.RUNNING)
+Index(
+    "uq_tasks_active_table",
+    tasks.c.catalog,
+    tasks.c.table_uuid,
+    unique=True,
+    sqlite_where=_ACTIVE,
+    postgresql_where=_ACTIVE,
+)
+Index(
+    "uq_tasks_live_kind",
+    tasks.c.catalog,
+    tasks.c.table_uuid,
+    tasks.c.kind,
+    unique=True,
+    sqlite_where=_LIVE,
+    postgresql_where=_LIVE,
+)
+Index(
+    "ix_tasks_queue",
+    tasks.c.resource_group,
+    tasks.c.ranked_at,
+    tasks.c.task_id,
+    sqlite_where=_QUEUED,
+    postgresql_where=_QUEUED,
+)
+Index("ix_tasks_lease", tasks.c.lease_expires_at, sqlite_where=_RUNNING, postgresql_where=_RUNNING)
+Index("ix_tasks_table", tasks.c.catalog, tasks.c.table_uuid, tasks.c.task_id)
+Index("ix_tasks_state", tasks.c.state, tasks.c.task_id)
+
+task_history = Table(
+    "task_history",
+    metadata,
+    Column("task_id", _Key, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("state", _Key, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    PrimaryKeyConstraint("task_id", "version", name="pk_task_history"),
+    ForeignKeyConstraint(["task_id"], ["tasks.task_id"], name="fk_task_history_task"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("task_id", _Key, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("optimizer_id", _Key, nullable=False),
+    Column("fencing_token", BigInteger, nullable=False),
+    Column("state", _Key, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("ended_at", BigInteger),
+    Column("progress", Text),
+    Column("report", Text),
+    PrimaryKeyConstraint("task_id", "attempt", name="pk_attempts"),
+    UniqueConstraint("fencing_token", name="uq_attempts_fencing_token"),
+    ForeignKeyConstraint(["task_id"], ["tasks.task_id"], name="fk_attempts_task"),
+)
+
+tables = Table(
+    "tables",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("name_digest", _Key, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("metadata_location", Text, nullable=False),
+    Column("snapshot_id", BigInteger),
+    Column("format_version", Integer, nullable=False),
+    Column("observed_at", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("commit_interval_ms", BigInteger),
+    Column("optimized_at", BigInteger),
+    Column("next_look_at", BigInteger, nullable=False),
+    Column("plan_id", _Key),
+    Column("problem", Text),
+    Column("dropped_at", BigInteger),
+    PrimaryKeyConstraint("catalog", "table_uuid", name="pk_tables"),
+)
+_PRESENT = tables.c.dropped_at.is_(None)
+Index("uq_tables_name", tables.c.name_digest, unique=True, sqlite_where=_PRESENT, postgresql_where=_PRESENT)
+Index("ix_tables_due", tables.c.next_look_at, sqlite_where=_PRESENT, postgresql_where=_PRESENT)
+
+manifests = Table(
+    "manifests",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("key_digest", _Key, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("length_bytes", BigInteger, nullable=False),
+    Column("added_snapshot_id", BigInteger, nullable=False),
+    Column("content", _Key, nullable=False),
+    Column("summary", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("catalog", "table_uuid", "key_digest", name="pk_manifests"),
+    ForeignKeyConstraint(["catalog", "table_uuid"], ["tables.catalog", "tables.table_uuid"], name="fk_manifests_table"),
+)
+
+partitions = Table(
+    "partitions",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("spec_id", Integer, nullable=False),
+    Column("values_digest", _Key, nullable=False),
+    Column("partition_values", _Key, nullable=False),
+    Column("statistics", Text, nullable=False),
+    PrimaryKeyConstraint("catalog", "table_uuid", "spec_id", "values_digest", name="pk_partitions"),
+    ForeignKeyConstraint(
+        ["catalog", "table_uuid"], ["tables.catalog", "tables.table_uuid"], name="fk_partitions_table"
+    ),
+)
+
+plans = Table(
+    "plans",
+    metadata,
+    Column("plan_id", _Key, nullable=False),
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("planned_at", BigInteger, nullable=False),
+    Column("plan", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("plan_id", name="pk_plans"),
+)
+Index("ix_plans_table", plans.c.catalog, plans.c.table_uuid, plans.c.planned_at, plans.c.plan_id)
+
+inbox = Table(
+    "inbox",
+    metadata,
+    # SQLite counts up only what it calls INTEGER; AUTOINCREMENT never gives an id twice.
+    Column("event_id", BigInteger().with_variant(Integer, "sqlite"), nullable=False),
+    Column("name_digest", _Key, nullable=False),
+    Column("snapshot_id", BigInteger, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("done_at", BigInteger),
+    PrimaryKeyConstraint("event_id", name="pk_inbox"),
+    UniqueConstraint("name_digest", "snapshot_id", name="uq_inbox_snapshot"),
+    sqlite_autoincrement=True,
+)
+_WAITING = inbox.c.done_at.is_(None)
+Index("ix_inbox_waiting", inbox.c.event_id, sqlite_where=_WAITING, postgresql_where=_WAITING)
+
+optimizers = Table(
+    "optimizers",
+    metadata,
+    Column("optimizer_id", _Key, nullable=False),
+    Column("hello", Text, nullable=False),
+    Column("seen_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("optimizer_id", name="pk_optimizers"),
+)

@@ -1,0 +1,102 @@
+"""What is known of tables as rows, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, RowMapping, Table
+
+from icewright.adapters.sql.documents import digest, dump, dump_optional, load, load_optional, pack
+from icewright.domain.events import CommitEvent, StoredEvent
+from icewright.domain.files import Partition
+from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Reason
+from icewright.ports.store import TableRecord
+
+
+def id_columns(table_id: TableId) -> dict[str, str]:
+    """The columns that say which table a row is about."""
+    return {"catalog": table_id.catalog, "table_uuid": table_id.uuid}
+
+
+def is_table(table: Table, table_id: TableId) -> tuple[ColumnElement[bool], ...]:
+    """The condition that a row is about a table."""
+    return table.c.catalog == table_id.catalog, table.c.table_uuid == table_id.uuid
+
+
+def record_row(record: TableRecord) -> dict[str, Any]:
+    """A record as the columns of ``tables``."""
+    return {
+        **id_columns(record.table_id),
+        "name_digest": digest(record.name),
+        "name": dump(record.name),
+        "metadata_location": record.metadata_location,
+        "snapshot_id": record.snapshot_id,
+        "format_version": record.format_version,
+        "observed_at": record.observed_at,
+        "changed_at": record.changed_at,
+        "commit_interval_ms": record.commit_interval_ms,
+        "optimized_at": record.optimized_at,
+        "next_look_at": record.next_look_at,
+        "plan_id": record.plan_id,
+        "problem": dump_optional(record.problem),
+        "dropped_at": record.dropped_at,
+    }
+
+
+def record_of(row: RowMapping) -> TableRecord:
+    """A row of ``tables`` as a record."""
+    return TableRecord(
+        table_id=TableId(row["catalog"], row["table_uuid"]),
+        name=load(TableName, row["name"]),
+        metadata_location=row["metadata_location"],
+        snapshot_id=row["snapshot_id"],
+        format_version=row["format_version"],
+        observed_at=row["observed_at"],
+        changed_at=row["changed_at"],
+        commit_interval_ms=row["commit_interval_ms"],
+        optimized_at=row["optimized_at"],
+        next_look_at=row["next_look_at"],
+        plan_id=row["plan_id"],
+        problem=load_optional(Reason, row["problem"]),
+        dropped_at=row["dropped_at"],
+    )
+
+
+def manifest_row(table_id: TableId, summary: ManifestSummary) -> dict[str, Any]:
+    """A manifest's summary as the columns of ``manifests``."""
+    return {
+        **id_columns(table_id),
+        "key_digest": digest(summary.key),
+        "path": summary.key.path,
+        "length_bytes": summary.key.length_bytes,
+        "added_snapshot_id": summary.key.added_snapshot_id,
+        "content": summary.content.value,
+        "summary": pack(summary),
+    }
+
+
+def manifest_key_of(row: RowMapping) -> ManifestKey:
+    """The key in a row of ``manifests``."""
+    return ManifestKey(row["path"], row["length_bytes"], row["added_snapshot_id"])
+
+
+def partition_columns(partition: Partition) -> dict[str, Any]:
+    """The columns of ``partitions`` that say which partition a row is about."""
+    return {"spec_id": partition.spec_id, "values_digest": digest(partition.values)}
+
+
+def partition_row(table_id: TableId, statistics: PartitionStatistics) -> dict[str, Any]:
+    """A partition's statistics as the columns of ``partitions``."""
+    return {
+        **id_columns(table_id),
+        **partition_columns(statistics.partition),
+        "partition_values": statistics.partition.values,
+        "statistics": dump(statistics),
+    }
+
+
+def event_of(row: RowMapping) -> StoredEvent:
+    """A row of ``inbox`` as an event."""
+    return StoredEvent(row["event_id"], load(CommitEvent, row["event"]), row["received_at"], row["done_at"])

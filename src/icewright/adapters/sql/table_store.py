@@ -1,0 +1,272 @@
+"""What is known of tables, in an SQL database shared by any number of server processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Table, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from icewright.adapters.sql import transactions
+from icewright.adapters.sql.documents import digest, dump, load, pack, unpack
+from icewright.adapters.sql.schema import inbox, manifests, optimizers, partitions, plans, tables
+from icewright.adapters.sql.table_rows import (
+    event_of,
+    id_columns,
+    is_table,
+    manifest_key_of,
+    manifest_row,
+    partition_columns,
+    partition_row,
+    record_of,
+    record_row,
+)
+from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.errors import Conflict, NotFound
+from icewright.domain.events import CommitEvent, StoredEvent
+from icewright.domain.files import Partition
+from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.domain.jobs import OptimizerHello
+from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Plan
+from icewright.domain.tables import Instant
+from icewright.ports.clock import Clock
+from icewright.ports.store import InventoryUpdate, OptimizerRecord, TableRecord
+
+FETCH_ROWS = 16
+"""Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
+
+
+class SqlTableStore:
+    """A :class:`~icewright.ports.store.TableStore` over an engine of :func:`icewright.adapters.sql.engine.open_store`.
+
+    What it stamps with the time takes the database's clock unless ``clock`` is given.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    def record(self, table_id: TableId) -> TableRecord | None:
+        """See the port."""
+        with reading(self._engine) as connection:
+            row = connection.execute(select(tables).where(*is_table(tables, table_id))).mappings().one_or_none()
+            return None if row is None else record_of(row)
+
+    def record_by_name(self, name: TableName) -> TableRecord | None:
+        """See the port."""
+        query = select(tables).where(tables.c.name_digest == digest(name), tables.c.dropped_at.is_(None))
+        with reading(self._engine) as connection:
+            row = connection.execute(query).mappings().one_or_none()
+            return None if row is None else record_of(row)
+
+    def records(self, *, catalog: str | None = None, limit: int, after: TableId | None = None) -> Sequence[TableRecord]:
+        """See the port."""
+        id_of = tables.c.catalog, tables.c.table_uuid
+        query = select(tables).where(tables.c.dropped_at.is_(None)).order_by(*id_of).limit(limit)
+        if catalog is not None:
+            query = query.where(tables.c.catalog == catalog)
+        if after is not None:
+            query = query.where(
+                or_(
+                    tables.c.catalog > after.catalog,
+                    and_(tables.c.catalog == after.catalog, tables.c.table_uuid > after.uuid),
+                )
+            )
+        with reading(self._engine) as connection:
+            return [record_of(row) for row in connection.execute(query).mappings()]
+
+    def save_record(self, record: TableRecord) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            _save_record(connection, record)
+
+    def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
+        """See the port."""
+        query = (
+            select(tables)
+            .where(tables.c.dropped_at.is_(None), tables.c.next_look_at <= now)
+            .order_by(tables.c.next_look_at, tables.c.catalog, tables.c.table_uuid)
+            .limit(limit)
+        )
+        with reading(self._engine) as connection:
+            return [record_of(row) for row in connection.execute(query).mappings()]
+
+    def apply_inventory(self, update: InventoryUpdate) -> None:
+        """See the port."""
+        table_id = update.record.table_id
+        removed_manifests = [{"key_digest": digest(key)} for key in update.removed_manifests]
+        removed_partitions = [partition_columns(partition) for partition in update.removed_partitions]
+        added = {summary.key: manifest_row(table_id, summary) for summary in update.added_manifests}
+        changed = {stats.partition: partition_row(table_id, stats) for stats in update.changed_partitions}
+        with writing(self._engine) as connection:
+            _save_record(connection, update.record)
+            _delete_each(connection, manifests, table_id, removed_manifests)
+            _replace_each(connection, manifests, table_id, ("key_digest",), list(added.values()))
+            _delete_each(connection, partitions, table_id, removed_partitions)
+            _replace_each(connection, partitions, table_id, ("spec_id", "values_digest"), list(changed.values()))
+
+    def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
+        """See the port."""
+        query = select(manifests.c.path, manifests.c.length_bytes, manifests.c.added_snapshot_id)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.where(*is_table(manifests, table_id))).mappings()
+            return sorted(manifest_key_of(row) for row in rows)
+
+    def manifest_summaries(
+        self, table_id: TableId, partitions: frozenset[Partition] | None = None
+    ) -> Iterable[ManifestSummary]:
+        """See the port. The read transaction is open until the last one is taken."""
+        return self._summaries(table_id, partitions)
+
+    def _summaries(self, table_id: TableId, wanted: frozenset[Partition] | None) -> Iterator[ManifestSummary]:
+        query = select(manifests.c.summary).where(*is_table(manifests, table_id))
+        with reading(self._engine) as connection:
+            for blob in connection.execution_options(yield_per=FETCH_ROWS).scalars(query):
+                summary = unpack(ManifestSummary, blob)
+                if wanted is None or not wanted.isdisjoint(summary.partitions):
+                    yield summary
+
+    def partitions(
+        self, table_id: TableId, *, limit: int | None = None, after: Partition | None = None
+    ) -> Sequence[PartitionStatistics]:
+        """See the port."""
+        spec_id, values = partitions.c.spec_id, partitions.c.partition_values
+        query = select(partitions.c.statistics).where(*is_table(partitions, table_id)).order_by(spec_id, values)
+        if after is not None:
+            query = query.where(
+                or_(spec_id > after.spec_id, and_(spec_id == after.spec_id, values > after.values)),
+            )
+        with reading(self._engine) as connection:
+            return [load(PartitionStatistics, text) for text in connection.scalars(query.limit(limit))]
+
+    def save_plan(self, plan: Plan) -> None:
+        """See the port."""
+        row = {
+            "plan_id": plan.plan_id,
+            **id_columns(plan.table_id),
+            "planned_at": plan.planned_at,
+            "plan": pack(plan),
+        }
+        with writing(self._engine) as connection:
+            try:
+                with connection.begin_nested():
+                    connection.execute(insert(plans).values(row))
+            except IntegrityError as error:
+                if _plan(connection, plan.plan_id) != plan:
+                    raise Conflict(f"there is another plan {plan.plan_id} already") from error
+            connection.execute(update(tables).where(*is_table(tables, plan.table_id)).values(plan_id=plan.plan_id))
+
+    def plan(self, plan_id: str) -> Plan:
+        """See the port."""
+        with reading(self._engine) as connection:
+            plan = _plan(connection, plan_id)
+        if plan is None:
+            raise NotFound(f"no plan {plan_id}")
+        return plan
+
+    def plans(self, table_id: TableId, *, limit: int) -> Sequence[Plan]:
+        """See the port."""
+        query = (
+            select(plans.c.plan)
+            .where(*is_table(plans, table_id))
+            .order_by(plans.c.planned_at.desc(), plans.c.plan_id.desc())
+            .limit(limit)
+        )
+        with reading(self._engine) as connection:
+            return [unpack(Plan, blob) for blob in connection.scalars(query)]
+
+    def receive(self, event: CommitEvent) -> bool:
+        """See the port."""
+        with writing(self._engine) as connection:
+            row = {
+                "name_digest": digest(event.table_name),
+                "snapshot_id": event.snapshot_id,
+                "event": dump(event),
+                "received_at": self._now(connection),
+            }
+            same = (inbox.c.name_digest == row["name_digest"], inbox.c.snapshot_id == event.snapshot_id)
+            try:
+                with connection.begin_nested():
+                    connection.execute(insert(inbox).values(row))
+            except IntegrityError:
+                if connection.execute(select(inbox.c.event_id).where(*same)).first() is None:
+                    raise
+                return False
+            return True
+
+    def inbox(self, limit: int) -> Sequence[StoredEvent]:
+        """See the port."""
+        query = select(inbox).where(inbox.c.done_at.is_(None)).order_by(inbox.c.event_id).limit(limit)
+        with reading(self._engine) as connection:
+            return [event_of(row) for row in connection.execute(query).mappings()]
+
+    def done(self, event_ids: Sequence[int]) -> None:
+        """See the port."""
+        if not event_ids:
+            return
+        with writing(self._engine) as connection:
+            query = update(inbox).where(inbox.c.event_id == bindparam("done_id"), inbox.c.done_at.is_(None))
+            connection.execute(
+                query.values(done_at=self._now(connection)), [{"done_id": event_id} for event_id in event_ids]
+            )
+
+    def optimizer_seen(self, hello: OptimizerHello) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            row = {"optimizer_id": hello.optimizer_id, "hello": dump(hello), "seen_at": self._now(connection)}
+            _put(connection, optimizers, (optimizers.c.optimizer_id == hello.optimizer_id,), row)
+
+    def optimizers(self) -> Sequence[OptimizerRecord]:
+        """See the port."""
+        query = select(optimizers).order_by(optimizers.c.seen_at.desc(), optimizers.c.optimizer_id)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query).mappings()
+            return [OptimizerRecord(load(OptimizerHello, row["hello"]), row["seen_at"]) for row in rows]
+
+    def _now(self, connection: Connection) -> Instant:
+        return transactions.now(connection, self._clock)
+
+
+def _save_record(connection: Connection, record: TableRecord) -> None:
+    if record.dropped_at is None:
+        others = (tables.c.catalog != record.table_id.catalog) | (tables.c.table_uuid != record.table_id.uuid)
+        connection.execute(
+            update(tables)
+            .where(tables.c.name_digest == digest(record.name), tables.c.dropped_at.is_(None), others)
+            .values(dropped_at=record.observed_at)
+        )
+    _put(connection, tables, is_table(tables, record.table_id), record_row(record))
+
+
+def _put(connection: Connection, table: Table, where: Sequence[Any], row: Mapping[str, Any]) -> None:
+    """Replace the row, or insert it."""
+    if connection.execute(update(table).where(*where).values(**row)).rowcount == 0:
+        connection.execute(insert(table).values(**row))
+
+
+def _delete_each(connection: Connection, table: Table, table_id: TableId, keys: Sequence[Mapping[str, Any]]) -> None:
+    """Delete the rows of a table that have one of the keys, in one round trip."""
+    if not keys:
+        return
+    same = [table.c[name] == bindparam(f"key_{name}") for name in keys[0]]
+    connection.execute(
+        delete(table).where(*is_table(table, table_id), *same),
+        [{f"key_{name}": value for name, value in key.items()} for key in keys],
+    )
+
+
+def _replace_each(
+    connection: Connection, table: Table, table_id: TableId, key: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Put rows in the place of those that have the same keys."""
+    if not rows:
+        return
+    _delete_each(connection, table, table_id, [{name: row[name] for name in key} for row in rows])
+    connection.execute(insert(table), list(rows))
+
+
+def _plan(connection: Connection, plan_id: str) -> Plan | None:
+    blob = connection.scalar(select(plans.c.plan).where(plans.c.plan_id == plan_id))
+    return None if blob is None else unpack(Plan, blob)

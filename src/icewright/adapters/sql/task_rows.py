@@ -1,0 +1,136 @@
+"""Tasks, attempts and history as rows, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import RowMapping
+
+from icewright.adapters.sql.documents import dump, dump_optional, load, load_optional
+from icewright.domain.actions import Action
+from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Prediction, Reason
+from icewright.domain.tasks import (
+    Attempt,
+    AttemptState,
+    HistoryEntry,
+    Lease,
+    Outcome,
+    Progress,
+    Task,
+    TaskState,
+)
+from icewright.scheduling.rank import ranked_at
+
+
+def task_row(task: Task) -> dict[str, Any]:
+    """A task as the columns of ``tasks``."""
+    lease = task.lease
+    return {
+        "task_id": task.task_id,
+        "catalog": task.table_id.catalog,
+        "table_uuid": task.table_id.uuid,
+        "kind": task.action.kind,
+        "table_name": dump(task.table_name),
+        "plan_id": task.plan_id,
+        "resource_group": task.resource_group,
+        "priority": task.priority,
+        "ranked_at": ranked_at(task.priority, task.created_at),
+        "attempts_max": task.attempts_max,
+        "state": task.state.value,
+        "version": task.version,
+        "attempt": task.attempt,
+        "created_at": task.created_at,
+        "updated_at": task.updated_at,
+        "not_before_at": task.not_before_at,
+        "lease_optimizer_id": None if lease is None else lease.optimizer_id,
+        "lease_fencing_token": None if lease is None else lease.fencing_token,
+        "lease_expires_at": None if lease is None else lease.expires_at,
+        "cancel_requested": task.cancel_requested,
+        "action": dump(task.action),
+        "reason": dump(task.reason),
+        "prediction": dump(task.prediction),
+        "progress": dump_optional(task.progress),
+        "outcome": dump_optional(task.outcome),
+    }
+
+
+def task_of(row: RowMapping) -> Task:
+    """A row of ``tasks`` as a task."""
+    return Task(
+        task_id=row["task_id"],
+        table_id=TableId(row["catalog"], row["table_uuid"]),
+        table_name=load(TableName, row["table_name"]),
+        plan_id=row["plan_id"],
+        action=load(Action, row["action"]),
+        reason=load(Reason, row["reason"]),
+        prediction=load(Prediction, row["prediction"]),
+        priority=row["priority"],
+        resource_group=row["resource_group"],
+        attempts_max=row["attempts_max"],
+        state=TaskState(row["state"]),
+        version=row["version"],
+        attempt=row["attempt"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        not_before_at=row["not_before_at"],
+        lease=_lease(row),
+        progress=load_optional(Progress, row["progress"]),
+        cancel_requested=row["cancel_requested"],
+        outcome=load_optional(Outcome, row["outcome"]),
+    )
+
+
+def _lease(row: RowMapping) -> Lease | None:
+    if row["lease_fencing_token"] is None:
+        return None
+    return Lease(row["lease_optimizer_id"], row["lease_fencing_token"], row["lease_expires_at"])
+
+
+def history_row(entry: HistoryEntry) -> dict[str, Any]:
+    """A history entry as the columns of ``task_history``."""
+    return {
+        "task_id": entry.task_id,
+        "version": entry.version,
+        "state": entry.state.value,
+        "attempt": entry.attempt,
+        "at": entry.at,
+        "reason": dump(entry.reason),
+    }
+
+
+def history_of(row: RowMapping) -> HistoryEntry:
+    """A row of ``task_history`` as a history entry."""
+    return HistoryEntry(
+        row["task_id"], row["version"], TaskState(row["state"]), row["attempt"], row["at"], load(Reason, row["reason"])
+    )
+
+
+def attempt_row(attempt: Attempt) -> dict[str, Any]:
+    """An attempt as the columns of ``attempts``."""
+    return {
+        "task_id": attempt.task_id,
+        "attempt": attempt.attempt,
+        "optimizer_id": attempt.optimizer_id,
+        "fencing_token": attempt.fencing_token,
+        "state": attempt.state.value,
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
+        "progress": dump_optional(attempt.progress),
+        "report": attempt.report_json,
+    }
+
+
+def attempt_of(row: RowMapping) -> Attempt:
+    """A row of ``attempts`` as an attempt."""
+    return Attempt(
+        task_id=row["task_id"],
+        attempt=row["attempt"],
+        optimizer_id=row["optimizer_id"],
+        fencing_token=row["fencing_token"],
+        state=AttemptState(row["state"]),
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        progress=load_optional(Progress, row["progress"]),
+        report_json=row["report"],
+    )

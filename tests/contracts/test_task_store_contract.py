@@ -1,0 +1,568 @@
+"""What every task store must do, sentence by sentence of the port."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
+from icewright.domain.names import TableName
+from icewright.domain.plans import Reason
+from icewright.domain.tasks import ACTIVE_STATES, TRANSITIONS, AttemptState, Outcome, Progress, Task, TaskState
+from icewright.ports.store import Change, TaskFilter, TaskStore
+from icewright.scheduling.rank import AGEING_MS
+from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, PROGRESS, REASON, new_task, table_id
+from tests.contracts.stores import IMPLEMENTATIONS, Stores, opened
+
+LEASE_MS = 60_000
+LAKE = frozenset({"lake"})
+ENDS = {
+    TaskState.COMMITTED: AttemptState.COMMITTED,
+    TaskState.IN_DOUBT: AttemptState.UNKNOWN,
+    TaskState.QUEUED: AttemptState.FAILED,
+    TaskState.FAILED: AttemptState.FAILED,
+    TaskState.CANCELLED: AttemptState.CANCELLED,
+    TaskState.SUPERSEDED: AttemptState.CONFLICT,
+}
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=IMPLEMENTATIONS)
+def stores(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Stores]:
+    with opened(request.param, tmp_path, clock) as stores:
+        yield stores
+
+
+@pytest.fixture
+def store(stores: Stores) -> TaskStore:
+    return stores.tasks()
+
+
+def claim(store: TaskStore, optimizer_id: str = "optimizer-1", *, resource_group: str = "default") -> Task | None:
+    return store.claim(optimizer_id, resource_group=resource_group, catalogs=LAKE, lease_ms=LEASE_MS)
+
+
+def started(store: TaskStore, task_id: str = "task-1", *, table: int = 1) -> Task:
+    store.enqueue(new_task(task_id, table=table))
+    task = claim(store)
+    assert task is not None
+    assert task.task_id == task_id
+    return task
+
+
+def move(store: TaskStore, task: Task, state: TaskState, *, delay_ms: int = 0) -> Task:
+    """The task in another state, its attempt ended if it runs."""
+    end = ENDS[state] if task.state is TaskState.RUNNING else None
+    return store.change(Change(task.task_id, task.version, state, OUTCOME, end, delay_ms=delay_ms))
+
+
+def token(task: Task) -> int:
+    assert task.lease is not None
+    return task.lease.fencing_token
+
+
+def in_state(store: TaskStore, state: TaskState, task_id: str = "task-1") -> Task:
+    """A fresh task, brought into a state."""
+    store.enqueue(new_task(task_id))
+    if state is TaskState.QUEUED:
+        return store.get(task_id)
+    task = claim(store)
+    assert task is not None
+    if state is TaskState.SUCCEEDED:
+        return move(store, move(store, task, TaskState.COMMITTED), state)
+    return task if state is TaskState.RUNNING else move(store, task, state)
+
+
+class TestEnqueue:
+    def test_a_new_candidate_becomes_a_waiting_task(self, store: TaskStore, clock: ManualClock) -> None:
+        new = new_task("task-1", priority=2)
+        enqueued = store.enqueue(new)
+        assert (enqueued.created, enqueued.coalesced) == (True, False)
+        task = store.get("task-1")
+        assert task == enqueued.task
+        assert (task.state, task.version, task.attempt) == (TaskState.QUEUED, 1, 0)
+        assert (task.created_at, task.updated_at, task.not_before_at) == (clock.now(),) * 3
+        assert (task.lease, task.progress, task.outcome, task.cancel_requested) == (None, None, None, False)
+        for name in NEW_TASK_FIELDS:
+            assert getattr(task, name) == getattr(new, name)
+
+    def test_a_waiting_untried_task_takes_the_newer_action_and_keeps_its_age(
+        self, store: TaskStore, clock: ManualClock
+    ) -> None:
+        first = store.enqueue(new_task("task-1", priority=5)).task
+        clock.advance(1_000)
+        newer = replace(
+            new_task("task-2", priority=3, base_snapshot_id=9, plan_id="plan-2", reason=Reason("newer", "newer")),
+            table_name=TableName("lake", ("ns",), "renamed"),
+            attempts_max=7,
+            resource_group="other",
+        )
+        enqueued = store.enqueue(newer)
+        assert (enqueued.created, enqueued.coalesced) == (False, True)
+        task = store.get("task-1")
+        assert task == enqueued.task
+        assert (task.task_id, task.created_at, task.priority) == ("task-1", first.created_at, 5)
+        for name in NEW_TASK_FIELDS - {"task_id", "priority"}:
+            assert getattr(task, name) == getattr(newer, name)
+        assert [entry.reason.code for entry in store.history("task-1")] == ["small-files", "newer"]
+        with pytest.raises(NotFound):
+            store.get("task-2")
+
+    def test_coalescing_takes_the_higher_priority(self, store: TaskStore) -> None:
+        store.enqueue(new_task("task-1", priority=3))
+        assert store.enqueue(new_task("task-2", priority=5)).task.priority == 5
+
+    @pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
+    def test_a_task_under_way_is_returned_unchanged(self, store: TaskStore, state: TaskState) -> None:
+        task = in_state(store, state)
+        enqueued = store.enqueue(new_task("task-2", base_snapshot_id=9))
+        assert (enqueued.task, enqueued.created, enqueued.coalesced) == (task, False, False)
+        assert store.get("task-1") == task
+
+    def test_a_tried_task_that_waits_again_is_returned_unchanged(self, store: TaskStore) -> None:
+        task = move(store, started(store), TaskState.QUEUED)
+        enqueued = store.enqueue(new_task("task-2", base_snapshot_id=9))
+        assert (enqueued.task, enqueued.created, enqueued.coalesced) == (task, False, False)
+
+    @pytest.mark.parametrize("state", sorted(set(TaskState) - ACTIVE_STATES - {TaskState.QUEUED}))
+    def test_an_ended_task_is_no_obstacle(self, store: TaskStore, state: TaskState) -> None:
+        in_state(store, state)
+        assert store.enqueue(new_task("task-2")).created
+
+    def test_other_tables_do_not_coalesce(self, store: TaskStore) -> None:
+        assert store.enqueue(new_task("task-1", table=1)).created
+        assert store.enqueue(new_task("task-2", table=2)).created
+        assert store.enqueue(new_task("task-3", table=1, catalog="other")).created
+
+    def test_an_id_is_not_used_twice(self, store: TaskStore) -> None:
+        store.enqueue(new_task("task-1", table=1))
+        with pytest.raises(Conflict):
+            store.enqueue(new_task("task-1", table=2))
+        assert store.get("task-1").table_id == table_id(1)
+        assert store.counts()[TaskState.QUEUED] == 1
+
+    def test_the_same_request_again_is_harmless(self, store: TaskStore) -> None:
+        store.enqueue(new_task("task-1"))
+        assert store.enqueue(new_task("task-1")).coalesced
+
+    @pytest.mark.parametrize("part", HOSTILE_PARTS)
+    def test_names_of_strangers_survive(self, stores: Stores, part: str) -> None:
+        name = TableName("lake", (part, "ns"), part)
+        reason = Reason(part, part, {part: part})
+        stores.tasks().enqueue(new_task("task-1", name=name, reason=reason))
+        task = stores.tasks().get("task-1")
+        assert (task.table_name, task.reason) == (name, reason)
+
+
+NEW_TASK_FIELDS = frozenset(new_task("task-1").__dataclass_fields__)
+
+
+class TestClaim:
+    def test_makes_the_task_running_under_a_lease(self, store: TaskStore, clock: ManualClock) -> None:
+        store.enqueue(new_task("task-1"))
+        clock.advance(5)
+        task = claim(store, "optimizer-7")
+        assert task is not None
+        assert task == store.get("task-1")
+        assert (task.state, task.version, task.attempt) == (TaskState.RUNNING, 2, 1)
+        assert task.lease is not None
+        assert (task.lease.optimizer_id, task.lease.expires_at) == ("optimizer-7", clock.now() + LEASE_MS)
+        (attempt,) = store.attempts("task-1")
+        assert (attempt.attempt, attempt.optimizer_id, attempt.fencing_token) == (1, "optimizer-7", token(task))
+        assert (attempt.state, attempt.started_at, attempt.ended_at) == (AttemptState.RUNNING, clock.now(), None)
+
+    def test_none_when_nothing_waits(self, store: TaskStore) -> None:
+        assert claim(store) is None
+
+    def test_only_of_the_resource_group_and_the_catalogs(self, store: TaskStore) -> None:
+        store.enqueue(new_task("task-1"))
+        assert claim(store, resource_group="other") is None
+        assert store.claim("o", catalogs=frozenset({"elsewhere"}), resource_group="default", lease_ms=1) is None
+        assert store.claim("o", catalogs=frozenset(), resource_group="default", lease_ms=1) is None
+        assert store.claim("o", catalogs=frozenset({"x", "lake"}), resource_group="default", lease_ms=1) is not None
+
+    def test_not_before_its_time(self, store: TaskStore, clock: ManualClock) -> None:
+        move(store, started(store), TaskState.QUEUED, delay_ms=1_000)
+        clock.advance(999)
+        assert claim(store) is None
+        clock.advance(1)
+        assert claim(store) is not None
+
+    @pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
+    def test_no_second_task_of_an_active_table(self, store: TaskStore, state: TaskState) -> None:
+        in_state(store, state)
+        store.enqueue(new_task("task-2", table=1, catalog="lake"))
+        store.enqueue(new_task("task-3", table=2))
+        second = claim(store)
+        assert second is not None
+        assert second.task_id == "task-3"
+        assert claim(store) is None
+
+    def test_higher_priority_first_and_the_older_of_equals(self, store: TaskStore) -> None:
+        for number, priority in enumerate((0, 2, 1, 2), start=1):
+            store.enqueue(new_task(f"task-{number}", table=number, priority=priority))
+        order = [task.task_id for _ in range(4) if (task := claim(store)) is not None]
+        assert order == ["task-2", "task-4", "task-3", "task-1"]
+
+    def test_nothing_starves_behind_a_queue_of_better_ones(self, store: TaskStore, clock: ManualClock) -> None:
+        store.enqueue(new_task("task-old", table=999, priority=0))
+        clock.advance(2 * AGEING_MS + 1)
+        for number in range(60):  # more than any window
+            store.enqueue(new_task(f"task-{number:03d}", table=number, priority=2))
+        task = claim(store)
+        assert task is not None
+        assert task.task_id == "task-old"
+
+    def test_busy_tables_ahead_do_not_hide_the_others(self, store: TaskStore) -> None:
+        for number in range(60):
+            store.enqueue(new_task(f"task-{number:03d}", table=number, priority=9))
+            assert claim(store) is not None
+        store.enqueue(new_task("task-last", table=999))
+        task = claim(store)
+        assert task is not None
+        assert task.task_id == "task-last"
+
+    def test_fencing_tokens_grow_with_each_claim(self, store: TaskStore) -> None:
+        tokens = []
+        store.enqueue(new_task("task-x", table=2))
+        for _ in range(3):
+            task = claim(store)
+            assert task is not None
+            tokens.append(token(task))
+            move(store, task, TaskState.QUEUED)
+        assert tokens == sorted(set(tokens))
+
+    def test_keeps_the_last_outcome_and_forgets_the_progress(self, store: TaskStore) -> None:
+        task = started(store)
+        store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=LEASE_MS)
+        move(store, task, TaskState.QUEUED)
+        again = claim(store)
+        assert again is not None
+        assert (again.attempt, again.outcome, again.progress) == (2, OUTCOME, None)
+
+    def test_callers_at_once_never_get_the_same_task_nor_two_of_a_table(self, stores: Stores) -> None:
+        first = stores.tasks()
+        for number in range(30):
+            first.enqueue(new_task(f"task-{number:02d}", table=number % 10))
+            if number % 3 == 0:  # some tables have an ended task beside the waiting one
+                task = claim(first)
+                assert task is not None
+                move(first, task, TaskState.FAILED)
+        waiting = first.counts()[TaskState.QUEUED]
+        barrier = threading.Barrier(8)
+        several = [stores.tasks() for _ in range(2)]
+
+        def pull(worker: int) -> list[Task]:
+            mine = several[worker % 2]
+            barrier.wait()
+            taken = []
+            while (task := claim(mine, f"optimizer-{worker}")) is not None:
+                taken.append(task)
+            return taken
+
+        with ThreadPoolExecutor(8) as pool:
+            taken = [task for tasks in pool.map(pull, range(8)) for task in tasks]
+        assert waiting > 0
+        assert len(taken) == waiting
+        assert max(Counter(task.task_id for task in taken).values()) == 1
+        assert max(Counter(task.table_id for task in taken).values()) == 1
+        assert len({token(task) for task in taken}) == len(taken)
+
+
+class TestLease:
+    def test_a_heartbeat_extends_the_lease_and_keeps_progress(self, store: TaskStore, clock: ManualClock) -> None:
+        task = started(store)
+        clock.advance(LEASE_MS - 1)
+        beaten = store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=LEASE_MS)
+        assert beaten == store.get("task-1")
+        assert beaten.lease is not None
+        assert (beaten.lease.expires_at, beaten.progress) == (clock.now() + LEASE_MS, PROGRESS)
+        assert store.attempts("task-1")[0].progress == PROGRESS
+        assert (beaten.version, beaten.updated_at) == (task.version, task.updated_at)
+        assert len(store.history("task-1")) == 2
+
+    def test_a_heartbeat_never_shortens_the_lease(self, store: TaskStore) -> None:
+        task = started(store)
+        assert store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=1).lease == task.lease
+
+    def test_an_old_token_is_lost(self, store: TaskStore) -> None:
+        old = started(store)
+        move(store, old, TaskState.QUEUED)
+        again = claim(store)
+        assert again is not None
+        self.assert_lost(store, token(old))
+        assert store.check_lease("task-1", token(again)) == again
+
+    @pytest.mark.parametrize("state", sorted(TRANSITIONS[TaskState.RUNNING]))
+    def test_an_ended_attempt_is_lost(self, store: TaskStore, state: TaskState) -> None:
+        task = started(store)
+        move(store, task, state)
+        self.assert_lost(store, token(task))
+
+    def test_a_lease_that_ran_out_is_lost_also_when_nobody_noticed(self, store: TaskStore, clock: ManualClock) -> None:
+        task = started(store)
+        clock.advance(LEASE_MS - 1)
+        store.check_lease("task-1", token(task))
+        clock.advance(1)
+        self.assert_lost(store, token(task))
+        assert store.get("task-1") == task
+
+    def test_an_unknown_task_is_not_found(self, store: TaskStore) -> None:
+        with pytest.raises(NotFound):
+            store.check_lease("task-9", 1)
+        with pytest.raises(NotFound):
+            store.heartbeat("task-9", 1, progress=PROGRESS, lease_ms=1)
+
+    def test_expired_lists_running_tasks_longest_first(self, store: TaskStore, clock: ManualClock) -> None:
+        tasks = {}
+        for number in (2, 1, 3):
+            tasks[number] = started(store, f"task-{number}", table=number)
+            clock.advance(10)
+        move(store, tasks[3], TaskState.IN_DOUBT)
+        clock.advance(LEASE_MS - 21)
+        assert [task.task_id for task in store.expired(9)] == ["task-2"]
+        clock.advance(11)
+        assert [task.task_id for task in store.expired(9)] == ["task-2", "task-1"]
+        assert [task.task_id for task in store.expired(1)] == ["task-2"]
+
+    @staticmethod
+    def assert_lost(store: TaskStore, lost_token: int) -> None:
+        before = store.get("task-1")
+        with pytest.raises(LeaseLost):
+            store.check_lease("task-1", lost_token)
+        with pytest.raises(LeaseLost):
+            store.heartbeat("task-1", lost_token, progress=Progress("done", 2, 2), lease_ms=LEASE_MS)
+        assert store.get("task-1") == before
+
+
+class TestChange:
+    @pytest.mark.parametrize("old", sorted(TaskState))
+    @pytest.mark.parametrize("new", sorted(TaskState))
+    def test_only_the_transitions_of_the_domain(self, store: TaskStore, old: TaskState, new: TaskState) -> None:
+        task = in_state(store, old)
+        end = ENDS.get(new) if old is TaskState.RUNNING else None
+        change = Change("task-1", task.version, new, OUTCOME, end)
+        if new in TRANSITIONS[old] and new is not TaskState.RUNNING:  # only a claim starts a task
+            changed = store.change(change)
+            assert (changed.state, changed.version, changed.outcome) == (new, task.version + 1, OUTCOME)
+            assert store.get("task-1") == changed
+        else:
+            with pytest.raises(NotAllowed):
+                store.change(change)
+            assert store.get("task-1") == task
+            assert store.history("task-1")[-1].version == task.version
+
+    def test_another_version_is_a_conflict(self, store: TaskStore) -> None:
+        task = started(store)
+        for version in (task.version - 1, task.version + 1):
+            with pytest.raises(Conflict):
+                store.change(Change("task-1", version, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
+        assert store.get("task-1") == task
+
+    def test_an_unknown_task_is_not_found(self, store: TaskStore) -> None:
+        with pytest.raises(NotFound):
+            store.change(Change("task-9", 1, TaskState.FAILED, OUTCOME))
+
+    def test_ends_the_attempt_with_its_report(self, store: TaskStore, clock: ManualClock) -> None:
+        task = started(store)
+        clock.advance(7)
+        store.change(
+            Change("task-1", task.version, TaskState.COMMITTED, OUTCOME, AttemptState.COMMITTED, '{"a": "\\u0000"}')
+        )
+        (attempt,) = store.attempts("task-1")
+        assert (attempt.state, attempt.ended_at, attempt.report_json) == (
+            AttemptState.COMMITTED,
+            clock.now(),
+            '{"a": "\\u0000"}',
+        )
+
+    def test_what_was_unknown_may_turn_out_committed(self, store: TaskStore, clock: ManualClock) -> None:
+        task = started(store)
+        doubt = store.change(
+            Change("task-1", task.version, TaskState.IN_DOUBT, OUTCOME, AttemptState.UNKNOWN, '{"r": 1}')
+        )
+        ended_at = clock.now()
+        clock.advance(7)
+        store.change(Change("task-1", doubt.version, TaskState.COMMITTED, OUTCOME, AttemptState.COMMITTED))
+        (attempt,) = store.attempts("task-1")
+        assert (attempt.state, attempt.ended_at, attempt.report_json) == (AttemptState.COMMITTED, ended_at, '{"r": 1}')
+
+    def test_the_lease_is_kept_in_doubt_and_released_by_all_else(self, store: TaskStore) -> None:
+        task = started(store)
+        doubt = move(store, task, TaskState.IN_DOUBT)
+        assert doubt.lease == task.lease
+        assert move(store, doubt, TaskState.COMMITTED).lease is None
+
+    @pytest.mark.parametrize("state", sorted(set(ENDS) - {TaskState.IN_DOUBT}))
+    def test_a_lease_is_not_released_while_the_attempt_is_open(self, store: TaskStore, state: TaskState) -> None:
+        task = started(store)
+        with pytest.raises(NotAllowed):
+            store.change(Change("task-1", task.version, state, OUTCOME))
+        assert store.get("task-1") == task
+
+    def test_an_attempt_cannot_end_as_running_nor_before_it_began(self, store: TaskStore) -> None:
+        waiting = in_state(store, TaskState.QUEUED)
+        with pytest.raises(NotAllowed):
+            store.change(Change("task-1", waiting.version, TaskState.CANCELLED, OUTCOME, AttemptState.CANCELLED))
+        task = claim(store)
+        assert task is not None
+        with pytest.raises(NotAllowed):
+            store.change(Change("task-1", task.version, TaskState.IN_DOUBT, OUTCOME, AttemptState.RUNNING))
+
+    def test_a_report_is_never_dropped_silently(self, store: TaskStore) -> None:
+        task = started(store)
+        with pytest.raises(NotAllowed):
+            store.change(Change("task-1", task.version, TaskState.IN_DOUBT, OUTCOME, None, "{}"))
+
+    def test_queued_again_counts_the_delay_by_the_stores_clock(self, store: TaskStore, clock: ManualClock) -> None:
+        task = started(store)
+        clock.advance(100)
+        again = move(store, task, TaskState.QUEUED, delay_ms=50)
+        assert (again.not_before_at, again.created_at) == (clock.now() + 50, task.created_at)
+
+    def test_a_task_asked_to_stop_is_not_queued_again(self, store: TaskStore) -> None:
+        started(store)
+        asked = store.request_cancel("task-1", REASON)
+        with pytest.raises(NotAllowed):
+            move(store, asked, TaskState.QUEUED)
+        assert move(store, asked, TaskState.CANCELLED).state is TaskState.CANCELLED
+
+    @pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELLED])
+    def test_a_persons_retry_forgets_the_wish_to_stop(self, store: TaskStore, state: TaskState) -> None:
+        started(store)
+        ended = move(store, store.request_cancel("task-1", REASON), state)
+        assert ended.cancel_requested
+        again = move(store, ended, TaskState.QUEUED)
+        assert (again.state, again.cancel_requested, again.attempt) == (TaskState.QUEUED, False, 1)
+
+    @pytest.mark.parametrize("state", [TaskState.QUEUED, *sorted(ACTIVE_STATES)])
+    def test_no_retry_beside_a_newer_task_of_the_candidate(self, store: TaskStore, state: TaskState) -> None:
+        failed = in_state(store, TaskState.FAILED)
+        newer = in_state(store, state, "task-2")
+        with pytest.raises(NotAllowed):
+            move(store, failed, TaskState.QUEUED)
+        assert (store.get("task-1"), store.get("task-2")) == (failed, newer)
+
+    def test_two_changes_at_once_let_one_through(self, stores: Stores) -> None:
+        task = started(stores.tasks())
+        several = [stores.tasks() for _ in range(2)]
+        barrier = threading.Barrier(4)
+
+        def fail(worker: int) -> bool:
+            barrier.wait()
+            try:
+                move(several[worker % 2], task, TaskState.FAILED)
+            except Conflict:
+                return False
+            return True
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(fail, range(4))) == 1
+        assert len(stores.tasks().history("task-1")) == 3
+
+
+class TestCancel:
+    def test_a_waiting_task_is_cancelled_at_once(self, store: TaskStore) -> None:
+        store.enqueue(new_task("task-1"))
+        task = store.request_cancel("task-1", REASON)
+        assert task == store.get("task-1")
+        assert (task.state, task.outcome) == (TaskState.CANCELLED, Outcome(REASON))
+        assert claim(store) is None
+
+    @pytest.mark.parametrize("state", [TaskState.RUNNING, TaskState.IN_DOUBT])
+    def test_a_running_one_is_asked(self, store: TaskStore, state: TaskState) -> None:
+        task = in_state(store, state)
+        asked = store.request_cancel("task-1", REASON)
+        assert asked == store.get("task-1")
+        assert (asked.state, asked.cancel_requested, asked.version) == (state, True, task.version + 1)
+        assert store.request_cancel("task-1", REASON) == asked  # again is harmless
+
+    def test_the_optimizer_hears_of_it_at_its_next_heartbeat(self, store: TaskStore) -> None:
+        task = started(store)
+        store.request_cancel("task-1", REASON)
+        assert store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=1).cancel_requested
+
+    def test_a_change_that_does_not_know_of_the_wish_is_a_conflict(self, store: TaskStore) -> None:
+        task = started(store)
+        store.request_cancel("task-1", REASON)
+        with pytest.raises(Conflict):
+            move(store, task, TaskState.QUEUED)
+
+    @pytest.mark.parametrize(
+        "state", sorted(set(TaskState) - {TaskState.QUEUED, TaskState.RUNNING, TaskState.IN_DOUBT})
+    )
+    def test_not_when_it_is_committed_or_has_ended(self, store: TaskStore, state: TaskState) -> None:
+        task = in_state(store, state)
+        with pytest.raises(NotAllowed):
+            store.request_cancel("task-1", REASON)
+        assert store.get("task-1") == task
+
+    def test_an_unknown_task_is_not_found(self, store: TaskStore) -> None:
+        with pytest.raises(NotFound):
+            store.request_cancel("task-9", REASON)
+
+
+class TestReading:
+    def test_what_is_not_there_is_not_found(self, store: TaskStore) -> None:
+        for read in (store.get, store.history, store.attempts):
+            with pytest.raises(NotFound):
+                read("task-9")
+
+    def test_pages_newest_first(self, store: TaskStore) -> None:
+        for number in range(5):
+            store.enqueue(new_task(f"task-{number}", table=number))
+        everything = TaskFilter()
+        first = store.tasks(everything, limit=2)
+        assert [task.task_id for task in first] == ["task-4", "task-3"]
+        second = store.tasks(everything, limit=9, before=first[-1].task_id)
+        assert [task.task_id for task in second] == ["task-2", "task-1", "task-0"]
+
+    def test_filters_restrict(self, store: TaskStore) -> None:
+        started(store, "task-1", table=1)
+        store.enqueue(new_task("task-2", table=2))
+        running = TaskFilter(states=frozenset({TaskState.RUNNING}))
+        second = TaskFilter(table_id=table_id(2))
+        assert [task.task_id for task in store.tasks(running, limit=9)] == ["task-1"]
+        assert [task.task_id for task in store.tasks(second, limit=9)] == ["task-2"]
+        assert store.tasks(replace(running, table_id=table_id(2)), limit=9) == []
+        assert store.tasks(TaskFilter(states=frozenset()), limit=9) == []
+
+    def test_counts_every_state(self, store: TaskStore) -> None:
+        assert store.counts() == dict.fromkeys(TaskState, 0)
+        started(store, "task-1", table=1)
+        store.enqueue(new_task("task-2", table=2))
+        store.enqueue(new_task("task-3", table=3))
+        assert store.counts() == dict.fromkeys(TaskState, 0) | {TaskState.RUNNING: 1, TaskState.QUEUED: 2}
+
+    def test_folding_the_history_gives_the_present_state(self, store: TaskStore, clock: ManualClock) -> None:
+        store.enqueue(new_task("task-1"))
+        clock.advance(1)
+        store.enqueue(new_task("task-2"))
+        for state in (TaskState.QUEUED, TaskState.IN_DOUBT):
+            clock.advance(1)
+            task = claim(store)
+            assert task is not None
+            store.heartbeat("task-1", token(task), progress=PROGRESS, lease_ms=LEASE_MS)
+            clock.advance(1)
+            task = move(store, task, state)
+        clock.advance(1)
+        task = move(store, store.request_cancel("task-1", REASON), TaskState.CANCELLED)
+        history = store.history("task-1")
+        assert [entry.version for entry in history] == list(range(1, task.version + 1))
+        last = history[-1]
+        assert (last.state, last.version, last.attempt, last.at) == (
+            task.state,
+            task.version,
+            task.attempt,
+            task.updated_at,
+        )
+        assert [attempt.attempt for attempt in store.attempts("task-1")] == [1, 2]
