@@ -1,0 +1,100 @@
+"""Read all configuration once: flags and environment over ``icewright.toml`` over defaults, strictly.
+
+An unknown key, a wrong type or a value out of bounds is an error that names the place and what is allowed there;
+a guessed setting could let icewright touch a table that its owner believed safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from icewright.config import catalogs, layers, values
+from icewright.config.layers import Given, Key, dotted
+from icewright.config.model import Config, OptimizerConfig, ServerConfig
+from icewright.config.pyiceberg import Discovery, discover
+from icewright.config.secrets import is_reference
+from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
+from icewright.domain.errors import InvalidConfiguration
+
+DEFAULT_ORIGIN = "default"
+_TOP = ("catalogs", "policies", "server", "optimizer")
+
+
+def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Config:
+    """The configuration of this process.
+
+    ``path`` is what ``--config`` names. Without ``[[catalogs]]`` anywhere, PyIceberg's own configuration is used.
+    Raises :class:`~icewright.domain.errors.InvalidConfiguration`.
+    """
+    file = layers.find_file(path, environ, cwd)
+    data = layers.read_file(file) if file is not None else {}
+    unknown = sorted(data.keys() - set(_TOP))
+    if unknown:
+        raise InvalidConfiguration(f"{file}: unknown key {unknown[0]}", hint=f"known here: {', '.join(_TOP)}")
+    given = {**layers.flatten_sections(data, str(file)), **layers.flatten_catalogs(data, str(file))}
+    given |= layers.environment(environ, frozenset(catalogs.catalog_names(given)))
+
+    built = [catalogs.entry(given, name) for name in catalogs.catalog_names(given)]
+    found = discover(environ, cwd) if not built else Discovery()
+    entries = tuple(entry for entry, _ in built) or found.entries
+    namespace_rules = catalogs.policies(data, str(file), entries)
+    return Config(
+        catalogs=entries,
+        rules=(*(rule for _, rule in built if rule is not None), *namespace_rules),
+        server=_server(given, environ, file.parent if file is not None else cwd),
+        optimizer=_optimizer(given),
+        path=file,
+        origins={
+            **{dotted((section, setting.key)): DEFAULT_ORIGIN for section in SECTIONS for setting in SECTIONS[section]},
+            **{_public_key(key): item.origin for key, item in given.items()},
+            **{f"catalogs.{entry.name}": found.origins[entry.name] for entry in found.entries},
+            **catalogs.rule_origins(namespace_rules, str(file)),
+        },
+        unusable=found.unusable,
+        notes=_notes(file, found),
+    )
+
+
+def _public_key(key: Key) -> str:
+    """The key under which a value is shown: ``mode`` stands for a policy setting."""
+    return dotted((*key[:2], "policy", POLICY_MODE_KEY) if key[0] == "catalogs" and key[2] == "mode" else key)
+
+
+def _notes(file: Path | None, found: Discovery) -> tuple[str, ...]:
+    if not found.entries:
+        return ()
+    names = ", ".join(entry.name for entry in found.entries)
+    where = f"{file} names no catalogs" if file is not None else "there is no icewright.toml"
+    sources = ", ".join(dict.fromkeys(found.origins.values()))
+    return (f"{where}; catalogs taken from PyIceberg's configuration ({sources}): {names}",)
+
+
+def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) -> ServerConfig:
+    found = {setting.key: values.value(given, ("server",), setting) for setting in SERVER}
+    state_dir = _directory(found["state_dir"], environ, base) if found["state_dir"] else _state_dir(environ)
+    store_url = found["store_url"] or f"sqlite:///{quote(str(state_dir / 'icewright.db'))}"
+    return ServerConfig(found["host"], found["port"], state_dir, store_url)
+
+
+def _state_dir(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_STATE_HOME") or layers.home(environ) / ".local" / "state"
+    return Path(base) / "icewright"
+
+
+def _directory(text: str, environ: Mapping[str, str], base: Path) -> Path:
+    """A directory as written: ``~/`` is the home directory, a relative one is beside the configuration file."""
+    return layers.home(environ) / text[2:] if text.startswith("~/") else (base / text).absolute()
+
+
+def _optimizer(given: Mapping[Key, Given]) -> OptimizerConfig:
+    found = {setting.key: values.value(given, ("optimizer",), setting) for setting in OPTIMIZER}
+    token = found["server_token"]
+    if token is not None and not is_reference(token):
+        origin = given["optimizer", "server_token"].origin
+        raise InvalidConfiguration(
+            f"{origin}: optimizer.server_token: the token itself does not belong here",
+            hint="write env:NAME or file:/path",
+        )
+    return OptimizerConfig(**found)

@@ -1,0 +1,169 @@
+"""Every setting there is: its key, type, default, limits and meaning, said once.
+
+The loader, the environment, ``icewright config show``, ``icewright config init`` and the error messages are all
+driven by these tables, so none of them can know a setting that the others do not.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from icewright.config.model import ICEBERG_RUNTIME
+from icewright.domain.catalogs import CatalogKind
+from icewright.domain.policy import Mode
+
+CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
+_MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
+_PORT_MAX = 65_535
+
+
+class Kind(StrEnum):
+    """Types of values, as the error messages name them."""
+
+    TEXT = "a string"
+    INTEGER = "an integer"
+    TEXTS = "an array of strings"
+    MAPPING = "a table of strings"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. ``accepts`` judges a value of the right type; ``allowed`` tells people what it accepts."""
+
+    key: str
+    kind: Kind
+    about: str
+    default: Any = None
+    """None also where there is no fixed default; ``required`` then tells the two apart."""
+    required: bool = False
+    allowed: str = ""
+    accepts: Callable[[Any], bool] = lambda _value: True
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _positive(value: int) -> bool:
+    return value > 0
+
+
+SERVER = (
+    Setting(
+        "host",
+        Kind.TEXT,
+        "Address to listen on.",
+        default="127.0.0.1",
+        allowed="a loopback address (127.0.0.1, ::1, localhost); others need real authentication, which is to come",
+        accepts=_is_loopback,
+    ),
+    Setting(
+        "port",
+        Kind.INTEGER,
+        "Port to listen on.",
+        default=7077,
+        allowed=f"0 (any free port) to {_PORT_MAX}",
+        accepts=lambda value: 0 <= value <= _PORT_MAX,
+    ),
+    Setting("state_dir", Kind.TEXT, "Directory of the server's own files; by default ~/.local/state/icewright."),
+    Setting(
+        "store_url",
+        Kind.TEXT,
+        "Database of plans and tasks (SQLAlchemy's URL); by default a SQLite file in state_dir.",
+        allowed="sqlite:////absolute/path.db",
+        accepts=lambda value: value.startswith("sqlite:////"),
+    ),
+)
+
+OPTIMIZER = (
+    Setting("master", Kind.TEXT, "Spark master.", default="local[*]"),
+    Setting(
+        "memory",
+        Kind.TEXT,
+        "Memory of the Spark driver, as Spark writes it.",
+        default="2g",
+        allowed="a number and k, m, g or t, such as 2g",
+        accepts=lambda value: _MEMORY.match(value) is not None,
+    ),
+    Setting(
+        "slots", Kind.INTEGER, "Tasks carried out at the same time.", default=2, allowed="1 or more", accepts=_positive
+    ),
+    Setting("resource_group", Kind.TEXT, "The group whose tasks this optimizer takes.", default="default"),
+    Setting(
+        "packages",
+        Kind.TEXTS,
+        "Maven coordinates for Spark, beside those that the catalogs need.",
+        default=(ICEBERG_RUNTIME,),
+    ),
+    Setting(
+        "jars",
+        Kind.TEXTS,
+        "Local jar files instead of packages, for machines without a package registry.",
+        default=(),
+    ),
+    Setting("spark_conf", Kind.MAPPING, "More Spark configuration."),
+    Setting(
+        "recycle_after_tasks",
+        Kind.INTEGER,
+        "Start a fresh Spark session after so many tasks.",
+        default=200,
+        allowed="1 or more",
+        accepts=_positive,
+    ),
+    Setting(
+        "recycle_memory_bytes",
+        Kind.INTEGER,
+        "Start a fresh Spark session when the process tree has grown beyond this.",
+        default=4 * 1024**3,
+        allowed="1 or more",
+        accepts=_positive,
+    ),
+    Setting(
+        "server_url",
+        Kind.TEXT,
+        "The server, where it is not the one of this machine.",
+        allowed="http://... or https://...",
+        accepts=lambda value: value.startswith(("http://", "https://")),
+    ),
+    Setting("server_token", Kind.TEXT, "That server's token: env:NAME or file:/path, never the token itself."),
+)
+
+_KINDS = tuple(CatalogKind)
+MODE = Setting(
+    "mode",
+    Kind.TEXT,
+    "How far icewright may go by itself: observe, approve or auto.",
+    allowed=", ".join(Mode),
+    accepts=lambda value: value in tuple(Mode),
+)
+
+CATALOG = (
+    Setting(
+        "type",
+        Kind.TEXT,
+        "Kind of catalog.",
+        required=True,
+        allowed=", ".join(_KINDS),
+        accepts=lambda value: value in _KINDS,
+    ),
+    Setting("uri", Kind.TEXT, "SQLAlchemy's URL of the catalog: sqlite:////absolute/path.db.", required=True),
+    Setting("warehouse", Kind.TEXT, "Where tables lie: a URI or an absolute path.", required=True),
+    Setting(
+        "properties", Kind.MAPPING, "Further properties of PyIceberg's catalog; secrets as env:NAME or file:/path."
+    ),
+    MODE,
+    Setting("policy", Kind.MAPPING, "Table properties (icewright.* and Iceberg's) that hold unless a table says more."),
+)
+
+POLICY_MODE_KEY = "icewright.mode"
+SECTIONS: Mapping[str, tuple[Setting, ...]] = {"server": SERVER, "optimizer": OPTIMIZER}

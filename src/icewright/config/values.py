@@ -1,0 +1,49 @@
+"""Checks one given value against its setting, and says what is wrong with it in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from icewright.config.layers import Given, Key, dotted
+from icewright.config.secrets import redact
+from icewright.config.settings import Kind, Setting
+from icewright.domain.errors import InvalidConfiguration
+
+
+def value(given: Mapping[Key, Given], head: Key, setting: Setting) -> Any:
+    """The setting's value under ``head``, or its default. Raises ``InvalidConfiguration``."""
+    key = (*head, setting.key)
+    if setting.kind is Kind.MAPPING:
+        return {name[-1]: item.value for name, item in given.items() if name[:-1] == key}
+    if key not in given:
+        if setting.required:
+            raise InvalidConfiguration(f"{_origin_of(given, head)}: {dotted(key)} is missing", hint=_hint(setting))
+        return setting.default
+    found = given[key]
+    if not _is_kind(found.value, setting.kind):
+        raise InvalidConfiguration(
+            f"{found.origin}: {dotted(key)}: expected {setting.kind}, found {found.value!r}", hint=_hint(setting)
+        )
+    if not setting.accepts(found.value):
+        shown = redact(setting.key, str(found.value))
+        raise InvalidConfiguration(
+            f"{found.origin}: {dotted(key)}: {shown!r} is not allowed", hint=f"allowed: {setting.allowed}"
+        )
+    return tuple(found.value) if setting.kind is Kind.TEXTS else found.value
+
+
+def _is_kind(found: Any, kind: Kind) -> bool:
+    if kind is Kind.TEXT:
+        return isinstance(found, str) and found != ""
+    if kind is Kind.INTEGER:
+        return isinstance(found, int) and not isinstance(found, bool)
+    return isinstance(found, list) and all(isinstance(item, str) for item in found)
+
+
+def _hint(setting: Setting) -> str:
+    return f"allowed: {setting.allowed}" if setting.allowed else setting.about
+
+
+def _origin_of(given: Mapping[Key, Given], head: Key) -> str:
+    return next((item.origin for key, item in given.items() if key[: len(head)] == head), "configuration")

@@ -1,0 +1,240 @@
+"""Configuration is read strictly, and each value knows where it came from."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icewright.config.load import load_config
+from icewright.config.model import Config
+from icewright.config.settings import OPTIMIZER, SERVER
+from icewright.domain.errors import InvalidConfiguration, NotFound
+from icewright.domain.policy import PolicyRule
+
+LAKE = """
+[[catalogs]]
+name = "lake"
+type = "sql"
+uri = "sqlite:////lake/catalog.db"
+warehouse = "/lake/warehouse"
+"""
+
+
+def load(tmp_path: Path, text: str | None = LAKE, /, **environ: str) -> Config:
+    """The configuration of a working directory with this icewright.toml."""
+    if text is not None:
+        (tmp_path / "icewright.toml").write_text(text)
+    return load_config(None, {"HOME": str(tmp_path / "home"), **environ}, tmp_path)
+
+
+def refusal(tmp_path: Path, text: str, /, **environ: str) -> InvalidConfiguration:
+    with pytest.raises(InvalidConfiguration) as caught:
+        load(tmp_path, text, **environ)
+    return caught.value
+
+
+def test_nothing_at_all_gives_the_defaults_and_no_catalogs(tmp_path: Path) -> None:
+    config = load(tmp_path, None)
+    assert config.catalogs == ()
+    assert config.path is None
+    assert (config.server.host, config.server.port) == ("127.0.0.1", 7077)
+    assert config.server.state_dir == tmp_path / "home/.local/state/icewright"
+    assert config.server.store_url == f"sqlite:///{tmp_path}/home/.local/state/icewright/icewright.db"
+    assert config.optimizer.master == "local[*]"
+    assert set(config.origins.values()) == {"default"}
+    assert len(config.origins) == len(SERVER) + len(OPTIMIZER)
+
+
+def test_a_catalog_is_read_and_named(tmp_path: Path) -> None:
+    config = load(tmp_path)
+    entry = config.catalog("lake")
+    assert (entry.uri, entry.warehouse) == ("sqlite:////lake/catalog.db", "/lake/warehouse")
+    assert config.rules == ()
+    with pytest.raises(NotFound, match="no catalog 'pond'") as caught:
+        config.catalog("pond")
+    assert caught.value.hint == "known: lake"
+
+
+def test_files_are_looked_for_in_order(tmp_path: Path) -> None:
+    def write(name: str, port: int) -> Path:
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"[server]\nport = {port}\n")
+        return file
+
+    environ = {"HOME": str(tmp_path / "home")}
+    user = write("home/.config/icewright/icewright.toml", 4)
+    assert load_config(None, environ, tmp_path).path == user
+    here = write("icewright.toml", 3)
+    assert load_config(None, environ, tmp_path).path == here
+    write("named.toml", 2)
+    assert load_config(None, {**environ, "ICEWRIGHT_CONFIG": "named.toml"}, tmp_path).server.port == 2
+    flag = write("flag.toml", 1)
+    assert load_config(flag, {**environ, "ICEWRIGHT_CONFIG": "named.toml"}, tmp_path).server.port == 1
+
+
+def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfiguration, match=r"--config: there is no file .*gone\.toml"):
+        load_config(Path("gone.toml"), {}, tmp_path)
+    with pytest.raises(InvalidConfiguration, match=r"\$ICEWRIGHT_CONFIG: there is no file"):
+        load_config(None, {"ICEWRIGHT_CONFIG": "gone.toml"}, tmp_path)
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        LAKE + "[server]\nport = 1\n",
+        ICEWRIGHT_SERVER__PORT="2",
+        ICEWRIGHT_OPTIMIZER__JARS="/a.jar, /b.jar",
+        ICEWRIGHT_OPTIMIZER__PACKAGES='["a:b:1"]',
+        ICEWRIGHT_OPTIMIZER__SPARK_CONF='{"spark.ui.enabled": false}',
+        ICEWRIGHT_CATALOGS__LAKE__WAREHOUSE="/elsewhere",
+        ICEWRIGHT_CATALOGS__LAKE__PROPERTIES__S3__ACCESS_KEY_ID="env:KEY",
+        ICEWRIGHT_CATALOGS__LAKE__MODE="approve",
+    )
+    assert config.server.port == 2
+    assert config.origins["server.port"] == "environment ICEWRIGHT_SERVER__PORT"
+    assert config.optimizer.jars == ("/a.jar", "/b.jar")
+    assert config.optimizer.packages == ("a:b:1",)
+    assert config.optimizer.spark_conf == {"spark.ui.enabled": "false"}
+    assert config.catalogs[0].warehouse == "/elsewhere"
+    assert config.catalogs[0].properties == {"s3.access-key-id": "env:KEY"}
+    assert config.rules == (PolicyRule("lake", (), {"icewright.mode": "approve"}),)
+    assert config.origins["catalogs.lake.uri"] == str(tmp_path / "icewright.toml")
+
+
+def test_the_environment_alone_can_name_a_catalog(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        None,
+        ICEWRIGHT_CATALOGS__POND__TYPE="sql",
+        ICEWRIGHT_CATALOGS__POND__URI="sqlite:////pond.db",
+        ICEWRIGHT_CATALOGS__POND__WAREHOUSE="file:///pond",
+    )
+    assert [entry.name for entry in config.catalogs] == ["pond"]
+
+
+def test_names_made_up_by_container_platforms_are_not_ours(tmp_path: Path) -> None:
+    assert load(tmp_path, LAKE, ICEWRIGHT_PORT="tcp://10.0.0.1:7077", ICEWRIGHT_SERVICE_HOST="x").server.port == 7077
+
+
+def test_mode_and_policy_become_rules(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        LAKE
+        + """mode = "observe"
+[catalogs.policy]
+write.target-file-size-bytes = 1000
+[[policies]]
+catalog = "lake"
+namespace = "sales.`a.b`"
+mode = "auto"
+[policies.properties]
+"icewright.rewrite-data-files.min-input-files" = 3
+""",
+    )
+    assert config.rules == (
+        PolicyRule("lake", (), {"icewright.mode": "observe", "write.target-file-size-bytes": "1000"}),
+        PolicyRule(
+            "lake", ("sales", "a.b"), {"icewright.mode": "auto", "icewright.rewrite-data-files.min-input-files": "3"}
+        ),
+    )
+    file = str(tmp_path / "icewright.toml")
+    assert config.origins["catalogs.lake.policy.icewright.mode"] == file
+    assert config.origins["policies.lake.sales.`a.b`.icewright.mode"] == file
+
+
+def test_a_relative_state_directory_lies_beside_the_file(tmp_path: Path) -> None:
+    assert load(tmp_path, '[server]\nstate_dir = "state"\n').server.state_dir == tmp_path / "state"
+    assert load(tmp_path, '[server]\nstate_dir = "~/s"\n').server.state_dir == tmp_path / "home/s"
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("[servr]", "unknown key servr", "known here: catalogs, policies, server, optimizer"),
+        ("[server]\nprot = 1", "unknown key server.prot", "known here: host, port"),
+        ("server = 3", "server: expected a table", "[server]"),
+        ('[server]\nport = "7077"', "server.port: expected an integer, found '7077'", "0 (any free port) to 65535"),
+        ("[server]\nport = true", "server.port: expected an integer", ""),
+        ("[server]\nport = 65536", "server.port: '65536' is not allowed", "0 (any free port) to 65535"),
+        ('[server]\nhost = "0.0.0.0"', "server.host: '0.0.0.0' is not allowed", "loopback"),
+        ('[server]\nstore_url = "postgresql://u:hunter2@h/d"', "'postgresql://u:***@h/d' is not allowed", "sqlite"),
+        ("[optimizer]\nslots = 0", "optimizer.slots: '0' is not allowed", "1 or more"),
+        ('[optimizer]\nmemory = "lots"', "optimizer.memory: 'lots' is not allowed", "2g"),
+        ('[optimizer]\njars = "a.jar"', "optimizer.jars: expected an array of strings", ""),
+        ("[optimizer]\nspark_conf = 3", "optimizer.spark_conf: expected a table of strings", ""),
+        ("[optimizer.spark_conf]\nx = [1]", "optimizer.spark_conf.x: expected a string", ""),
+        ('[optimizer]\nserver_token = "hunter2"', "the token itself does not belong here", "env:NAME"),
+        ("catalogs = 3", "catalogs: expected an array of tables", "[[catalogs]]"),
+        ("[[catalogs]]\ntype = 'sql'", "catalogs[0].name: missing", "letters"),
+        ("[[catalogs]]\nname = 'a.b'", "catalogs[0].name: 'a.b'", "letters"),
+        (LAKE + LAKE, "catalogs[1].name: there are two catalogs 'lake'", ""),
+        ("[[catalogs]]\nname = 'x'\ntype = 'sql'", "catalogs.x.uri is missing", "sqlite"),
+        (LAKE.replace('"sql"', '"hive"'), "catalogs.lake.type: 'hive' is not allowed", "allowed: sql"),
+        (LAKE.replace('"/lake/w', '"lake/w'), "'lake/warehouse' is neither a URI nor an absolute path", ""),
+        (LAKE.replace("sqlite:////", "sqlite:///"), "is not a SQLite file", "sqlite:////absolute/path"),
+        (LAKE + 'mode = "on"', "catalogs.lake.mode: 'on' is not allowed", "observe, approve, auto"),
+        (LAKE + 'mode = "auto"\npolicy = {"icewright.mode" = "auto"}', "say the same thing", ""),
+        (LAKE + 'policy = {"icewright.mood" = "auto"}', "perhaps icewright.mode is meant", ""),
+        (LAKE + 'policy = {"write.target-file-size-bytes" = "5 MB"}', "'5 MB' is not a whole number of bytes", ""),
+        (LAKE + "[[policies]]\ncatalog = 'pond'", "policies[0].catalog: there is no catalog 'pond'", "known: lake"),
+        (LAKE + "[[policies]]\ncatalog = 'lake'", "policies[0].namespace: expected a name", "namespace = "),
+        (LAKE + "[[policies]]\ncatalog='lake'\nnamespace='a..b'", "policies[0].namespace: empty part", ""),
+        (LAKE + "[[policies]]\ncatalog='lake'\nnamespace='a'\nmode=1", "policies[0].mode: 1 is not allowed", "observe"),
+        (LAKE + "[[policies]]\ncatalog='lake'\nnamespace='a'\nx=1", "policies[0]: unknown key x", "mode"),
+        (
+            LAKE + "[[policies]]\ncatalog='lake'\nnamespace='a'\n" * 2,
+            "policies[1]: there are two policies for namespace lake.a",
+            "",
+        ),
+        ("[server", "not TOML", ""),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_file_and_what_is_allowed(
+    tmp_path: Path, text: str, said: str, hint: str
+) -> None:
+    error = refusal(tmp_path, text)
+    assert error.message.startswith(str(tmp_path / "icewright.toml"))
+    assert said in error.message
+    assert hint in error.hint
+    assert "hunter2" not in error.message + error.hint
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("ICEWRIGHT_SERVER__PROT", "1", "unknown key server.prot"),
+        ("ICEWRIGHT_SERVER__PORT", "x", "expected an integer, found 'x'"),
+        ("ICEWRIGHT_SERVER__PORT__X", "1", "unknown key server.port"),
+        ("ICEWRIGHT_SERVER__HOST", "", "server.host: expected a string"),
+        ("ICEWRIGHT_OTHER__PORT", "1", "no such section"),
+        ("ICEWRIGHT_POLICIES__A", "1", "no such section"),
+        ("ICEWRIGHT_CATALOGS__LAKE", "1", "no such section"),
+        ("ICEWRIGHT_CATALOGS__LAKE__COLOUR", "red", "unknown key catalogs.lake.colour"),
+        ("ICEWRIGHT_CATALOGS__POND__MODE", "auto", "catalogs.pond.type is missing"),
+        ("ICEWRIGHT_CATALOGS__A.B__MODE", "auto", "not a catalog name"),
+        ("ICEWRIGHT_OPTIMIZER__SPARK_CONF", "[", "expected a table of strings"),
+    ],
+)
+def test_a_wrong_variable_is_named(tmp_path: Path, variable: str, value: str, said: str) -> None:
+    error = refusal(tmp_path, LAKE, **{variable: value})
+    assert f"environment {variable}" in error.message
+    assert said in error.message
+
+
+def test_a_uri_that_is_a_reference_waits_until_it_is_resolved(tmp_path: Path) -> None:
+    assert load(tmp_path, LAKE.replace("sqlite:////lake/catalog.db", "env:LAKE_URI")).catalogs[0].uri == "env:LAKE_URI"
+
+
+@given(st.text(max_size=200))
+def test_any_file_is_either_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    file = folder / "any.toml"
+    file.write_text(text, encoding="utf-8", newline="")
+    with suppress(InvalidConfiguration):
+        load_config(file, {"HOME": str(folder)}, folder)
