@@ -10,6 +10,7 @@ from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.events import CommitEvent
 from icewright.domain.files import Partition
+from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Operation
@@ -180,7 +181,8 @@ class TestInventory:
         expected = [statistics(each) for each in sorted([P1, P2, P3, *odd])]
         store.apply_inventory(InventoryUpdate(record(), [], [], list(reversed(expected)), []))
         assert store.partitions(table_id()) == expected
-        pages, after = [], None
+        pages: list[PartitionStatistics] = []
+        after: Partition | None = None
         while page := store.partitions(table_id(), limit=2, after=after):
             pages.extend(page)
             after = page[-1].partition

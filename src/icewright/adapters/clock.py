@@ -9,6 +9,7 @@ import time
 from uuid import UUID
 
 from icewright.domain.tables import Instant
+from icewright.ports.clock import Clock
 
 _PREFIX = re.compile(r"[0-9a-z][0-9a-z-]*\Z")
 _COUNTER_BITS = 12
@@ -32,8 +33,8 @@ class SystemIds:
     sort by millisecond.
     """
 
-    def __init__(self, clock: SystemClock | None = None) -> None:
-        self._clock = clock or SystemClock()
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock: Clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._last = 0
 
