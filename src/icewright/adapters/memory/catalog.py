@@ -20,6 +20,7 @@ from icewright.adapters.memory.lake import (
     MemoryTable,
     Status,
     committed,
+    head,
     with_ref,
 )
 from icewright.domain.errors import Conflict, NotFound, Rejected, Unavailable, Unreadable
@@ -303,10 +304,10 @@ class MemoryCatalog:
         """Make a manifest, manifest list or metadata file unreadable."""
         self._damaged.add(path)
 
-    def live_files(self, name: TableName) -> tuple[MemoryFile, ...]:
-        """The files of the current snapshot, as the writers gave them."""
+    def live_files(self, name: TableName, *, branch: str = MAIN_BRANCH) -> tuple[MemoryFile, ...]:
+        """The files of a branch, as the writers gave them."""
         table = self._table(name)
-        return tuple(entry.file for entry in table.live_entries(table.metadata.current_snapshot_id))
+        return tuple(entry.file for entry in table.live_entries(head(table.metadata, branch)))
 
     # Inside.
 
