@@ -64,6 +64,12 @@ def table_name(table: Table) -> TableName:
     return TableName(table.catalog.name, tuple(namespace), name)
 
 
+def entry_of(table: Table) -> CatalogEntry:
+    """The lake that a table lies in."""
+    properties = table.catalog.properties
+    return CatalogEntry(table.catalog.name, CatalogKind.SQL, properties["uri"], properties["warehouse"])
+
+
 def rows(ids: Iterable[int], cities: Sequence[str] = ("Bonn",)) -> pa.Table:
     """Rows of :data:`SCHEMA`: the ids, with the cities in turn."""
     numbers = list(ids)
