@@ -1,0 +1,253 @@
+"""Many Parquet files of one partition in, one out, rows in the order of the group's files, with a proof.
+
+The rows are digested on their way to the writer and again as the other library reads them back from the file;
+unequal digests mean no commit (hazard W1). Since neither digest would see a wrong decode of the inputs, a sample of
+them is decoded by the other library too.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import xxhash
+
+from icewright.domain.actions import FileGroup, InputFile
+from icewright.domain.errors import InvalidMessage
+from icewright.domain.jobs import GroupFigures, Receipt
+from icewright.domain.tables import Json
+from icewright_spark.merge.dictionary import dictionary_ids
+from icewright_spark.merge.digest import Digest, RowsDigest
+from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedColumn, UnsupportedFile
+from icewright_spark.merge.metrics import ColumnMetrics, MetricsOfRows, metrics_mode
+from icewright_spark.merge.read import RowsOfTable, decode_arrow_rs, decode_pyarrow, local_path, open_footer
+from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves, shape
+from icewright_spark.merge.settings import WriterSettings
+from icewright_spark.merge.write import Layout, Writer, choose_writer, dictionary_paths, write_new_file
+
+FILES_PER_SAMPLE = 16
+"""One input in so many, and one at least, is decoded by both libraries."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeJob:
+    """One group to be merged into ``output_path`` (a location as Iceberg has it; must not exist).
+
+    ``schema_fields`` is the JSON of the table's current schema, ``metrics_modes`` (``none``, ``counts``, ``full``,
+    ``truncate(n)``) go by field id of the leaf and are ``truncate(16)`` where none is given.
+    ``identity_source_ids`` are the source ids of the identity transforms of the group's partition spec; None, not
+    known, refuses files of a partitioned table that lack a column.
+    """
+
+    group: FileGroup
+    schema_fields: tuple[Json, ...]
+    output_path: str
+    settings: WriterSettings = field(default_factory=WriterSettings)
+    metrics_modes: Mapping[int, str] = field(default_factory=dict)
+    identity_source_ids: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """The file written, with all that Iceberg's ``DataFile`` says of it; mappings are by field id.
+
+    Bounds are in Iceberg's single-value binary serialization.
+    """
+
+    path: str
+    size_bytes: int
+    record_count: int
+    split_offsets: tuple[int, ...]
+    column_sizes: Mapping[int, int]
+    value_counts: Mapping[int, int]
+    null_counts: Mapping[int, int]
+    nan_counts: Mapping[int, int]
+    lower_bounds: Mapping[int, bytes]
+    upper_bounds: Mapping[int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """A merged group: what proves it, what it cost, and the file to commit."""
+
+    receipt: Receipt
+    figures: GroupFigures
+    output: OutputFile
+
+
+def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
+    """Merges a group. ``writer`` is chosen by the schema unless given.
+
+    Raises :class:`ProofFailed` when rows written are not the rows read, or not those that the plan promised;
+    :class:`UnsupportedFile`, :class:`UnsupportedColumn`, :class:`UnsupportedLocation` for what cannot be merged;
+    :class:`FileUnreadable`, :class:`OutputExists`, :class:`OutputUnwritable`; :class:`InvalidMessage` for a group
+    that is none. In every case all files stay where they are, a partial output too.
+    """
+    started_ns, started_cpu_ns = time.perf_counter_ns(), time.process_time_ns()
+    _check_group(job.group)
+    with _frugal_memory():
+        merge = _Merge(job, writer)
+        digest, metrics = merge.write()
+        merge.check_samples()
+        read_back = merge.read_back(digest)
+        output = _output_file(job, digest.rows, metrics)
+    receipt = Receipt(
+        group_id=job.group.group_id,
+        method=f"ordered xxh3-128, written by {merge.writer.name}, read back by the other library",
+        input_digest=digest.text,
+        output_digest=read_back.text,
+        records=digest.rows,
+    )
+    figures = GroupFigures(
+        group_id=job.group.group_id,
+        input_files=len(job.group.files),
+        input_bytes=job.group.size_bytes,
+        output_path=job.output_path,
+        output_bytes=output.size_bytes,
+        records=digest.rows,
+        cpu_ms=(time.process_time_ns() - started_cpu_ns) // 1_000_000,
+        wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
+        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+    return MergeResult(receipt, figures, output)
+
+
+def sampled(files: Sequence[InputFile]) -> frozenset[str]:
+    """Paths of the inputs that both libraries decode: the same for the same files, spread as by chance."""
+    count = -(-len(files) // FILES_PER_SAMPLE)
+    ranked = sorted((xxhash.xxh3_64_intdigest(file.path.encode()), file.path) for file in files)
+    return frozenset(path for _, path in ranked[:count])
+
+
+class _Merge:
+    """The steps of one merge over its common facts."""
+
+    def __init__(self, job: MergeJob, writer: Writer | None) -> None:
+        self._job = job
+        unpartitioned = job.group.partition.values == "[]"
+        identity_ids = frozenset[int]() if unpartitioned else job.identity_source_ids
+        self._rows = RowsOfTable(job.schema_fields, identity_ids)
+        self._schema = self._rows.schema
+        self._path = local_path(job.output_path)
+        self._leaves = leaves(job.schema_fields)
+        self.writer = writer or choose_writer(self._leaves, job.metrics_modes)
+        self._sampled = sampled(job.group.files)
+        self._sample_digests: dict[str, Digest] = {}
+
+    def write(self) -> tuple[Digest, ColumnMetrics]:
+        """Writes the output; gives digest and metrics of the rows handed to the writer."""
+        group = self._job.group
+        identities = dictionary_ids([file.path for file in group.files])
+        layout = Layout(
+            schema=self._schema,
+            settings=self._job.settings,
+            dictionary=dictionary_paths(self._leaves, identities),
+            row_group_rows=max(1, self._job.settings.row_group_size_bytes * group.record_count // group.size_bytes),
+        )
+        digest = RowsDigest(self._schema)
+        metrics = MetricsOfRows(self._job.schema_fields, self._job.metrics_modes)
+        write_new_file(self._path, self._measured(digest, metrics), self.writer, layout)
+        result = digest.result()
+        if result.rows != group.record_count:
+            raise ProofFailed(f"group {group.group_id}: {result.rows} rows read, {group.record_count} planned")
+        return result, metrics.result()
+
+    def check_samples(self) -> None:
+        """The other library must decode the sampled inputs to the same rows. Raises :class:`ProofFailed`."""
+        for file in self._job.group.files:
+            if file.path in self._sampled:
+                digest = RowsDigest(self._schema)
+                for batch in self._rows.checked_batches(file, decode_arrow_rs):
+                    digest.update(batch)
+                self._compare(f"{file.path} decoded by arrow-rs", self._sample_digests[file.path], digest.result())
+
+    def read_back(self, expected: Digest) -> Digest:
+        """Reads the output with the other library. Raises :class:`ProofFailed` when it is not what was written."""
+        digest = RowsDigest(self._schema)
+        location = self._job.output_path
+        try:
+            for batch in self._rows.batches(location, self.writer.read_back):
+                digest.update(batch)
+        except (FileUnreadable, UnsupportedFile, UnsupportedColumn) as error:
+            raise ProofFailed(f"{location} as written cannot be read back: {error}") from error
+        self._compare(f"{location} read back", expected, digest.result())
+        return digest.result()
+
+    def _measured(self, digest: RowsDigest, metrics: MetricsOfRows) -> Iterator[pa.RecordBatch]:
+        """All rows of the group, in order, digested and measured on their way."""
+        for file in self._job.group.files:
+            own = RowsDigest(self._schema) if file.path in self._sampled else None
+            for batch in self._rows.checked_batches(file, decode_pyarrow):
+                digest.update(batch)
+                metrics.update(batch)
+                if own is not None:
+                    own.update(batch)
+                yield batch
+            if own is not None:
+                self._sample_digests[file.path] = own.result()
+
+    def _compare(self, what: str, expected: Digest, found: Digest) -> None:
+        if expected == found:
+            return
+        columns = zip(self._schema.names, expected.columns, found.columns, strict=True)
+        differing = [f"{name}: {old} -> {new}" for name, old, new in columns if old != new]
+        raise ProofFailed(
+            f"group {self._job.group.group_id}: {what} differs; rows {expected.rows} -> {found.rows}; "
+            f"columns {'; '.join(differing) or 'equal'}",
+            hint="nothing was committed; keep the files, they are the evidence",
+        )
+
+
+def _check_group(group: FileGroup) -> None:
+    if not group.files or group.size_bytes <= 0:
+        raise InvalidMessage(f"group {group.group_id} has no files")
+    if len({file.path for file in group.files}) != len(group.files):
+        raise InvalidMessage(f"group {group.group_id} names a file twice")
+
+
+def _output_file(job: MergeJob, rows: int, metrics: ColumnMetrics) -> OutputFile:
+    file = open_footer(job.output_path)
+    if shape(file.schema_arrow) != shape(arrow_schema(job.schema_fields)):
+        raise ProofFailed(f"{job.output_path} was not written with the table's schema: {file.schema_arrow}")
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    sizes: dict[int, int] = {}
+    for position, identity in enumerate(leaf_ids(file.schema_arrow)):
+        if identity is not None and metrics_mode(job.metrics_modes.get(identity, "full")).counts:
+            sizes[identity] = sum(group.column(position).total_compressed_size for group in groups)
+    return OutputFile(
+        path=job.output_path,
+        size_bytes=local_path(job.output_path).stat().st_size,
+        record_count=rows,
+        split_offsets=tuple(_first_byte(group.column(0)) for group in groups),
+        column_sizes=sizes,
+        value_counts=metrics.value_counts,
+        null_counts=metrics.null_counts,
+        nan_counts=metrics.nan_counts,
+        lower_bounds=metrics.lower_bounds,
+        upper_bounds=metrics.upper_bounds,
+    )
+
+
+def _first_byte(chunk: Any) -> int:
+    offsets: tuple[int | None, int] = (chunk.dictionary_page_offset, chunk.data_page_offset)
+    return min(offset for offset in offsets if offset)
+
+
+@contextmanager
+def _frugal_memory() -> Iterator[None]:
+    """Arrow's allocator for the time of a merge: jemalloc, or else the system's.
+
+    mimalloc, pyarrow's default, kept up to a third more memory in our measurements, growing with a worker's history.
+    """
+    before = pa.default_memory_pool()
+    jemalloc = "jemalloc" in pa.supported_memory_backends()
+    pa.set_memory_pool(pa.jemalloc_memory_pool() if jemalloc else pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)

@@ -1,0 +1,161 @@
+"""Reading data files, batch by batch, with either of two Parquet implementations that share no code.
+
+pyarrow (Parquet C++) reads the inputs; arrow-rs (arro3) reads a sample of them again, and each reads back what the
+other wrote. Both yield record batches of the table's schema.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import arro3.io
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icewright.domain.actions import InputFile
+from icewright.domain.tables import Json
+from icewright_spark.merge.convert import Converter
+from icewright_spark.merge.errors import (
+    FileUnreadable,
+    ProofFailed,
+    UnsupportedFile,
+    UnsupportedLocation,
+    reading,
+)
+from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves
+
+BATCH_ROWS_MAX = 65_536
+BATCH_ROWS_MIN = 1_024
+_BATCH_BYTES = 16 << 20
+
+_MAGIC = b"PAR1"
+_ENCRYPTED_MAGIC = b"PARE"
+
+Decoder: TypeAlias = Callable[[str, int], tuple[Any, Iterator[Any]]]
+"""A path and rows per batch to a file's Arrow schema and its record batches."""
+
+
+def decode_pyarrow(path: str, batch_rows: int) -> tuple[Any, Iterator[Any]]:
+    """Reads with Parquet C++. ``pre_buffer`` is off, since it would hold whole row groups."""
+    file = pq.ParquetFile(path, memory_map=False, pre_buffer=False)
+    return file.schema_arrow, file.iter_batches(batch_size=batch_rows, use_threads=False)
+
+
+def decode_arrow_rs(path: str, batch_rows: int) -> tuple[Any, Iterator[Any]]:
+    """Reads with arrow-rs."""
+    reader = pa.RecordBatchReader.from_stream(arro3.io.read_parquet(path, batch_size=batch_rows))
+    return reader.schema, iter(reader)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfTable:
+    """Reads files as rows of one table. ``identity_ids`` as in :class:`Converter`."""
+
+    schema_fields: Sequence[Json]
+    identity_ids: Collection[int] | None
+
+    @property
+    def schema(self) -> Any:
+        """The table's Arrow schema. Raises :class:`UnsupportedColumn`."""
+        return arrow_schema(self.schema_fields)
+
+    def batches(self, location: str, decode: Decoder) -> Iterator[Any]:
+        """All rows of a file, in order, in bounded batches.
+
+        Raises :class:`FileUnreadable`, :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
+        """
+        path = local_path(location)
+        batch_rows = _batch_rows(location, self._wanted_ids())
+        with reading(location):
+            have, decoded = decode(str(path), batch_rows)
+            convert = Converter(have, self.schema, self.schema_fields, self.identity_ids)
+        while True:
+            with reading(location):
+                batch = next(decoded, None)
+                converted = None if batch is None else convert(batch)
+            if converted is None:
+                return
+            yield converted
+
+    def checked_batches(self, file: InputFile, decode: Decoder) -> Iterator[Any]:
+        """As :meth:`batches`, and the file must be what the plan says: its size and its number of rows.
+
+        Raises :class:`ProofFailed` besides.
+        """
+        size_bytes = _size_bytes(file.path)
+        if size_bytes != file.size_bytes:
+            raise ProofFailed(f"{file.path} has {size_bytes} bytes, its manifest says {file.size_bytes}")
+        rows = 0
+        for batch in self.batches(file.path, decode):
+            rows += batch.num_rows
+            yield batch
+        if rows != file.record_count:
+            raise ProofFailed(f"{file.path} has {rows} rows, its manifest says {file.record_count}")
+
+    def _wanted_ids(self) -> frozenset[int]:
+        return frozenset(leaf.field_id for leaf in leaves(self.schema_fields))
+
+
+def local_path(location: str) -> Path:
+    """The path of a location on a local file system; characters are taken as they are, as Hadoop does.
+
+    Raises :class:`UnsupportedLocation` for every other scheme.
+    """
+    scheme = urlsplit(location).scheme if ":" in location.partition("/")[0] else ""
+    if scheme == "" and location.startswith("/"):
+        return Path(location)
+    if scheme == "file":
+        rest = location[len("file:") :]
+        path = "/" + rest.lstrip("/") if rest.startswith("///") or not rest.startswith("//") else ""
+        if rest.startswith("/") and path:
+            return Path(path)
+    raise UnsupportedLocation(
+        f"{location!r} is not an absolute local path", hint="only file: locations can be merged so far"
+    )
+
+
+def open_footer(location: str) -> Any:
+    """The footer of a Parquet file as pyarrow's ``ParquetFile``.
+
+    Raises :class:`UnsupportedFile` and :class:`FileUnreadable`.
+    """
+    path = local_path(location)
+    with reading(location):
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+            file.seek(-len(_MAGIC), os.SEEK_END)
+            tail = file.read()
+        if _ENCRYPTED_MAGIC in (head, tail):
+            raise UnsupportedFile(f"{location} is encrypted")
+        if head != _MAGIC:
+            raise UnsupportedFile(f"{location} is not a Parquet file")
+        if tail != _MAGIC:
+            raise FileUnreadable(f"{location} has no Parquet footer: it is truncated")
+        return pq.ParquetFile(str(path), memory_map=False, pre_buffer=False)
+
+
+def _size_bytes(location: str) -> int:
+    with reading(location):
+        return local_path(location).stat().st_size
+
+
+def _batch_rows(location: str, wanted_ids: Collection[int]) -> int:
+    """Rows per batch so that a batch stays near ``_BATCH_BYTES``, as far as encoded sizes can tell."""
+    file = open_footer(location)
+    with reading(location):
+        metadata = file.metadata
+        ids = leaf_ids(file.schema_arrow)
+        total_bytes = 0
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            total_bytes += group.total_byte_size
+            for position, identity in enumerate(ids):
+                if identity in wanted_ids and group.column(position).physical_type == "INT96":
+                    raise UnsupportedFile(f"{location}: column {group.column(position).path_in_schema!r} is INT96")
+        fitting = _BATCH_BYTES * metadata.num_rows // max(total_bytes, 1)
+        return max(BATCH_ROWS_MIN, min(BATCH_ROWS_MAX, int(fitting)))

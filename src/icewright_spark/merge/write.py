@@ -1,0 +1,216 @@
+"""Writing one Parquet file from a stream of record batches, with either of two implementations.
+
+arrow-rs (arro3) writes wherever it loses nothing: it streams, holding an encoded row group at most. pyarrow writes
+the rest and holds a decoded row group. Both write version-1 data pages only (Iceberg's vectorised reader throws on
+version 2), page indexes, decimals as integers where they fit, and no Arrow schema in the footer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import arro3.io
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icewright_spark.merge.errors import OutputExists, OutputUnwritable, is_panic
+from icewright_spark.merge.metrics import DEFAULT_MODE, metrics_mode
+from icewright_spark.merge.read import Decoder, decode_arrow_rs, decode_pyarrow
+from icewright_spark.merge.schema import Leaf
+from icewright_spark.merge.settings import WriterSettings
+
+COLLECTED_BYTES_MAX = 1 << 30
+"""Decoded bytes at which pyarrow's row group ends, however small it is encoded: the limit of memory."""
+
+_FILE_BUFFER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file is laid out. ``dictionary`` holds the paths of the leaves to be dictionary-encoded."""
+
+    schema: Any
+    settings: WriterSettings
+    dictionary: tuple[tuple[str, ...], ...]
+    row_group_rows: int
+
+
+class Writer(Protocol):
+    """A Parquet writer, and the decoder that reads back what it wrote: never the same library."""
+
+    @property
+    def name(self) -> str:
+        """For the receipt."""
+
+    @property
+    def read_back(self) -> Decoder:
+        """The decoder of the other library."""
+
+    def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:
+        """Writes all batches, in order, as one Parquet file. Errors of ``batches`` come out as they are."""
+
+
+class ArrowRsWriter:
+    """Writes with arrow-rs, streaming."""
+
+    name = "arrow-rs"
+    read_back = staticmethod(decode_pyarrow)
+
+    def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:
+        """See :class:`Writer`."""
+        source = _Source(batches)
+        settings = layout.settings
+        level = settings.compression_level
+        try:
+            arro3.io.write_parquet(
+                pa.RecordBatchReader.from_batches(layout.schema, source),
+                file,
+                compression=settings.codec if level is None else f"{settings.codec}({level})",
+                dictionary_enabled=False,
+                column_dictionary_enabled=dict.fromkeys(layout.dictionary, True),
+                max_row_group_size=layout.row_group_rows,
+                data_page_size_limit=settings.page_size_bytes,
+                data_page_row_count_limit=settings.page_row_limit,
+                dictionary_page_size_limit=settings.dictionary_size_bytes,
+                skip_arrow_metadata=True,
+                writer_version="parquet_1_0",
+            )
+        except BaseException as error:
+            if source.error is not None:  # arrow-rs only passes on its text
+                raise source.error from error
+            if isinstance(error, Exception) or is_panic(error):
+                raise OutputUnwritable(f"arrow-rs could not write {file.name}: {error}") from error
+            raise
+
+
+class PyArrowWriter:
+    """Writes with Parquet C++, a row group at a time: each of its writes begins a new one."""
+
+    name = "pyarrow"
+    read_back = staticmethod(decode_arrow_rs)
+
+    def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:
+        """See :class:`Writer`."""
+        settings = layout.settings
+        try:
+            writer = pq.ParquetWriter(
+                file,
+                layout.schema,
+                version="2.6",  # of the format, for nanoseconds; pages stay version 1
+                data_page_version="1.0",
+                compression=settings.codec if settings.codec != "uncompressed" else "none",
+                compression_level=settings.compression_level,
+                use_dictionary=[".".join(path) for path in layout.dictionary],
+                data_page_size=settings.page_size_bytes,
+                max_rows_per_page=settings.page_row_limit,
+                dictionary_pagesize_limit=settings.dictionary_size_bytes,
+                store_decimal_as_integer=True,
+                store_schema=False,
+                write_page_index=True,
+            )
+            with writer:
+                for table in _row_groups(batches, layout):
+                    writer.write_table(table, row_group_size=max(table.num_rows, 1))
+        except (OSError, pa.ArrowException) as error:
+            raise OutputUnwritable(f"pyarrow could not write {file.name}: {error}") from error
+
+
+ARROW_RS = ArrowRsWriter()
+PYARROW = PyArrowWriter()
+
+
+def choose_writer(schema_leaves: Sequence[Leaf], modes: Mapping[int, str]) -> Writer:
+    """arrow-rs, unless the table has something that it would lose.
+
+    It drops the annotation of uuid, names the middle group of a map other than the Parquet spec does, and cuts
+    minima and maxima of strings and binaries, which are wanted whole in mode ``full``.
+    """
+    for leaf in schema_leaves:
+        mode = metrics_mode(modes.get(leaf.field_id, DEFAULT_MODE))
+        whole_bounds = leaf.type in ("string", "binary") and mode.bounds and mode.length is None
+        if leaf.type == "uuid" or "key_value" in leaf.path[1:] or whole_bounds:
+            return PYARROW
+    return ARROW_RS
+
+
+def dictionary_paths(schema_leaves: Sequence[Leaf], identities: Collection[int]) -> tuple[tuple[str, ...], ...]:
+    """Paths of the leaves with these ids; booleans have no dictionary encoding in the spec."""
+    return tuple(leaf.path for leaf in schema_leaves if leaf.field_id in identities and leaf.type != "boolean")
+
+
+def write_new_file(path: Path, batches: Iterable[Any], writer: Writer, layout: Layout) -> None:
+    """Writes a file that did not exist, durably: the file and its directories are synced.
+
+    Raises :class:`OutputExists` and :class:`OutputUnwritable`, and whatever ``batches`` raises. On any error, what
+    was written stays: nothing is ever deleted here.
+    """
+    try:
+        created = _make_directories(path.parent)
+        file = path.open("xb", buffering=_FILE_BUFFER_BYTES)
+    except FileExistsError as error:
+        raise OutputExists(f"{path} exists already") from error
+    except OSError as error:
+        raise OutputUnwritable(f"{path}: {error}") from error
+    with file:
+        writer.write(batches, file, layout)
+        try:
+            file.flush()
+            os.fsync(file.fileno())
+            for directory in (path.parent, *created):
+                _sync_directory(directory)
+        except OSError as error:
+            raise OutputUnwritable(f"{path}: {error}") from error
+
+
+def _make_directories(directory: Path) -> list[Path]:
+    """Creates what is missing; gives the directories that got a new entry."""
+    missing = [parent for parent in (directory, *directory.parents) if not parent.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    return [path.parent for path in missing]
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Source:
+    """Iterates batches and remembers the error that ended them, which Arrow's C interface reduces to text."""
+
+    def __init__(self, batches: Iterable[Any]) -> None:
+        self._batches = iter(batches)
+        self.error: BaseException | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._batches
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+def _row_groups(batches: Iterable[Any], layout: Layout) -> Iterator[Any]:
+    """The rows as tables of one row group each. Rows beyond a full row group begin the next one."""
+    held: list[Any] = []
+    rows = 0
+    held_bytes = 0
+    for batch in batches:
+        rest = batch
+        while rest.num_rows:
+            part = rest.slice(0, layout.row_group_rows - rows)
+            rest = rest.slice(part.num_rows)
+            held.append(part)
+            rows += part.num_rows
+            held_bytes += part.nbytes
+            if rows >= layout.row_group_rows or held_bytes >= COLLECTED_BYTES_MAX:
+                yield pa.Table.from_batches(held, schema=layout.schema)
+                held, rows, held_bytes = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held, schema=layout.schema)
