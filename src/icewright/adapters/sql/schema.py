@@ -91,7 +91,6 @@ def state_is(*states: TaskState, of: FromClause = tasks) -> ColumnElement[bool]:
 _ACTIVE = state_is(*ACTIVE_STATES)
 _LIVE = state_is(*LIVE_STATES)
 _QUEUED = state_is(TaskState.QUEUED)
-_RUNNING = state_is(TaskState.RUNNING)
 Index(
     "uq_tasks_active_table",
     tasks.c.catalog,
@@ -117,7 +116,6 @@ Index(
     sqlite_where=_QUEUED,
     postgresql_where=_QUEUED,
 )
-Index("ix_tasks_lease", tasks.c.lease_expires_at, sqlite_where=_RUNNING, postgresql_where=_RUNNING)
 Index("ix_tasks_table", tasks.c.catalog, tasks.c.table_uuid, tasks.c.task_id)
 Index("ix_tasks_state", tasks.c.state, tasks.c.task_id)
 

@@ -60,13 +60,6 @@ def _create_tasks() -> None:
         sa.PrimaryKeyConstraint("task_id", name="pk_tasks"),
     )
     op.create_index(
-        "ix_tasks_lease",
-        "tasks",
-        ["lease_expires_at"],
-        sqlite_where=sa.text("state IN ('running')"),
-        postgresql_where=sa.text("state IN ('running')"),
-    )
-    op.create_index(
         "ix_tasks_queue",
         "tasks",
         ["resource_group", "ranked_at", "task_id"],
@@ -122,9 +115,9 @@ def _create_history() -> None:
         sa.Column("ended_at", sa.BigInteger()),
         sa.Column("progress", sa.Text()),
         sa.Column("report", sa.Text()),
-        sa.ForeignKeyConstraint(["task_id"], ["tasks.task_id"], name="fk_attempts_task"),
         sa.PrimaryKeyConstraint("task_id", "attempt", name="pk_attempts"),
         sa.UniqueConstraint("fencing_token", name="uq_attempts_fencing_token"),
+        sa.ForeignKeyConstraint(["task_id"], ["tasks.task_id"], name="fk_attempts_task"),
     )
 
 

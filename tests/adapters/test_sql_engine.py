@@ -1,0 +1,226 @@
+"""Opening the database: what durability and exclusion rest on, and the way up to the newest schema."""
+
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, Engine, create_engine, inspect, text
+from sqlalchemy.exc import IntegrityError
+
+from icewright.adapters.sql import engine as engine_module
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.migrate import VERSION_TABLE, upgrade
+from icewright.adapters.sql.schema import metadata
+from icewright.adapters.sql.transactions import now, reading, writing
+from icewright.domain.errors import InvalidConfiguration, InvalidMessage, Unavailable
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "state" / "icewright.db"
+
+
+@pytest.fixture
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    engine = open_store(url, busy_timeout_ms=50)
+    yield engine
+    engine.dispose()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def ddl(engine: Engine) -> dict[str, str]:
+    """The statements that made the schema, without layout."""
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        return {name: " ".join(sql.split()) for name, sql in rows if name != VERSION_TABLE}
+
+
+class TestOpening:
+    def test_creates_the_file_for_its_owner_alone(self, engine: Engine, path: Path) -> None:
+        with writing(engine) as connection:
+            connection.execute(text("UPDATE counters SET value = 5"))
+            files = sorted(each.name for each in path.parent.iterdir())
+            assert files == ["icewright.db", "icewright.db-shm", "icewright.db-wal"]
+            assert {mode(each) for each in path.parent.iterdir()} == {0o600}
+        assert mode(path.parent) == 0o700
+
+    def test_leaves_the_mode_of_an_existing_directory_alone(self, tmp_path: Path) -> None:
+        tmp_path.chmod(0o755)
+        open_store(f"sqlite:///{tmp_path}/s.db").dispose()
+        assert mode(tmp_path) == 0o755
+
+    @pytest.mark.parametrize(
+        ("pragma", "value"), [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", 50)]
+    )
+    def test_sets_what_durability_rests_on_for_every_connection(
+        self, engine: Engine, pragma: str, value: str | int
+    ) -> None:
+        with engine.connect() as one, engine.connect() as other:
+            for connection in (one, other):
+                assert connection.scalar(text(f"PRAGMA {pragma}")) == value
+
+    def test_again_is_harmless_and_keeps_what_is_there(self, engine: Engine, url: str) -> None:
+        with writing(engine) as connection:
+            connection.execute(text("UPDATE counters SET value = 5"))
+        again = open_store(url)
+        with reading(again) as connection:
+            assert connection.scalar(text("SELECT value FROM counters")) == 5
+        again.dispose()
+
+    def test_several_servers_may_start_at_once(self, url: str) -> None:
+        barrier = threading.Barrier(4)
+
+        def start(_server: int) -> Engine:
+            barrier.wait()
+            return open_store(url)
+
+        with ThreadPoolExecutor(4) as pool:
+            for engine in list(pool.map(start, range(4))):
+                with reading(engine) as connection:
+                    assert connection.scalar(text("SELECT COUNT(*) FROM counters")) == 1
+                engine.dispose()
+
+    @pytest.mark.parametrize(
+        "wrong",
+        ["nonsense", "nosuch://x", "sqlite://", "sqlite:///:memory:", "sqlite:///file:x?uri=true", "postgresql://h/db"],
+    )
+    def test_refuses_urls_that_cannot_be_used(self, wrong: str) -> None:
+        with pytest.raises(InvalidConfiguration):
+            open_store(wrong)
+
+    def test_refuses_a_path_that_cannot_be_opened(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(InvalidConfiguration, match="cannot be opened"):
+            open_store(f"sqlite:///{tmp_path}/file/s.db")
+
+    def test_says_so_when_the_file_is_no_database(self, tmp_path: Path) -> None:
+        (tmp_path / "s.db").write_bytes(b"not a database at all" * 100)
+        with pytest.raises(Unavailable, match="not a database"):
+            open_store(f"sqlite:///{tmp_path}/s.db")
+
+    def test_refuses_where_sqlite_cannot_keep_a_write_ahead_log(
+        self, url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class NoWal(sqlite3.Connection):
+            def execute(self, sql: str, *args: object) -> sqlite3.Cursor:
+                return super().execute(sql.replace("journal_mode = WAL", "journal_mode = DELETE"), *args)  # type: ignore[arg-type]  # passed through
+
+        def create(parsed: object, connect_args: dict[str, object]) -> Engine:
+            return create_engine(str(parsed), connect_args={**connect_args, "factory": NoWal})
+
+        monkeypatch.setattr(engine_module, "create_engine", create)
+        with pytest.raises(InvalidConfiguration, match="WAL"):
+            open_store(url)
+
+
+class TestSchema:
+    def test_migrations_and_metadata_agree(self, engine: Engine) -> None:
+        with engine.connect() as connection:
+            context = MigrationContext.configure(
+                connection, opts={"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+            )
+            assert compare_metadata(context, metadata) == []
+
+    def test_they_agree_also_in_what_alembic_does_not_compare(self, engine: Engine, tmp_path: Path) -> None:
+        direct = create_engine(f"sqlite:///{tmp_path}/direct.db")
+        metadata.create_all(direct)
+        assert ddl(engine) == ddl(direct)
+        direct.dispose()
+
+    def test_everything_has_a_name(self) -> None:
+        for table in metadata.tables.values():
+            assert all(constraint.name for constraint in table.constraints)
+
+    def test_a_database_of_a_newer_icewright_is_refused_and_left_alone(self, engine: Engine, url: str) -> None:
+        with writing(engine) as connection:
+            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))  # noqa: S608 - our constant
+        with pytest.raises(InvalidConfiguration, match="9999"):
+            open_store(url)
+        with reading(engine) as connection:
+            assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == "9999"  # noqa: S608 - ditto
+
+    def test_a_database_of_somebody_else_is_refused_and_left_alone(self, path: Path, url: str) -> None:
+        path.parent.mkdir(parents=True)
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE iceberg_tables (x)")
+        with pytest.raises(InvalidConfiguration, match="iceberg_tables"):
+            open_store(url)
+        stranger = create_engine(url)
+        assert inspect(stranger).get_table_names() == ["iceberg_tables"]
+        stranger.dispose()
+
+    def test_a_migration_that_fails_leaves_nothing_behind(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(connection: Connection) -> None:
+            upgrade(connection)
+            raise RuntimeError("halfway")
+
+        monkeypatch.setattr(engine_module, "upgrade", fail)
+        with pytest.raises(RuntimeError, match="halfway"):
+            open_store(url)
+        bare = create_engine(url)
+        assert inspect(bare).get_table_names() == []
+        bare.dispose()
+
+
+class TestTransactions:
+    def test_a_second_writer_waits_and_then_is_told_that_the_store_is_away(self, engine: Engine) -> None:
+        with writing(engine), pytest.raises(Unavailable, match="locked") as raised, writing(engine):
+            pass
+        assert raised.value.__cause__ is not None
+
+    def test_the_lock_is_taken_before_the_first_read(self, engine: Engine) -> None:
+        with writing(engine) as connection:
+            connection.execute(text("SELECT 1"))
+            with pytest.raises(Unavailable), writing(engine):
+                pass
+
+    def test_readers_and_a_writer_do_not_wait_for_each_other(self, engine: Engine) -> None:
+        with writing(engine) as writer:
+            writer.execute(text("UPDATE counters SET value = 5"))
+            with reading(engine) as reader:
+                assert reader.scalar(text("SELECT value FROM counters")) == 0
+
+    def test_a_reader_sees_one_state(self, engine: Engine) -> None:
+        with reading(engine) as reader:
+            assert reader.scalar(text("SELECT value FROM counters")) == 0
+            with writing(engine) as writer:
+                writer.execute(text("UPDATE counters SET value = 5"))
+            assert reader.scalar(text("SELECT value FROM counters")) == 0
+
+    def test_an_error_rolls_everything_back(self, engine: Engine) -> None:
+        with pytest.raises(IntegrityError), writing(engine) as connection:  # noqa: PT012 - both in one transaction
+            connection.execute(text("UPDATE counters SET value = 5"))
+            connection.execute(text("INSERT INTO counters SELECT * FROM counters"))
+        with reading(engine) as connection:
+            assert connection.scalar(text("SELECT value FROM counters")) == 0
+
+    def test_foreign_keys_hold(self, engine: Engine) -> None:
+        with pytest.raises(IntegrityError), writing(engine) as connection:
+            connection.execute(text("INSERT INTO task_history VALUES ('task-9', 1, 'queued', 0, 0, '{}')"))
+
+    @pytest.mark.parametrize("value", [2**63, "\udc80"])
+    def test_values_that_no_column_holds_are_refused(self, engine: Engine, value: object) -> None:
+        with pytest.raises(InvalidMessage), reading(engine) as connection:
+            connection.execute(text("SELECT :value"), {"value": value})
+
+    def test_the_databases_clock_is_the_wall_clock_in_milliseconds(self, engine: Engine) -> None:
+        expected = "SELECT strftime('%s', 'now')"
+        with reading(engine) as connection:
+            before = int(connection.scalar(text(expected)) or 0)
+            told = now(connection)
+            after = int(connection.scalar(text(expected)) or 0)
+        assert before * 1_000 <= told <= (after + 1) * 1_000

@@ -1,0 +1,254 @@
+"""What the SQL queue promises beyond the port: promises kept by the database itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, Engine, event, text, update
+from sqlalchemy.exc import IntegrityError
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.sql import task_store
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.schema import attempts, counters, tasks
+from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.adapters.sql.transactions import writing
+from icewright.domain.errors import Conflict, LeaseLost, Unavailable, Unreadable
+from icewright.domain.tasks import ACTIVE_STATES, AttemptState, Task, TaskState
+from icewright.ports.store import Change
+from icewright.scheduling.rank import Candidate
+from tests.contracts.samples import OUTCOME, PROGRESS, new_task
+
+LAKE = frozenset({"lake"})
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = open_store(f"sqlite:///{tmp_path}/icewright.db", busy_timeout_ms=50)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def store(engine: Engine) -> SqlTaskStore:
+    return SqlTaskStore(engine, ManualClock())
+
+
+def claim(store: SqlTaskStore, lease_ms: int = 60_000) -> Task:
+    task = store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=lease_ms)
+    assert task is not None
+    return task
+
+
+def plans_of(engine: Engine, act: str, store: SqlTaskStore) -> list[str]:
+    """How SQLite would run each query on tasks that a method of the store makes."""
+    statements: list[tuple[str, object]] = []
+
+    def remember(_c: object, _cursor: object, statement: str, parameters: object, *_rest: object) -> None:
+        statements.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", remember)
+    match act:
+        case "claim":
+            store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=1)
+        case "expired":
+            store.expired(10)
+        case _:
+            store.enqueue(new_task("task-1"))
+    event.remove(engine, "before_cursor_execute", remember)
+    with engine.connect() as connection:
+        return [
+            " | ".join(row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters))  # type: ignore[arg-type]  # as they were sent
+            for statement, parameters in statements
+            if statement.startswith("SELECT") and "FROM tasks" in statement
+        ]
+
+
+class TestConstraints:
+    @pytest.mark.parametrize("first", sorted(ACTIVE_STATES))
+    @pytest.mark.parametrize("second", sorted(ACTIVE_STATES))
+    def test_two_active_tasks_of_a_table_are_impossible(
+        self, engine: Engine, store: SqlTaskStore, first: TaskState, second: TaskState
+    ) -> None:
+        store.enqueue(new_task("task-1", table=1))
+        store.enqueue(new_task("task-2", table=2))
+        force(engine, "task-1", first)
+        force(engine, "task-2", second)
+        with writing(engine) as connection:  # of another kind of action, so that only the one index can object
+            connection.execute(text("UPDATE tasks SET kind = 'other' WHERE task_id = 'task-2'"))
+        with pytest.raises(IntegrityError, match="UNIQUE"), writing(engine) as connection:
+            same_table(connection)
+
+    def test_two_waiting_tasks_of_a_table_and_kind_are_impossible(self, engine: Engine, store: SqlTaskStore) -> None:
+        store.enqueue(new_task("task-1", table=1))
+        store.enqueue(new_task("task-2", table=2))
+        with pytest.raises(IntegrityError, match="UNIQUE"), writing(engine) as connection:
+            same_table(connection)
+
+    def test_other_kinds_may_wait_beside_an_active_task(self, engine: Engine, store: SqlTaskStore) -> None:
+        store.enqueue(new_task("task-1", table=1))
+        store.enqueue(new_task("task-2", table=2))
+        force(engine, "task-1", TaskState.RUNNING)
+        with writing(engine) as connection:
+            connection.execute(text("UPDATE tasks SET kind = 'other' WHERE task_id = 'task-2'"))
+            same_table(connection)
+        assert store.claim("o", resource_group="default", catalogs=LAKE, lease_ms=1) is None
+
+    def test_a_fencing_token_is_never_used_twice(self, engine: Engine, store: SqlTaskStore) -> None:
+        for number in (1, 2):
+            store.enqueue(new_task(f"task-{number}", table=number))
+            claim(store)
+        with pytest.raises(IntegrityError, match="fencing_token"), writing(engine) as connection:
+            connection.execute(update(attempts).values(fencing_token=7))
+
+    def test_no_lease_without_a_running_task_nor_the_reverse(self, engine: Engine, store: SqlTaskStore) -> None:
+        store.enqueue(new_task("task-1"))
+        with pytest.raises(IntegrityError, match="ck_tasks_lease"), writing(engine) as connection:
+            connection.execute(update(tasks).values(state="running"))
+        claim(store)
+        with pytest.raises(IntegrityError, match="ck_tasks_lease"), writing(engine) as connection:
+            connection.execute(update(tasks).values(state="failed"))
+        with pytest.raises(IntegrityError, match="ck_tasks_lease"), writing(engine) as connection:
+            connection.execute(update(tasks).values(lease_expires_at=None))
+
+
+def force(engine: Engine, task_id: str, state: TaskState) -> None:
+    """Put a task into an active state behind the store's back."""
+    leased = state is not TaskState.COMMITTED
+    with writing(engine) as connection:
+        connection.execute(
+            update(tasks)
+            .where(tasks.c.task_id == task_id)
+            .values(
+                state=state.value,
+                lease_optimizer_id="o" if leased else None,
+                lease_fencing_token=1 if leased else None,
+                lease_expires_at=1 if leased else None,
+            )
+        )
+
+
+def same_table(connection: Connection) -> None:
+    connection.execute(update(tasks).values(table_uuid="one"))
+
+
+class TestFencing:
+    def test_tokens_outlive_the_process_and_the_tasks(self, engine: Engine, store: SqlTaskStore) -> None:
+        with writing(engine) as connection:
+            connection.execute(update(counters).values(value=41))
+        store.enqueue(new_task("task-1"))
+        lease = claim(store).lease
+        assert lease is not None
+        assert lease.fencing_token == 42
+
+    def test_a_claim_that_fails_halfway_leaves_the_task_waiting(self, engine: Engine, store: SqlTaskStore) -> None:
+        store.enqueue(new_task("task-1"))
+        with writing(engine) as connection:
+            connection.execute(
+                text("CREATE TRIGGER broken BEFORE INSERT ON attempts BEGIN SELECT RAISE(ABORT, 'no'); END")
+            )
+        with pytest.raises(IntegrityError, match="no"):
+            claim(store)
+        task = store.get("task-1")
+        assert (task.state, task.version, task.lease) == (TaskState.QUEUED, 1, None)
+        assert len(store.history("task-1")) == 1
+
+
+class TestTime:
+    def test_leases_run_by_the_databases_clock(self, engine: Engine) -> None:
+        store = SqlTaskStore(engine)
+        store.enqueue(new_task("task-1"))
+        before = store.now()
+        task = claim(store, lease_ms=0)
+        assert task.lease is not None
+        assert before <= task.lease.expires_at <= store.now()
+        assert [each.task_id for each in store.expired(1)] == ["task-1"]
+        with pytest.raises(LeaseLost):
+            store.check_lease("task-1", task.lease.fencing_token)
+
+
+class TestErrors:
+    def test_a_locked_database_is_unavailable(self, engine: Engine, store: SqlTaskStore) -> None:
+        with writing(engine), pytest.raises(Unavailable, match="locked") as raised:
+            store.enqueue(new_task("task-1"))
+        assert raised.value.__cause__ is not None
+
+    def test_a_damaged_document_is_unreadable(self, engine: Engine, store: SqlTaskStore) -> None:
+        store.enqueue(new_task("task-1"))
+        with writing(engine) as connection:
+            connection.execute(update(tasks).values(action='{"kind": "unheard-of"}'))
+        with pytest.raises(Unreadable):
+            store.get("task-1")
+
+
+class TestSpeed:
+    """Queries that run all the time must not look at every task there ever was."""
+
+    def test_a_claim_reads_the_queue_in_order(self, engine: Engine, store: SqlTaskStore) -> None:
+        plans = plans_of(engine, "claim", store)
+        assert len(plans) == 1
+        assert "ix_tasks_queue" in plans[0]
+        assert "uq_tasks_active_table" in plans[0]
+        assert "TEMP B-TREE" not in plans[0]
+
+    def test_expired_leases_and_candidates_are_looked_up(self, engine: Engine, store: SqlTaskStore) -> None:
+        assert "ix_tasks_state" in plans_of(engine, "expired", store)[0]
+        assert "uq_tasks_live_kind" in plans_of(engine, "enqueue", store)[0]
+
+    def test_a_heartbeat_does_not_write_the_action_again(self, engine: Engine, store: SqlTaskStore) -> None:
+        store.enqueue(new_task("task-1"))
+        task = claim(store)
+        assert task.lease is not None
+        with writing(engine) as connection:
+            connection.execute(
+                text("CREATE TRIGGER w BEFORE UPDATE OF action ON tasks BEGIN SELECT RAISE(ABORT, 'rewritten'); END")
+            )
+        store.heartbeat("task-1", task.lease.fencing_token, progress=PROGRESS, lease_ms=1)
+
+
+class TestRaces:
+    """Two servers at once, on a database that does not lock them out as SQLite does: what was read is stale."""
+
+    def test_a_claim_goes_on_to_the_next_when_somebody_was_faster(
+        self, store: SqlTaskStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number, table in enumerate((1, 2, 3), start=1):
+            store.enqueue(new_task(f"task-{number}", table=table))
+        stale = [Candidate(f"task-{number}", 0, number) for number in (1, 2, 3)]
+        claim(store)
+        with writing(store._engine) as connection:  # a task of another kind, of the table that is now busy
+            connection.execute(text("UPDATE tasks SET kind = 'other' WHERE task_id = 'task-2'"))
+            connection.execute(
+                update(tasks).where(tasks.c.task_id == "task-2").values(table_uuid=store.get("task-1").table_id.uuid)
+            )
+        monkeypatch.setattr(task_store, "_ready", lambda *_args: stale)
+        assert claim(store).task_id == "task-3"
+        assert store.claim("o", resource_group="default", catalogs=LAKE, lease_ms=1) is None
+        assert store.get("task-2").state is TaskState.QUEUED
+        assert [len(store.history(f"task-{number}")) for number in (1, 2, 3)] == [2, 1, 2]
+
+    def test_an_enqueue_looks_again_when_somebody_was_faster(
+        self, store: SqlTaskStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.enqueue(new_task("task-1"))
+        look, blind = task_store._live, [True]
+        monkeypatch.setattr(task_store, "_live", lambda *args: None if blind and blind.pop() else look(*args))
+        enqueued = store.enqueue(new_task("task-2"))
+        assert (enqueued.task.task_id, enqueued.coalesced) == ("task-1", True)
+        assert store.counts()[TaskState.QUEUED] == 1
+
+    def test_a_change_based_on_a_stale_task_writes_nothing(
+        self, store: SqlTaskStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.enqueue(new_task("task-1"))
+        stale = claim(store)
+        failed = store.change(Change("task-1", stale.version, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
+        monkeypatch.setattr(task_store, "_task", lambda *_args: stale)
+        with pytest.raises(Conflict):
+            store.change(Change("task-1", stale.version, TaskState.COMMITTED, OUTCOME, AttemptState.COMMITTED))
+        assert stale.lease is not None
+        with pytest.raises(Conflict):
+            store.heartbeat("task-1", stale.lease.fencing_token, progress=PROGRESS, lease_ms=1)
+        monkeypatch.undo()
+        assert store.get("task-1") == failed
+        assert store.attempts("task-1")[0].state is AttemptState.FAILED

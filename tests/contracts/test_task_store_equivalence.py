@@ -1,0 +1,135 @@
+"""The same random life in memory and in SQL: after every step both stores give the same answers."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.errors import IcewrightError
+from icewright.domain.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
+from icewright.ports.store import Change, TaskFilter, TaskStore
+from icewright.scheduling.lifecycle import LIVE_STATES
+from icewright.scheduling.rank import AGEING_MS
+from tests.contracts.samples import OUTCOME, REASON, new_task
+from tests.contracts.stores import MemoryStores, SqliteStores
+
+TABLES = st.integers(1, 3)
+EVERYTHING = TaskFilter()
+
+
+class TwoStores(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = tempfile.TemporaryDirectory()
+        self.clock = ManualClock()
+        self.stores = [kind(Path(self.directory.name), self.clock) for kind in (MemoryStores, SqliteStores)]
+        self.pair: list[TaskStore] = [stores.tasks() for stores in self.stores]
+        self.made = 0
+        self.tokens = 0
+
+    def teardown(self) -> None:
+        for stores in self.stores:
+            stores.close()
+        self.directory.cleanup()
+
+    def both(self, ask: Callable[[TaskStore], Any]) -> Any:
+        answers = [self.answer(ask, store) for store in self.pair]
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    @staticmethod
+    def answer(ask: Callable[[TaskStore], Any], store: TaskStore) -> Any:
+        try:
+            return ask(store)
+        except IcewrightError as error:
+            return type(error)
+
+    def tasks(self) -> list[Task]:
+        return list(self.pair[0].tasks(EVERYTHING, limit=999))
+
+    @initialize(tables=st.lists(TABLES, max_size=3))
+    def begin(self, tables: list[int]) -> None:
+        for table in tables:
+            self.enqueue(table, 0)
+
+    @rule(table=TABLES, priority=st.integers(-1, 2))
+    def enqueue(self, table: int, priority: int) -> None:
+        self.made += 1
+        new = new_task(f"task-{self.made:04d}", table=table, priority=priority, base_snapshot_id=self.made)
+        self.both(lambda store: store.enqueue(new))
+
+    @rule(lease_ms=st.integers(1, 50))
+    def claim(self, lease_ms: int) -> None:
+        catalogs = frozenset({"lake"})
+        task = self.both(
+            lambda store: store.claim("optimizer-1", resource_group="default", catalogs=catalogs, lease_ms=lease_ms)
+        )
+        if task is not None:
+            assert task.lease.fencing_token > self.tokens
+            self.tokens = task.lease.fencing_token
+
+    @rule(delta_ms=st.sampled_from([1, 20, 60, AGEING_MS]))
+    def time_passes(self, delta_ms: int) -> None:
+        self.clock.advance(delta_ms)
+
+    @precondition(lambda self: self.made)
+    @rule(data=st.data(), state=st.sampled_from(TaskState), end=st.none() | st.sampled_from(AttemptState))
+    def change(self, data: st.DataObject, state: TaskState, end: AttemptState | None) -> None:
+        task = data.draw(st.sampled_from(self.tasks()))
+        version = task.version - data.draw(st.sampled_from([0, 0, 0, 1]))
+        report = data.draw(st.sampled_from([None, "{}"]))
+        change = Change(task.task_id, version, state, OUTCOME, end, report, data.draw(st.sampled_from([0, 30])))
+        self.both(lambda store: store.change(change))
+
+    @precondition(lambda self: self.made)
+    @rule(data=st.data(), age=st.integers(0, 2), done=st.integers(0, 5))
+    def heartbeat(self, data: st.DataObject, age: int, done: int) -> None:
+        task = data.draw(st.sampled_from(self.tasks()))
+        token = self.tokens - age
+        progress = Progress("merging", done, 5)
+        self.both(lambda store: store.check_lease(task.task_id, token))
+        self.both(lambda store: store.heartbeat(task.task_id, token, progress=progress, lease_ms=40))
+
+    @precondition(lambda self: self.made)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        task = data.draw(st.sampled_from(self.tasks()))
+        self.both(lambda store: store.request_cancel(task.task_id, REASON))
+
+    def past(self, task_id: str) -> tuple[list[HistoryEntry], list[Attempt]]:
+        history: list[HistoryEntry] = self.both(lambda store: list(store.history(task_id)))
+        attempts: list[Attempt] = self.both(lambda store: list(store.attempts(task_id)))
+        return history, attempts
+
+    @invariant()
+    def answers_agree(self) -> None:
+        self.both(lambda store: store.counts())
+        self.both(lambda store: [task.task_id for task in store.expired(99)])
+        for task in self.both(lambda store: list(store.tasks(EVERYTHING, limit=999))):
+            history, attempts = self.past(task.task_id)
+            last = history[-1]
+            assert [entry.version for entry in history] == list(range(1, task.version + 1))
+            assert (last.state, last.attempt, last.at) == (task.state, task.attempt, task.updated_at)
+            assert [attempt.attempt for attempt in attempts] == list(range(1, task.attempt + 1))
+            assert (task.lease is not None) == (task.state in {TaskState.RUNNING, TaskState.IN_DOUBT})
+            open_attempts = [a.attempt for a in attempts if a.state is AttemptState.RUNNING]
+            assert open_attempts in ([], [task.attempt])
+            assert not open_attempts or task.lease is not None
+
+    @invariant()
+    def tables_have_one_task_at_a_time(self) -> None:
+        active = [task.table_id for task in self.tasks() if task.state in ACTIVE_STATES]
+        live = [task.table_id for task in self.tasks() if task.state in LIVE_STATES]
+        assert len(active) == len(set(active))
+        assert len(live) == len(set(live))
+
+
+TestTwoStores = TwoStores.TestCase
+TestTwoStores.settings = settings(
+    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
