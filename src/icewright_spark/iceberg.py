@@ -92,6 +92,11 @@ class SparkTable:
             for field_id in _primitive_ids(self.schema_fields())
         }
 
+    def identity_source_ids(self, spec_id: int) -> frozenset[int]:
+        """The ids of the columns that a partition spec takes as they are."""
+        fields = self._spec_json(spec_id)["fields"]
+        return frozenset(int(field["source-id"]) for field in fields if field["transform"] == "identity")
+
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether the snapshot is still there."""
         return self.java.snapshot(snapshot_id) is not None

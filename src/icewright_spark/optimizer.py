@@ -25,6 +25,8 @@ from icewright_spark.session import iceberg_version
 _log = structlog.get_logger("icewright.optimizer")
 
 _HELLO_EVERY_S: Final = 10.0
+_SERVER_AWAY_S_MAX: Final = 60.0
+"""An idle optimizer whose server stays away asks to be started anew: the server may have another address by now."""
 _REPORT_PAUSE_S_MAX: Final = 15.0
 _REPORT_FOR_S: Final = 600.0
 """How long a report is offered to a server that is away. Afterwards the server finds out from the table itself."""
@@ -39,6 +41,7 @@ class Optimizer:
         self._running: dict[str, InheritableThread] = {}
         self._finished = 0
         self._said_hello_at_s = float("-inf")
+        self._heard_at_s = time.monotonic()
         self.wants_recycling = False
 
     def stop(self) -> None:
@@ -51,6 +54,7 @@ class Optimizer:
         while not self._stop.is_set():
             try:
                 claimed = self._claim_what_fits()
+                self._heard_at_s = time.monotonic()
             except Unavailable as error:
                 _log.warning("server away", detail=error.message)
                 claimed = False
@@ -105,8 +109,10 @@ class Optimizer:
 
     def _should_recycle(self) -> bool:
         settings = self._settings
-        if self._running and any(thread.is_alive() for thread in self._running.values()):
+        if any(thread.is_alive() for thread in self._running.values()):
             return False
+        if time.monotonic() - self._heard_at_s > _SERVER_AWAY_S_MAX:
+            return True
         return self._finished >= settings.recycle_after_tasks or memory_bytes() > settings.recycle_memory_bytes
 
     def _hello(self) -> OptimizerHello:

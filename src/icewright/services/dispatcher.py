@@ -28,7 +28,7 @@ from icewright.domain.jobs import (
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
 from icewright.domain.tasks import AttemptState, NewTask, Outcome, Task, TaskState
-from icewright.planning.applies import still_applies
+from icewright.planning.applies import moved_on
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
@@ -92,8 +92,7 @@ class Dispatcher:
                 hint="set the table property icewright.mode to approve or auto, then plan again",
             )
         metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
-        (action,) = plan.actions
-        obstacle = still_applies(action, plan.table_id, metadata)
+        obstacle = moved_on(plan, metadata)
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         enqueued = self.enqueue(plan, priority=1)

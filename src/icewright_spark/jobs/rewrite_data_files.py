@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import xxhash
 from pyspark import SparkContext
@@ -21,11 +20,9 @@ from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.tasks import Progress
 from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import OutputEntry, SparkTable
+from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.merge.settings import writer_settings
-
-PROOF_METHOD: Final = "ordered-xxh3-128"
-
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
@@ -64,7 +61,7 @@ def rewrite_data_files(
     """Carry out one attempt.
 
     Raises :class:`Conflict` when the table is not what was planned any more, :class:`Unsupported` for what the merge
-    cannot do without loss, and the merge's ``ProofFailed`` when a group did not give back its rows; in all these
+    cannot do without loss, and :class:`ProofFailed` when a group did not give back its rows; in all these
     cases nothing has been committed.
     """
     action: RewriteDataFiles = spec.action
@@ -106,6 +103,7 @@ def merge_jobs(table: SparkTable, spec: TaskSpec) -> list[MergeJob]:
             output_path=table.new_data_location(group, f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"),
             settings=settings,
             metrics_modes=modes,
+            identity_source_ids=table.identity_source_ids(group.partition.spec_id),
         )
         for group in spec.action.groups
     ]
@@ -138,13 +136,13 @@ def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) ->
 def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> None:
     """The last look before the commit: a receipt for every group, equal digests, the planned number of rows.
 
-    Raises :class:`Conflict` when that does not hold, though no merge should let it come to this.
+    Raises :class:`ProofFailed` when that does not hold, though no merge should let it come to this.
     """
     by_group = {receipt.group_id: receipt for receipt in receipts}
     for group in action.groups:
         receipt = by_group.get(group.group_id)
         if receipt is None or receipt.input_digest != receipt.output_digest or receipt.records != group.record_count:
-            raise Conflict(f"group {group.group_id} has no valid proof: {receipt}")
+            raise ProofFailed(f"group {group.group_id} has no valid proof: {receipt}")
 
 
 def proof_of(receipts: Sequence[Receipt]) -> str:

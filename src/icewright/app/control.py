@@ -1,0 +1,43 @@
+"""Wires the control plane from a configuration: real catalogs, the SQL store, the system's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from icewright.adapters.clock import SystemClock, SystemIds
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.table_store import SqlTableStore
+from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.config.model import Config
+from icewright.config.secrets import resolve_entry
+from icewright.domain.errors import InvalidConfiguration
+from icewright.services.control import ControlPlane, build_control_plane
+from icewright.services.dispatcher import DispatchLimits
+
+
+@contextmanager
+def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[ControlPlane]:
+    """The control plane over the store and the catalogs of a configuration, closed behind the block.
+
+    Raises :class:`InvalidConfiguration` without catalogs, and what opening the store raises.
+    """
+    if not config.catalogs:
+        raise InvalidConfiguration(
+            "no catalogs are configured", hint="`icewright config init` writes a configuration to start from"
+        )
+    entries = [resolve_entry(entry, environ) for entry in config.catalogs]
+    engine = open_store(config.server.store_url)
+    try:
+        yield build_control_plane(
+            {entry.name: PyIcebergCatalog(entry) for entry in entries},
+            SqlTableStore(engine),
+            SqlTaskStore(engine),
+            SystemClock(),
+            SystemIds(),
+            rules=config.rules,
+            limits=DispatchLimits(lease_ms=config.server.lease_ms),
+        )
+    finally:
+        engine.dispose()

@@ -1,0 +1,95 @@
+"""The server process: API and loop over one control plane, on loopback, with an address file for its own clients."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import structlog
+import uvicorn
+
+from icewright.api.access import Access
+from icewright.api.application import create_app
+from icewright.app.address import ServerAddress, remove_address, write_address
+from icewright.app.control import open_control_plane
+from icewright.config.model import Config
+from icewright.domain.errors import Unavailable
+
+_log = structlog.get_logger("icewright.server")
+
+PORTS_TRIED: Final = 20
+LOOP_PAUSE_S: Final = 1.0
+"""How long the loop rests when nothing wakes it; leases and sweeps are looked at this often."""
+
+
+def serve(
+    config: Config, environ: Mapping[str, str] = os.environ, *, announce: Callable[[str, str], None] | None = None
+) -> None:
+    """Serve until SIGINT or SIGTERM. ``announce`` gets the URL, and the one-time link for a browser.
+
+    Raises what opening the control plane raises, and :class:`Unavailable` when no port is free.
+    """
+    server = config.server
+    with open_control_plane(config, environ) as control, listen(server.host, server.port) as listening:
+        port = int(listening.getsockname()[1])
+        host = f"[{server.host}]" if ":" in server.host else server.host
+        url = f"http://{host}:{port}"
+        access = Access(token=lasting_token(server.state_dir), port=port, login_code=secrets.token_urlsafe(16))
+        app = create_app(control, access)
+        address = ServerAddress(url, access.token, os.getpid())
+        write_address(server.address_file, address)
+        loop = threading.Thread(target=control.loop.run, args=(LOOP_PAUSE_S,), name="loop")
+        loop.start()
+        try:
+            if announce is not None:
+                announce(url, f"{url}/?token={access.login_code}")
+            _log.info("serving", url=url, catalogs=sorted(control.catalogs))
+            uvicorn.Server(
+                uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=3)
+            ).run(sockets=[listening])
+        finally:
+            control.loop.stop()
+            loop.join()
+            remove_address(server.address_file, address)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket on ``port``, or on one of the next few when it is taken. Raises :class:`Unavailable`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in (port,) if port == 0 else range(port, port + PORTS_TRIED):
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, candidate))
+        except OSError as error:
+            listening.close()
+            _log.info("port taken", port=candidate, detail=str(error))
+            continue
+        if candidate != port:
+            _log.warning("port taken, using another", wanted=port, port=candidate)
+        return listening
+    raise Unavailable(f"ports {port} to {port + PORTS_TRIED - 1} of {host} are taken", hint="set server.port")
+
+
+def lasting_token(state_dir: Path) -> str:
+    """The bearer token of this state directory, made at the first start and kept with mode 0600.
+
+    It outlives the process, so that an optimizer in the middle of a task can report to a server that was restarted.
+    """
+    path = state_dir / "token"
+    state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        if path.stat().st_mode & 0o077:
+            raise Unavailable(f"{path} can be read by others", hint="delete it and start again") from None
+        return path.read_text(encoding="ascii").strip()
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(token)
+    return token
