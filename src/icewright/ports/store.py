@@ -40,8 +40,9 @@ class Enqueued:
 class Change:
     """A change of a task's state, applied only if the task still has ``version``.
 
-    ``attempt_state`` also ends the present attempt, with ``report_json`` if there is one.
-    ``delay_ms`` puts the next try off, counted by the store's clock.
+    ``attempt_state`` also ends the present attempt, with ``report_json`` if there is one; for an attempt that has
+    ended it corrects how (what was unknown may turn out to be committed) and keeps the instant.
+    ``delay_ms`` puts the next try of a task that is queued again off, counted by the store's clock.
     """
 
     task_id: str
@@ -74,31 +75,46 @@ class TaskStore(Protocol):
     def enqueue(self, new: NewTask) -> Enqueued:
         """Queue an action, or coalesce it with a waiting, never tried task of the same table and kind of action.
 
-        When a task of the same table and kind has been tried or is under way, that one is returned unchanged.
+        A task that coalesces takes over everything of the newer candidate but keeps its id, its age and the higher of
+        the two priorities; the history tells. When a task of the same table and kind waits to be tried again or is
+        active, that one is returned unchanged: at most one task of a table and kind has not ended.
+        Raises :class:`~icewright.domain.errors.Conflict` when the id of the new task has been used.
         """
         ...
 
     def claim(self, optimizer_id: str, *, resource_group: str, catalogs: frozenset[str], lease_ms: int) -> Task | None:
         """The best waiting task that may run now, made running under a new lease; None when there is none.
 
-        May run: ``not_before_at`` has passed, and no other task of its table is active. Best:
+        Only tasks of the resource group and of those catalogs. May run: ``not_before_at`` has passed, and no other task of its table is active. Best:
         :func:`icewright.scheduling.rank.rank`. Claims by several callers at once never give out the same task,
         nor two of one table.
         """
         ...
 
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
-        """Extend the lease. Raises :class:`~icewright.domain.errors.LeaseLost` for an old token or ended attempt."""
+        """Extend the lease (never shorten it) and remember the progress; no new version, no history.
+
+        Raises ``NotFound``, and :class:`~icewright.domain.errors.LeaseLost` for an old token, for a task that is not
+        running, and for a lease that has run out, also when nobody noticed yet: a lease never comes back.
+        """
         ...
 
     def check_lease(self, task_id: str, fencing_token: int) -> Task:
-        """The running task that this token holds. Raises :class:`~icewright.domain.errors.LeaseLost`."""
+        """The running task that this token holds. Raises as :meth:`heartbeat` does."""
         ...
 
     def change(self, change: Change) -> Task:
-        """Apply a change.
+        """Apply a change, and release the lease unless the task is then in doubt.
 
-        Raises :class:`~icewright.domain.errors.Conflict` when the version is not the present one, and :class:`~icewright.domain.errors.NotAllowed` for a transition that ``TRANSITIONS`` does not have.
+        A person's retry (queued again after the end) also forgets that a cancel was requested.
+        Raises ``NotFound``; :class:`~icewright.domain.errors.Conflict` when the version is not the present one; and
+        :class:`~icewright.domain.errors.NotAllowed`
+
+        - for a transition that ``TRANSITIONS`` does not have, and for a start, which only :meth:`claim` can make;
+        - for queueing again a task that was asked to stop, or that has ended while a newer one of the same table and
+          kind waits or is active;
+        - when the lease would be released while the present attempt is still open; when ``attempt_state`` is
+          ``running`` or there is no attempt; and for a report without ``attempt_state``.
         """
         ...
 
@@ -109,6 +125,7 @@ class TaskStore(Protocol):
     def request_cancel(self, task_id: str, reason: Reason) -> Task:
         """Cancel a waiting task at once; ask the optimizer of a running one to stop at its next heartbeat.
 
+        A task in doubt is marked as well, so that it is not tried again. Asking twice changes nothing.
         Raises ``NotFound``, and ``NotAllowed`` when the task has ended or is committed.
         """
         ...
@@ -122,15 +139,15 @@ class TaskStore(Protocol):
         ...
 
     def history(self, task_id: str) -> Sequence[HistoryEntry]:
-        """All changes of a task, oldest first; folding them gives its present state."""
+        """All changes of a task, oldest first; folding them gives its present state. Raises ``NotFound``."""
         ...
 
     def attempts(self, task_id: str) -> Sequence[Attempt]:
-        """All tries of a task, oldest first."""
+        """All tries of a task, oldest first. Raises ``NotFound``."""
         ...
 
     def counts(self) -> Mapping[TaskState, int]:
-        """Tasks by state."""
+        """Tasks by state; every state is there."""
         ...
 
 
@@ -191,25 +208,35 @@ class TableStore(Protocol):
         ...
 
     def save_record(self, record: TableRecord) -> None:
-        """Insert or replace what is known of a table. A table of the same name with another id becomes dropped."""
+        """Insert or replace what is known of a table.
+
+        Another table that was last seen under the same name becomes dropped, as of ``observed_at``; unless the saved
+        one is dropped itself.
+        """
         ...
 
     def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
-        """Tables whose ``next_look_at`` has come, longest overdue first."""
+        """Tables, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
         ...
 
     def apply_inventory(self, update: InventoryUpdate) -> None:
-        """Move a table's inventory forward, together with its record."""
+        """Move a table's inventory forward, together with its record.
+
+        Applying an update twice, or removing what is not there, is harmless.
+        """
         ...
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
-        """The manifests that the stored inventory was summed from."""
+        """The manifests that the stored inventory was summed from, in order."""
         ...
 
     def manifest_summaries(
         self, table_id: TableId, partitions: frozenset[Partition] | None = None
     ) -> Iterable[ManifestSummary]:
-        """The stored summaries, one at a time; with ``partitions``, only those that have one of them."""
+        """The stored summaries, one at a time; with ``partitions``, only those that have one of them.
+
+        All of them as of the moment when the first is taken, in no particular order.
+        """
         ...
 
     def partitions(
@@ -219,7 +246,11 @@ class TableStore(Protocol):
         ...
 
     def save_plan(self, plan: Plan) -> None:
-        """Keep a plan and make it the table's present one."""
+        """Keep a plan and make it the present one of the table, if that is known.
+
+        A plan never changes: saving it again is harmless, saving another under the same id raises
+        :class:`~icewright.domain.errors.Conflict`.
+        """
         ...
 
     def plan(self, plan_id: str) -> Plan:
@@ -239,7 +270,7 @@ class TableStore(Protocol):
         ...
 
     def done(self, event_ids: Sequence[int]) -> None:
-        """Mark events as worked on."""
+        """Mark events as worked on; they still keep the same events from coming in again."""
         ...
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
