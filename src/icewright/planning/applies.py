@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from icewright.domain.plans import Plan, Reason
+from icewright.domain.actions import Action
+from icewright.domain.names import TableId
+from icewright.domain.plans import Reason
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
 
 
-def moved_on(plan: Plan, metadata: TableMetadata) -> Reason | None:
-    """Why a plan cannot be carried out on the table as it is now, or None when it can.
+def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) -> Reason | None:
+    """Why an action cannot be carried out on the table as it is now, or None when it still applies.
 
-    Only appends, and rewrites of manifests alone, may have been committed since the plan's snapshot: they touch none
-    of the planned files. Anything else may have removed some of them or put deletes on them, or (see
-    :mod:`icewright.planning.shortlist`) be part of a series that a rewrite must keep out of the way of.
+    ``table_id`` is that of the table it was planned for. Only appends, and rewrites of manifests alone, may have been
+    committed since the planned snapshot: they touch none of the planned files. Anything else may have removed some of
+    them or put deletes on them, or be part of a series that a rewrite must keep out of the way of (see
+    :mod:`icewright.planning.shortlist`). An upgrade from format version 1 to 2 changes no file and is no reason.
     This is asked before a task is queued; the commit itself validates from the same snapshot once more.
     """
-    if plan.is_empty:
-        return Reason("nothing-to-do", f"the plan is to do nothing: {plan.reason.text}")
-    if plan.table_id != metadata.table_id:
-        text = f"{metadata.name} is now another table (uuid {metadata.table_id.uuid}, planned {plan.table_id.uuid})"
+    if table_id != metadata.table_id:
+        text = f"{metadata.name} is now another table (uuid {metadata.table_id.uuid}, planned {table_id.uuid})"
         return Reason("table-replaced", text)
-    if plan.table_name != metadata.name:
-        return Reason("table-renamed", f"the table is now called {metadata.name}")
-    for action in plan.actions:
-        reason = _schema_moved(action.schema_id, metadata) or _snapshots_moved(action.base_snapshot_id, metadata)
-        if reason is not None:
-            return reason
-        missing = {group.partition.spec_id for group in action.groups} - {spec.spec_id for spec in metadata.specs}
-        if missing:
-            return Reason("spec-removed", f"the table no longer has the partition spec {min(missing)}")
-    return None
+    missing = {group.partition.spec_id for group in action.groups} - {spec.spec_id for spec in metadata.specs}
+    if missing:
+        return Reason("spec-removed", f"the table no longer has the partition spec {min(missing)}")
+    return _schema_moved(action.schema_id, metadata) or _snapshots_moved(action.base_snapshot_id, metadata)
 
 
 def _schema_moved(schema_id: int, metadata: TableMetadata) -> Reason | None:
@@ -47,7 +42,7 @@ def _snapshots_moved(base_snapshot_id: int, metadata: TableMetadata) -> Reason |
             did = snapshot.operation.value if snapshot.operation is not None else "an unnamed operation"
             text = f"snapshot {snapshot.snapshot_id} ({did}) came since, and may have changed the planned files"
             return Reason("files-changed", text, {"snapshot_id": snapshot.snapshot_id})
-    text = f"snapshot {base_snapshot_id}, which the plan was made from, is no longer in the table's history"
+    text = f"snapshot {base_snapshot_id}, which it was planned from, is no longer in the table's history"
     return Reason("base-gone", text, {"snapshot_id": base_snapshot_id})
 
 

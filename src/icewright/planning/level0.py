@@ -29,7 +29,7 @@ def plan_level0(
     """The plan for a table: one ``RewriteDataFiles``, or none and the reason.
 
     ``verdicts`` are those of :func:`icewright.planning.shortlist.shortlist`; ``files`` the live data files of at least
-    its ``rewrite`` partitions, in any order, consumed once. Where the whole table has an obstacle, both may be empty.
+    its ``rewrite`` partitions, in any order, consumed once.
     Raises ``ValueError`` when the observation is torn (its inventory belongs to another snapshot).
     """
     metadata = observation.metadata

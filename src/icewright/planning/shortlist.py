@@ -17,6 +17,7 @@ from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import histogram, wording
+from icewright.planning.eligibility import table_obstacle
 
 REMOVAL_INTERVALS = 3
 """Commit intervals for which a partition that lost rows is left alone."""
@@ -40,7 +41,7 @@ def removal_wait_ms(observation: Observation, policy: Policy) -> int:
 def shortlist(
     observation: Observation, policy: Policy, now: Instant, changed: frozenset[Partition] | None = None
 ) -> tuple[PartitionVerdict, ...]:
-    """A verdict for every partition of the table, in the inventory's order.
+    """A verdict for every partition of the table, in the inventory's order; none where the whole table has an obstacle.
 
     Verdicts: ``leave`` where merging gains nothing; ``refuse`` where it would, but cannot be done yet; ``wait``
     where rows were removed lately; else ``rewrite``.
@@ -48,6 +49,8 @@ def shortlist(
     that the last plan found nothing in their files, that nothing was committed to them since, and that none of
     their files was waiting. Without, the outcome is the same and more files are read.
     """
+    if table_obstacle(observation.metadata, policy) is not None:
+        return ()
     table = _Table(
         metadata=observation.metadata,
         policy=policy,

@@ -1,0 +1,242 @@
+"""Observations for the tests of planning, built from data files, so that statistics and files always agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from icewright.domain.files import UNPARTITIONED, DataFile, FileFormat, Partition
+from icewright.domain.inventory import Inventory, ManifestKey, PartitionCounts, PartitionStatistics, SizeHistogram
+from icewright.domain.names import TableId, TableName
+from icewright.domain.observation import Observation, Removals
+from icewright.domain.policy import Policy
+from icewright.domain.tables import (
+    MAIN_BRANCH,
+    Instant,
+    Json,
+    Operation,
+    PartitionField,
+    PartitionSpec,
+    Ref,
+    RefKind,
+    Schema,
+    Snapshot,
+    SortOrder,
+    TableMetadata,
+)
+from icewright.planning import histogram
+from icewright.planning.policy import effective_policy
+
+MIB = 1024 * 1024
+NOW: Instant = 1_357_000_000_000
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+BY_MONTH = PartitionSpec(0, (PartitionField(1, 1000, "month", "identity"),))
+NO_FIELDS = PartitionSpec(1, ())
+FIELDS: tuple[Json, ...] = (
+    {"id": 1, "name": "month", "type": "int", "required": False},
+    {"id": 2, "name": "carrier", "type": "string", "required": False},
+)
+
+
+def month(number: int, spec_id: int = 0) -> Partition:
+    return Partition(spec_id, f"[{number}]")
+
+
+WHOLE = Partition(1, UNPARTITIONED)
+
+
+def snapshot(
+    number: int,
+    committed_at: Instant = NOW - 10 * DAY_MS,
+    operation: Operation | None = Operation.APPEND,
+    summary: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Snapshot ``number`` on the child of the one before; sequence numbers are the same numbers."""
+    parent = number - 1 if number > 1 else None
+    return Snapshot(number, parent, number, committed_at, operation, f"file:/lake/t/m{number}.avro", 0, summary or {})
+
+
+def table(
+    snapshots: Sequence[Snapshot] = (snapshot(1),),
+    properties: Mapping[str, str] | None = None,
+    fields: tuple[Json, ...] = FIELDS,
+    **changes: Any,
+) -> TableMetadata:
+    """A v2 table by month; the last of ``snapshots`` is the current one."""
+    current = snapshots[-1].snapshot_id if snapshots else None
+    metadata = TableMetadata(
+        table_id=TableId("lake", "5f0e9b1c"),
+        name=TableName("lake", ("sales",), "flights"),
+        metadata_location="file:/lake/t/metadata/v1.json",
+        location="file:///lake/t",
+        format_version=2,
+        updated_at=NOW,
+        current_snapshot_id=current,
+        snapshots=tuple(snapshots),
+        refs=() if current is None else (Ref(MAIN_BRANCH, RefKind.BRANCH, current),),
+        schemas=(Schema(0, fields),),
+        current_schema_id=0,
+        specs=(BY_MONTH, NO_FIELDS),
+        default_spec_id=0,
+        sort_order=SortOrder(0, ()),
+        properties=properties or {},
+    )
+    return replace(metadata, **changes)
+
+
+def data_file(
+    partition: Partition,
+    number: int,
+    size_bytes: int = MIB,
+    *,
+    snapshot_id: int = 1,
+    sort_key: tuple[Any, ...] | None = None,
+    file_format: FileFormat = FileFormat.PARQUET,
+    sequence_number: int | None = None,
+) -> DataFile:
+    """File ``number`` of a partition, of one row per 100 bytes."""
+    path = f"file:/lake/t/data/{partition.spec_id}-{partition.values[1:-1]}/{number:05}.parquet"
+    age = snapshot_id if sequence_number is None else sequence_number
+    return DataFile(path, file_format, partition, size_bytes, size_bytes // 100, snapshot_id, age, sort_key)
+
+
+def data_files(partition: Partition, number: int, size_bytes: int = MIB, **kinds: Any) -> list[DataFile]:
+    """Equal files of a partition."""
+    return [data_file(partition, index, size_bytes, **kinds) for index in range(number)]
+
+
+@dataclass(frozen=True)
+class Deletes:
+    """Delete files of a partition."""
+
+    position: int = 0
+    vectors: int = 0
+    equality: int = 0
+
+
+def observe(
+    files: Iterable[DataFile],
+    metadata: TableMetadata | None = None,
+    *,
+    removals: Removals | None = None,
+    interval_ms: int | None = MINUTE_MS,
+    deletes: Mapping[Partition, Deletes] | None = None,
+) -> Observation:
+    """The observation of a table that has exactly these files (and delete files)."""
+    metadata = metadata or table()
+    committed_at = {one.snapshot_id: one.committed_at for one in metadata.snapshots}
+    by_partition: dict[Partition, list[DataFile]] = {partition: [] for partition in deletes or {}}
+    for file in files:
+        by_partition.setdefault(file.partition, []).append(file)
+    statistics = tuple(
+        PartitionStatistics(
+            partition,
+            "" if partition.values == UNPARTITIONED else f"month={partition.values[1:-1]}",
+            _counts(members, (deletes or {}).get(partition, Deletes())),
+            max((committed_at[f.snapshot_id] for f in members if f.snapshot_id in committed_at), default=None),
+        )
+        for partition, members in sorted(by_partition.items())
+    )
+    inventory = Inventory(metadata.current_snapshot_id, (ManifestKey("m", 1, 1),), statistics)
+    return Observation(metadata, NOW, inventory, removals or Removals(), interval_ms)
+
+
+def _counts(files: Sequence[DataFile], deletes: Deletes) -> PartitionCounts:
+    sizes = SizeHistogram()
+    formats: dict[FileFormat, int] = {}
+    for file in files:
+        one = SizeHistogram({histogram.bucket(file.size_bytes): (1, file.size_bytes)})
+        sizes = histogram.add(sizes, one)
+        formats[file.file_format] = formats.get(file.file_format, 0) + 1
+    return PartitionCounts(
+        data_files=len(files),
+        data_bytes=sum(file.size_bytes for file in files),
+        records=sum(file.record_count for file in files),
+        sizes=sizes,
+        formats=formats,
+        position_delete_files=deletes.position,
+        deletion_vectors=deletes.vectors,
+        equality_delete_files=deletes.equality,
+    )
+
+
+def policy(**changes: Any) -> Policy:
+    """The default policy with some of its fields changed."""
+    return replace(effective_policy(table(), ()), **changes)
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that a plan is made from."""
+
+    observation: Observation
+    files: tuple[DataFile, ...]
+    policy: Policy
+    now: Instant = NOW
+
+
+_ages = st.integers(0, 5 * DAY_MS) | st.integers(2 * HOUR_MS, 5 * DAY_MS) | st.integers(0, 3 * MINUTE_MS)
+_sizes = st.integers(1, 40) | st.integers(1, 40) | st.sampled_from([50, 74, 75, 99, 100, 101, 400])
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Tables of a few partitions and snapshots with everything that planning looks at, in small numbers.
+
+    Sizes are around a target of 100 bytes, so that all kinds of groups come out.
+    """
+    ages = sorted(draw(st.lists(_ages, min_size=1, max_size=6)), reverse=True)
+    snapshots = [snapshot(number, NOW - age) for number, age in enumerate(ages, 1)]
+    metadata = table(snapshots)
+    partitions = [month(1), month(2), month(3), WHOLE]
+    files: list[DataFile] = []
+    for partition in partitions:
+        has_keys = draw(st.sampled_from([True, False, None]))
+        for number in range(draw(st.just(0) | st.integers(4, 14))):
+            keyed = draw(st.booleans()) if has_keys is None else has_keys
+            adding = draw(st.integers(0, len(snapshots)))  # 0 has expired
+            file = data_file(
+                partition,
+                number,
+                draw(_sizes),
+                snapshot_id=adding,
+                sort_key=(draw(st.integers(0, 9)),) if keyed else None,
+                sequence_number=min(adding, draw(st.integers(0, 6))),
+            )
+            files.append(file)
+    deletes: dict[Partition, Deletes] = {}
+    if draw(st.integers(0, 3)) == 0:
+        deletes[draw(st.sampled_from(partitions))] = draw(st.sampled_from([Deletes(1), Deletes(0, 1)]))
+    if draw(st.integers(0, 9)) == 0:
+        deletes[draw(st.sampled_from(partitions))] = Deletes(0, 0, 1)
+    removed = draw(st.dictionaries(st.sampled_from(partitions), _ages, max_size=1))
+    everywhere = draw(_ages) if draw(st.integers(0, 7)) == 0 else None
+    removals = Removals(
+        {partition: NOW - age for partition, age in removed.items()},
+        None if everywhere is None else NOW - everywhere,
+        draw(st.sampled_from([0, MINUTE_MS, 6 * HOUR_MS])),
+    )
+    interval_ms = draw(st.none() | st.integers(0, 5 * MINUTE_MS) | st.integers(0, 2 * HOUR_MS))
+    observation = observe(files, metadata, removals=removals, interval_ms=interval_ms, deletes=deletes)
+    return Case(observation, tuple(files), draw(policies()))
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    """Policies around a target of 100 bytes."""
+    return policy(
+        target_file_size_bytes=draw(st.sampled_from([100, 300])),
+        min_input_files=draw(st.integers(2, 5)),
+        min_file_size_ratio=draw(st.sampled_from([0.5, 0.75, 1.0])),
+        max_file_group_size_bytes=draw(st.sampled_from([100, 10_000])),
+        max_file_group_files=draw(st.integers(2, 8)),
+        max_task_size_bytes=draw(st.sampled_from([100, 500, 100_000])),
+        max_task_files=draw(st.integers(2, 40)),
+        write_window_ms=draw(st.none() | st.integers(0, 2 * DAY_MS)),
+    )

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from icewright.domain.tables import Operation, Schema, Snapshot, TableMetadata
+from icewright.planning.eligibility import FOREIGN_REPLACE_WINDOW_MS, is_foreign_rewrite, table_obstacle
+from icewright.planning.policy import effective_policy
+from tests.planning.observations import DAY_MS, NOW, policy, snapshot, table
+
+REWROTE = {"added-data-files": "1", "deleted-data-files": "9", "engine-name": "spark"}
+
+
+def code(metadata: TableMetadata) -> str | None:
+    reason = table_obstacle(metadata, effective_policy(metadata, ()))
+    return None if reason is None else reason.code
+
+
+def column(kind: Any, **more: Any) -> dict[str, Any]:
+    return {"id": 7, "name": "c", "type": kind, "required": False, **more}
+
+
+def struct(*names: str, kind: str = "int") -> dict[str, Any]:
+    fields = [{"id": 10 + n, "name": name, "type": kind, "required": False} for n, name in enumerate(names)]
+    return {"type": "struct", "fields": fields}
+
+
+def list_of(kind: Any) -> dict[str, Any]:
+    return {"type": "list", "element-id": 20, "element": kind, "element-required": False}
+
+
+def map_of(key: Any, value: Any) -> dict[str, Any]:
+    return {"type": "map", "key-id": 21, "key": key, "value-id": 22, "value": value, "value-required": False}
+
+
+TABLES: list[tuple[str | None, dict[str, Any]]] = [
+    (None, {}),
+    (None, {"format_version": 1}),
+    (None, {"properties": {"gc.enabled": "false", "icewright.mode": "observe", "write.format.default": "orc"}}),
+    (None, {"location": "/lake/t"}),
+    (None, {"properties": {"write.parquet.bloom-filter-enabled.column.c": "false"}}),
+    (None, {"properties": {"self-optimizing.enabled": "false"}}),
+    ("policy-problem", {"properties": {"icewright.mode": "yes"}}),
+    ("no-snapshots", {"snapshots": ()}),
+    ("snapshot-missing", {"current_snapshot_id": 99}),
+    ("schema-missing", {"current_schema_id": 99}),
+    ("format-version", {"format_version": 3}),
+    ("location", {"location": "s3://bucket/t"}),
+    ("location", {"location": "hdfs://nn/t"}),
+    ("location", {"location": "relative/t"}),
+    ("location", {"properties": {"write.data.path": "s3://bucket/elsewhere"}}),
+    ("bloom-filters", {"properties": {"write.parquet.bloom-filter-enabled.column.c": "TRUE"}}),
+    ("encryption", {"properties": {"encryption.key-id": "k"}}),
+    ("other-optimizer", {"properties": {"self-optimizing.enabled": "true"}}),
+]
+
+
+@pytest.mark.parametrize(("expected", "changes"), TABLES)
+def test_tables(expected: str | None, changes: dict[str, Any]) -> None:
+    assert code(table(**changes)) == expected
+
+
+PLAIN = ["boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid"]
+
+
+@pytest.mark.parametrize("kind", [*PLAIN, "binary", "decimal(9,2)", "decimal(38, 10)", "fixed[16]"])
+def test_types_that_merging_keeps(kind: str) -> None:
+    for nested in (kind, struct("a", kind=kind), list_of(kind), map_of("string", list_of(kind))):
+        assert code(table(fields=(column(nested),))) is None
+
+
+@pytest.mark.parametrize(
+    "kind", ["variant", "geometry", "geography(srid:4326)", "unknown", "timestamp_ns", "new\ntype"]
+)
+def test_types_that_it_does_not_keep_are_found_at_any_depth(kind: str) -> None:
+    for nested in (kind, struct("a", kind=kind), list_of(kind), map_of(kind, "int"), list_of(struct("a", kind=kind))):
+        reason = table_obstacle(table(fields=(column(nested),)), policy())
+        assert reason is not None
+        assert reason.code == "unsupported-type"
+        assert "\n" not in reason.text
+
+
+def test_initial_defaults() -> None:
+    assert code(table(fields=(column("int", **{"initial-default": 0}),))) == "column-default"
+    assert code(table(fields=(column("int", **{"initial-default": None}),))) is None
+
+
+EVOLUTIONS = [
+    (None, column("int"), column("long")),
+    (None, column(struct("a")), column(struct("a"), doc="said later")),
+    (None, column(struct("a")), {**column(struct("a", "b")), "id": 8}),
+    ("nested-evolution", column(struct("a")), column(struct("a", "b"))),
+    ("nested-evolution", column(struct("a", "b")), column(struct("a"))),
+    ("nested-evolution", column(struct("a")), column(struct("z"))),
+    ("nested-evolution", column(list_of("int")), column(list_of("long"))),
+    ("nested-evolution", column(list_of(struct("a"))), column(list_of(struct("a", "b")))),
+    ("nested-evolution", column(map_of("int", struct("a"))), column(map_of("int", struct("a", "b")))),
+]
+
+
+@pytest.mark.parametrize(("expected", "before", "after"), EVOLUTIONS)
+def test_nested_evolution(expected: str | None, before: dict[str, Any], after: dict[str, Any]) -> None:
+    schemas = (Schema(0, (before,)), Schema(1, (after,)))
+    assert code(table(schemas=schemas, current_schema_id=1)) == expected
+
+
+def test_the_policy_comes_first_and_names_every_problem() -> None:
+    metadata = table(properties={"icewright.mode": "yes", "icewright.zzzzzzzzzz": "1"}, format_version=3)
+    reason = table_obstacle(metadata, effective_policy(metadata, ()))
+    assert reason is not None
+    assert reason.text == (
+        "nothing, because a setting cannot be used: icewright.mode (table property): 'yes' is not observe, approve or "
+        "auto; icewright.zzzzzzzzzz (table property): there is no setting 'icewright.zzzzzzzzzz'"
+    )
+
+
+def test_a_table_with_very_many_problems_still_has_a_short_reason() -> None:
+    metadata = table(properties={f"icewright.{number}": "1" for number in range(10_000)})
+    reason = table_obstacle(metadata, effective_policy(metadata, ()))
+    assert reason is not None
+    assert len(reason.text) < 1_000
+    assert reason.text.endswith("and 9,995 more")
+
+
+def lineage(rewrite: Snapshot, commits_after: int = 1, **changes: Any) -> TableMetadata:
+    later = [snapshot(rewrite.snapshot_id + n, NOW) for n in range(1, commits_after + 1)]
+    return table([snapshot(1, NOW - 30 * DAY_MS), rewrite, *later], **changes)
+
+
+def test_a_table_that_somebody_else_rewrote_lately_is_left_alone() -> None:
+    rewrite = snapshot(2, NOW - DAY_MS, Operation.REPLACE, REWROTE)
+    assert code(lineage(rewrite)) == "other-optimizer"
+    reason = table_obstacle(lineage(rewrite), policy())
+    assert reason is not None
+    assert "spark rewrote its files at 2012-12-31" in reason.text
+    assert "icewright.ignore-other-optimizers=true" in reason.text
+
+
+def test_its_owner_can_say_that_it_does_not_matter() -> None:
+    rewrite = snapshot(2, NOW - DAY_MS, Operation.REPLACE, REWROTE)
+    said = {"icewright.ignore-other-optimizers": "true", "self-optimizing.enabled": "true"}
+    assert code(lineage(rewrite, properties=said)) is None
+    assert code(lineage(rewrite, properties={"icewright.mode": "auto"})) == "other-optimizer"
+
+
+def test_old_foreign_rewrites_do_not_count() -> None:
+    age = FOREIGN_REPLACE_WINDOW_MS
+    assert code(lineage(snapshot(2, NOW - age, Operation.REPLACE, REWROTE))) == "other-optimizer"
+    assert code(lineage(snapshot(2, NOW - age - 1, Operation.REPLACE, REWROTE))) is None
+
+
+def test_rewrites_off_the_lineage_do_not_count() -> None:
+    rolled_back = replace(snapshot(9, NOW, Operation.REPLACE, REWROTE), parent_id=1)
+    metadata = table([rolled_back, snapshot(1, NOW)])
+    assert code(metadata) is None
+
+
+REWRITES = [
+    (True, Operation.REPLACE, REWROTE),
+    (True, Operation.REPLACE, {}),
+    (True, Operation.REPLACE, {"manifests-replaced": "3", "removed-delete-files": "2"}),
+    (False, Operation.REPLACE, {"manifests-replaced": "3", "deleted-data-files": "0"}),
+    (False, Operation.REPLACE, {**REWROTE, "icewright.task-id": "task-1"}),
+    (False, Operation.OVERWRITE, REWROTE),
+    (False, None, {}),
+]
+
+
+@pytest.mark.parametrize(("expected", "operation", "summary"), REWRITES)
+def test_what_counts_as_a_foreign_rewrite(
+    expected: bool,  # noqa: FBT001 - a parameter of the table above
+    operation: Operation | None,
+    summary: dict[str, str],
+) -> None:
+    assert is_foreign_rewrite(snapshot(2, NOW, operation, summary)) is expected

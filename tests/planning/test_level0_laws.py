@@ -1,0 +1,148 @@
+"""Laws that every Level 0 plan obeys, over generated tables, and the independent checker as the first of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icewright.domain import codec
+from icewright.domain.actions import FileGroup
+from icewright.domain.files import DataFile
+from icewright.domain.plans import Plan, Verdict
+from icewright.planning.check_plan import check_plan
+from icewright.planning.level0 import plan_level0
+from icewright.planning.shortlist import shortlist
+from tests.planning.observations import MINUTE_MS, Case, cases, observe
+
+many = settings(max_examples=120, deadline=None)
+
+
+def plan_of(case: Case, files: tuple[DataFile, ...] | None = None) -> Plan:
+    verdicts = shortlist(case.observation, case.policy, case.now)
+    chosen = case.files if files is None else files
+    return plan_level0(case.observation, case.policy, verdicts, iter(chosen), plan_id="plan-1", now=case.now)
+
+
+def groups_of(plan: Plan) -> list[FileGroup]:
+    return [group for action in plan.actions for group in action.groups]
+
+
+@many
+@given(cases())
+def test_the_checker_accepts_every_plan(case: Case) -> None:
+    by_path = {file.path: file for file in case.files}
+    assert check_plan(plan_of(case), case.observation, case.policy, by_path) == ()
+
+
+@many
+@given(cases())
+def test_inputs_are_small_old_and_in_partitions_that_may_be_touched(case: Case) -> None:
+    plan = plan_of(case)
+    committed_at = {one.snapshot_id: one.committed_at for one in case.observation.metadata.snapshots}
+    interval_ms = case.observation.commit_interval_ms
+    young_ms = min(MINUTE_MS, interval_ms) if interval_ms is not None else MINUTE_MS
+    by_path = {file.path: file for file in case.files}
+    verdicts = {verdict.partition: verdict for verdict in plan.verdicts}
+    for group in groups_of(plan):
+        assert verdicts[group.partition].verdict is Verdict.REWRITE
+        for planned in group.files:
+            file = by_path[planned.path]
+            assert file.partition == group.partition
+            assert file.size_bytes < case.policy.small_file_size_bytes
+            assert committed_at.get(file.snapshot_id, 0) <= case.now - young_ms
+
+
+@many
+@given(cases())
+def test_every_group_is_worth_it(case: Case) -> None:
+    """It has two files at least, and enough of them or enough bytes."""
+    for group in groups_of(plan_of(case)):
+        assert len(group.files) > 1
+        fills = group.size_bytes >= case.policy.small_file_size_bytes
+        assert fills or len(group.files) >= case.policy.min_input_files
+
+
+@many
+@given(cases())
+def test_verdicts_and_prediction_agree_with_the_action(case: Case) -> None:
+    plan = plan_of(case)
+    fewer = Counter[str]()
+    for group in groups_of(plan):
+        fewer[group.partition_path] += len(group.files) - 1
+    assert sum(plan.verdict_counts.values()) == len(plan.verdicts) == len(case.observation.inventory.partitions)
+    for verdict in plan.verdicts:
+        assert verdict.files_before - verdict.files_after == fewer[verdict.path]
+        assert (verdict.verdict is Verdict.REWRITE) == (fewer[verdict.path] > 0)
+        assert verdict.wait_until is None or verdict.wait_until > case.now
+    if plan.prediction is not None:
+        assert plan.prediction.data_files_before - plan.prediction.data_files_after == sum(fewer.values()) > 0
+    assert plan.look_again_at is None or plan.look_again_at > case.now
+    assert codec.loads(Plan, codec.dumps(plan)) == plan
+
+
+@many
+@given(cases(), st.randoms(use_true_random=False))
+def test_neither_order_nor_files_of_no_concern_change_the_plan(case: Case, random: Random) -> None:
+    shuffled = list(case.files)
+    random.shuffle(shuffled)
+    assert plan_of(case, tuple(shuffled)) == plan_of(case)
+    shortlisted = {
+        verdict.partition
+        for verdict in shortlist(case.observation, case.policy, case.now)
+        if verdict.verdict is Verdict.REWRITE
+    }
+    assert plan_of(case, tuple(file for file in case.files if file.partition in shortlisted)) == plan_of(case)
+
+
+@many
+@given(cases())
+def test_groups_of_a_partition_do_not_interleave(case: Case) -> None:
+    """In the order that all its files can follow: that of the table, or age."""
+    by_path = {file.path: file for file in case.files}
+    by_partition: dict[object, list[list[DataFile]]] = {}
+    for group in groups_of(plan_of(case)):
+        by_partition.setdefault(group.partition, []).append([by_path[file.path] for file in group.files])
+    for runs in by_partition.values():
+        files = [file for run in runs for file in run]
+        keys = [file.sort_key for file in files if file.sort_key is not None]
+        # Where a file outside of the groups has no key, age rules although all in the groups have one.
+        in_sort_order = len(keys) == len(files) and all(one <= other for one, other in pairwise(keys))
+        ages = [file.data_sequence_number for file in files]
+        assert in_sort_order or all(one <= other for one, other in pairwise(ages))
+
+
+@many
+@given(cases(), st.integers(1, 10))
+def test_a_larger_task_takes_the_same_files_and_more(case: Case, factor: int) -> None:
+    larger = replace(case, policy=replace(case.policy, max_task_files=case.policy.max_task_files + 8 * factor))
+    fewer, more = ({f.path for g in groups_of(plan_of(c)) for f in g.files} for c in (case, larger))
+    # The files of a group are bounded by those of a task, so compare only where a group stays what it was.
+    if case.policy.max_file_group_files <= case.policy.max_task_files:
+        assert fewer <= more
+
+
+@settings(max_examples=80, deadline=None)
+@given(cases())
+def test_planning_again_and_again_comes_to_an_end(case: Case) -> None:
+    """Carried out as predicted, plan after plan makes fewer files, until one says that there is nothing to do."""
+    for _ in range(len(case.files) + 1):
+        plan = plan_of(case)
+        if plan.is_empty:
+            return
+        gone = {file.path for group in groups_of(plan) for file in group.files}
+        by_path = {file.path: file for file in case.files}
+        merged = [
+            replace(by_path[group.files[0].path], path=group.files[0].path + "+", size_bytes=group.size_bytes)
+            for group in groups_of(plan)
+        ]
+        files = (*(file for file in case.files if file.path not in gone), *merged)
+        assert len(files) < len(case.files)
+        before = case.observation
+        observation = observe(files, before.metadata, removals=before.removals, interval_ms=before.commit_interval_ms)
+        case = replace(case, files=files, observation=observation)
+    raise AssertionError("it never ends")

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icewright.domain.policy import Mode, PolicyRule
+from icewright.planning.policy import DEFAULT_ORIGIN, TABLE_ORIGIN, effective_policy, rule_problems
+from icewright.planning.settings import BY_KEY, SETTINGS, documentation
+from tests.planning.observations import HOUR_MS, MIB, table
+
+MODE = "icewright.mode"
+TARGET = "write.target-file-size-bytes"
+REWRITE = "icewright.rewrite-data-files."
+
+
+def rule(properties: dict[str, str], *namespace: str, catalog: str = "lake") -> PolicyRule:
+    return PolicyRule(catalog, namespace, properties)
+
+
+def test_nobodys_table_is_touched_before_they_say_so() -> None:
+    policy = effective_policy(table(), ())
+    assert policy.mode is Mode.OBSERVE
+    assert policy.problems == ()
+    assert set(policy.origins.values()) == {DEFAULT_ORIGIN}
+
+
+def test_defaults_are_icebergs_where_iceberg_has_them() -> None:
+    policy = effective_policy(table(), ())
+    assert (policy.target_file_size_bytes, policy.min_input_files, policy.min_file_size_ratio) == (536_870_912, 5, 0.75)
+
+
+def test_small_means_small_against_what_one_merge_makes() -> None:
+    default = effective_policy(table(), ())
+    assert default.output_size_bytes_max == 192 * MIB
+    assert default.small_file_size_bytes == 144 * MIB
+    smaller = effective_policy(table(properties={TARGET: str(128 * MIB)}), ())
+    assert smaller.small_file_size_bytes == 96 * MIB
+
+
+LAYERS = [
+    ((), {}, Mode.OBSERVE, DEFAULT_ORIGIN),
+    ((rule({MODE: "auto"}),), {}, Mode.AUTO, "catalog lake"),
+    ((rule({MODE: "auto"}, catalog="other"),), {}, Mode.OBSERVE, DEFAULT_ORIGIN),
+    ((rule({MODE: "auto"}), rule({MODE: "approve"}, "sales")), {}, Mode.APPROVE, "namespace lake.sales"),
+    ((rule({MODE: "approve"}, "sales"), rule({MODE: "auto"})), {}, Mode.APPROVE, "namespace lake.sales"),
+    ((rule({MODE: "auto"}), rule({MODE: "approve"}, "sale")), {}, Mode.AUTO, "catalog lake"),
+    ((rule({MODE: "auto"}), rule({MODE: "approve"}, "sales", "eu")), {}, Mode.AUTO, "catalog lake"),
+    ((rule({MODE: "auto"}), rule({TARGET: "1"}, "sales")), {}, Mode.AUTO, "catalog lake"),
+    ((rule({MODE: "auto"}, "sales"),), {MODE: "observe"}, Mode.OBSERVE, TABLE_ORIGIN),
+]
+
+
+@pytest.mark.parametrize(("rules", "properties", "mode", "origin"), LAYERS)
+def test_the_deepest_layer_that_has_a_setting_wins(
+    rules: tuple[PolicyRule, ...], properties: dict[str, str], mode: Mode, origin: str
+) -> None:
+    policy = effective_policy(table(properties=properties), rules)
+    assert (policy.mode, policy.origins[MODE], policy.problems) == (mode, origin, ())
+
+
+VALUES = [
+    (TARGET, "134217728", "target_file_size_bytes", 134_217_728),
+    (REWRITE + "min-input-files", "2", "min_input_files", 2),
+    (REWRITE + "min-file-size-ratio", "0.5", "min_file_size_ratio", 0.5),
+    (REWRITE + "min-file-size-ratio", "1", "min_file_size_ratio", 1.0),
+    (REWRITE + "max-file-group-size-bytes", "1", "max_file_group_size_bytes", 1),
+    (REWRITE + "max-file-group-files", "100000", "max_file_group_files", 100_000),
+    (REWRITE + "max-task-size-bytes", "9223372036854775807", "max_task_size_bytes", 2**63 - 1),
+    (REWRITE + "max-task-files", "2", "max_task_files", 2),
+    ("icewright.write-window", "PT2H", "write_window_ms", 2 * HOUR_MS),
+    ("icewright.write-window", "P1DT12H30M5S", "write_window_ms", 36 * HOUR_MS + 1_805_000),
+    ("icewright.write-window", "P2W", "write_window_ms", 14 * 24 * HOUR_MS),
+    ("icewright.write-window", "PT0S", "write_window_ms", 0),
+    ("icewright.ignore-other-optimizers", "TRUE", "ignore_other_optimizers", True),
+    ("icewright.ignore-other-optimizers", "false", "ignore_other_optimizers", False),
+]
+
+
+@pytest.mark.parametrize(("key", "text", "field", "value"), VALUES)
+def test_values(key: str, text: str, field: str, value: object) -> None:
+    policy = effective_policy(table(properties={key: text}), ())
+    assert getattr(policy, field) == value
+    assert policy.problems == ()
+    assert policy.origins[key] == TABLE_ORIGIN
+
+
+INVALID = [
+    (MODE, ["", "Auto", "on", "auto "]),
+    (TARGET, ["0", "-1", "128MB", "1e9", "1_000", " 5", "\u0665", "9223372036854775808", ""]),
+    (REWRITE + "min-input-files", ["1", "0", "two"]),
+    (REWRITE + "min-file-size-ratio", ["0", "1.01", "nan", "inf", "-0.5", "75%", ".", ""]),
+    (REWRITE + "max-file-group-files", ["1", "100001"]),
+    (REWRITE + "max-task-files", ["1", "100001"]),
+    ("icewright.write-window", ["", "P", "PT", "P1DT", "2h", "P1M", "P1Y", "PT1.5H", "-PT1H", "P1W2D", "7200"]),
+    ("icewright.ignore-other-optimizers", ["yes", "1", ""]),
+]
+
+
+@pytest.mark.parametrize(("key", "text"), [(key, text) for key, texts in INVALID for text in texts])
+def test_an_invalid_value_is_reported_with_what_is_allowed(key: str, text: str) -> None:
+    (problem,) = effective_policy(table(properties={key: text}), ()).problems
+    assert (problem.key, problem.value, problem.origin) == (key, text, TABLE_ORIGIN)
+    assert problem.problem == f"{text!r} is not {BY_KEY[key].allowed}"
+
+
+def test_the_next_lower_layer_does_not_step_in_for_an_invalid_value() -> None:
+    policy = effective_policy(table(properties={MODE: "of"}), (rule({MODE: "auto"}),))
+    assert policy.mode is Mode.OBSERVE
+    assert policy.origins[MODE] == "default (the value is invalid)"
+    assert [problem.value for problem in policy.problems] == ["of"]
+
+
+def test_an_invalid_value_in_a_rule_is_a_problem_even_where_the_table_overrides_it() -> None:
+    policy = effective_policy(table(properties={MODE: "auto"}), (rule({MODE: "always"}),))
+    assert [(problem.origin, problem.value) for problem in policy.problems] == [("catalog lake", "always")]
+
+
+def test_unknown_settings_are_reported_and_the_nearest_is_named() -> None:
+    policy = effective_policy(table(properties={"icewright.mod": "auto", "write.format.default": "orc"}), ())
+    (problem,) = policy.problems
+    assert problem.problem == "there is no setting 'icewright.mod'; perhaps icewright.mode is meant"
+
+
+def test_a_rule_has_settings_alone() -> None:
+    (problem,) = rule_problems(rule({"write.format.default": "parquet", MODE: "auto"}, "sales"))
+    assert (problem.key, problem.origin) == ("write.format.default", "namespace lake.sales")
+
+
+def test_two_rules_of_one_namespace_that_disagree_are_a_problem() -> None:
+    policy = effective_policy(table(), (rule({MODE: "auto"}, "sales"), rule({MODE: "observe"}, "sales")))
+    assert [problem.problem for problem in policy.problems] == ["namespace lake.sales says both 'auto' and 'observe'"]
+    assert policy.mode is Mode.OBSERVE
+
+
+@given(st.dictionaries(st.sampled_from(sorted(BY_KEY)) | st.text(), st.text() | st.sampled_from(["auto", "5"])))
+def test_whatever_a_table_says_gives_a_policy_and_problems(properties: dict[str, str]) -> None:
+    policy = effective_policy(table(properties=properties), ())
+    assert set(policy.origins) == set(BY_KEY)
+    for setting in SETTINGS:
+        if any(problem.key == setting.key for problem in policy.problems):
+            assert getattr(policy, setting.field) == setting.default
+
+
+def test_hostile_keys_are_quoted_and_cut() -> None:
+    (problem,) = effective_policy(table(properties={"icewright.\n" + "x" * 100_000: "1"}), ()).problems
+    assert "\n" not in problem.problem
+    assert len(problem.problem) < 200
+
+
+def test_the_documentation_has_every_setting() -> None:
+    text = documentation()
+    for setting in SETTINGS:
+        assert f"| `{setting.key}` |" in text
+        assert setting.doc in text
