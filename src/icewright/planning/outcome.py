@@ -13,8 +13,6 @@ from icewright.planning import wording
 VERDICTS_LISTED_MAX = 200
 """Verdicts that a plan carries: more than a person reads, little enough to be kept for each plan."""
 
-_EXAMPLES_MAX = 3
-
 
 def listed(verdicts: Sequence[PartitionVerdict]) -> tuple[PartitionVerdict, ...]:
     """The verdicts that a person would ask about: most files first."""
@@ -58,16 +56,18 @@ def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy) -> Reason:
     if not verdicts:
         return Reason("no-files", "nothing, because the table has no data files", figures)
     if waiting:
-        until = min((item.wait_until for item in waiting if item.wait_until is not None), default=None)
-        text = f"nothing yet, because {wording.count(len(waiting), 'partition')} must wait: {_examples(waiting)}"
-        if until is not None:
-            figures["wait_until"] = until
+        soonest = min(waiting, key=lambda item: (item.wait_until is None, item.wait_until or 0, item.partition))
+        if soonest.wait_until is not None:
+            figures["wait_until"] = soonest.wait_until
+        text = (
+            f"nothing yet, because {wording.count(len(waiting), 'partition')} must wait; {_such_as(soonest, waiting)}"
+        )
         if refused:
             text += f"; {wording.count(len(refused), 'more partition')} cannot be merged yet"
         return Reason("waiting", text, figures)
     if refused:
-        text = f"nothing, because {wording.count(len(refused), 'partition')} with small files cannot be merged yet: "
-        return Reason("refused", text + _examples(refused), figures)
+        text = f"nothing, because {wording.count(len(refused), 'partition')} with small files cannot be merged yet; "
+        return Reason("refused", text + _such_as(listed(refused)[0], refused), figures)
     text = (
         f"nothing, because no partition has {policy.min_input_files:,} or more files "
         f"below {wording.size(policy.small_file_size_bytes)} that are worth merging"
@@ -75,8 +75,6 @@ def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy) -> Reason:
     return Reason("well-laid-out", text, figures)
 
 
-def _examples(verdicts: Sequence[PartitionVerdict]) -> str:
-    first = listed(verdicts)[:_EXAMPLES_MAX]
-    more = len(verdicts) - len(first)
-    said = "; ".join(f"{wording.place(item.path)}: {item.reason.text}" for item in first)
-    return said + (f"; and {more:,} more" if more else "")
+def _such_as(example: PartitionVerdict, among: Sequence[PartitionVerdict]) -> str:
+    said = f"{wording.place(example.path)}: {example.reason.text}"
+    return said if len(among) == 1 else f"for one, {said}"

@@ -1,0 +1,232 @@
+"""Each thing that a plan must not be is built into a sound plan, and found: removing a check is noticed here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.files import FileFormat, Partition
+from icewright.domain.names import TableId
+from icewright.domain.observation import Observation, Removals
+from icewright.domain.plans import Plan, Prediction, Reason, Verdict
+from icewright.domain.policy import Mode, Policy, PolicyProblem
+from icewright.planning.check_plan import check_plan
+from icewright.planning.level0 import plan_level0
+from icewright.planning.shortlist import shortlist
+from tests.planning.observations import (
+    HOUR_MS,
+    MIB,
+    MINUTE_MS,
+    NOW,
+    WHOLE,
+    Deletes,
+    data_files,
+    month,
+    observe,
+    policy,
+    snapshot,
+    table,
+)
+
+FILES = [*data_files(month(1), 6), *data_files(month(2), 7), *data_files(month(3), 2, 300 * MIB)]
+BY_PATH = {file.path: file for file in FILES}
+POLICY = policy()
+OBSERVATION = observe(FILES)
+PLAN = plan_level0(OBSERVATION, POLICY, shortlist(OBSERVATION, POLICY, NOW), FILES, plan_id="plan-1", now=NOW)
+(ACTION,) = PLAN.actions
+PREDICTION = PLAN.prediction
+
+
+def codes(plan: Plan = PLAN, observation: Observation = OBSERVATION, rules: Policy = POLICY) -> set[str]:
+    """What is wrong, with and without the files at hand (which may only add to it)."""
+    without = {violation.code for violation in check_plan(plan, observation, rules, None)}
+    with_files = {violation.code for violation in check_plan(plan, observation, rules, BY_PATH)}
+    assert without <= with_files
+    return with_files
+
+
+def test_the_sound_plan_is_sound() -> None:
+    assert len(ACTION.groups) == 2
+    assert codes() == set()
+
+
+def acting(action: RewriteDataFiles) -> Plan:
+    """The plan with another action, and with figures that fit to it."""
+    assert PREDICTION is not None
+    files = [file for group in action.groups for file in group.files]
+    before = PREDICTION.data_files_before
+    figures = Prediction(
+        data_files_before=before,
+        data_files_after=before - len(files) + len(action.groups),
+        input_files=len(files),
+        output_files=len(action.groups),
+        input_bytes=sum(file.size_bytes for file in files),
+        records=sum(file.record_count for file in files),
+    )
+    return replace(PLAN, actions=(action,), prediction=figures)
+
+
+def with_group(change: Callable[[FileGroup], FileGroup]) -> Plan:
+    first, *others = ACTION.groups
+    return acting(replace(ACTION, groups=(change(first), *others)))
+
+
+def with_input(**changes: Any) -> Plan:
+    def change(group: FileGroup) -> FileGroup:
+        first, *others = group.files
+        return replace(group, files=(replace(first, **changes), *others))
+
+    return with_group(change)
+
+
+def with_files(files: tuple[InputFile, ...]) -> Plan:
+    return with_group(lambda group: replace(group, files=files))
+
+
+LARGE = InputFile(FILES[-1].path, FILES[-1].size_bytes, FILES[-1].record_count, 1)
+first_group, second_group = ACTION.groups
+
+CORRUPTED: list[tuple[set[str], Plan]] = [
+    ({"other-table"}, replace(PLAN, table_id=TableId("lake", "another"))),
+    ({"other-table"}, replace(PLAN, table_name=replace(PLAN.table_name, name="another"))),
+    ({"other-mode"}, replace(PLAN, mode=Mode.AUTO)),
+    ({"other-snapshot"}, replace(PLAN, snapshot_id=7)),
+    ({"no-reason"}, replace(PLAN, reason=Reason("", ""))),
+    ({"no-reason"}, replace(PLAN, reason=Reason("code", ""))),
+    ({"several-actions"}, replace(PLAN, actions=(ACTION, ACTION))),
+    ({"wrong-prediction"}, replace(PLAN, actions=())),
+    ({"wrong-base"}, acting(replace(ACTION, base_snapshot_id=7))),
+    ({"wrong-schema"}, acting(replace(ACTION, schema_id=7))),
+    ({"wrong-target"}, acting(replace(ACTION, target_file_size_bytes=7))),
+    ({"no-groups", "no-gain"}, acting(replace(ACTION, groups=()))),
+    ({"group-id-twice"}, with_group(lambda group: replace(group, group_id=1))),
+    ({"file-twice"}, with_files((first_group.files[0], *first_group.files[:-1]))),
+    ({"file-twice", "wrong-partition"}, with_files((*first_group.files[:-1], second_group.files[0]))),
+    ({"group-too-few"}, with_files(first_group.files[:1])),
+    ({"group-too-few"}, with_files(())),
+    (
+        {"not-small", "wrong-partition", "group-too-large", "more-than-there-is"},
+        with_files((LARGE, *first_group.files[1:])),
+    ),
+    ({"not-small", "wrong-figures"}, with_input(size_bytes=-1)),
+    ({"not-small", "wrong-figures"}, with_input(record_count=-1)),
+    ({"wrong-figures"}, with_input(size_bytes=5)),
+    ({"wrong-figures"}, with_input(record_count=5)),
+    ({"wrong-figures"}, with_input(data_sequence_number=0)),
+    ({"newer-than-base", "wrong-figures"}, with_input(data_sequence_number=2)),
+    ({"unknown-file"}, with_input(path="file:/lake/t/data/nowhere.parquet")),
+    ({"wrong-path"}, with_group(lambda group: replace(group, partition_path="month=3"))),
+    (
+        {"unknown-spec", "unknown-partition", "wrong-partition"},
+        with_group(lambda g: replace(g, partition=Partition(9, "[1]"))),
+    ),
+    ({"unknown-partition", "wrong-partition"}, with_group(lambda group: replace(group, partition=month(8)))),
+    (
+        {"wrong-partition", "wrong-path", "verdict-says-no", "more-than-there-is"},
+        with_group(lambda group: replace(group, partition=month(3))),
+    ),
+]
+
+
+@pytest.mark.parametrize(("expected", "plan"), CORRUPTED)
+def test_corrupted_plans_are_refused(expected: set[str], plan: Plan) -> None:
+    assert codes(plan) == expected
+
+
+@pytest.mark.parametrize("field", list(Prediction.__slots__))
+def test_every_figure_of_the_prediction_is_checked(field: str) -> None:
+    assert PREDICTION is not None
+    wrong = replace(PREDICTION, **{field: getattr(PREDICTION, field) + 1})
+    assert codes(replace(PLAN, prediction=wrong)) == {"wrong-prediction"}
+    assert codes(replace(PLAN, prediction=None)) == {"wrong-prediction"}
+
+
+def test_a_verdict_against_a_planned_partition_is_found() -> None:
+    for kind in (Verdict.LEAVE, Verdict.WAIT, Verdict.REFUSE):
+        verdicts = tuple(replace(v, verdict=kind) if v.partition == month(1) else v for v in PLAN.verdicts)
+        assert codes(replace(PLAN, verdicts=verdicts)) == {"verdict-says-no"}
+
+
+def other(**kinds: Any) -> Observation:
+    return observe(kinds.pop("files", FILES), kinds.pop("metadata", None), **kinds)
+
+
+def removed(age_ms: int, **kinds: Any) -> Removals:
+    return Removals({month(2): NOW - age_ms}, **kinds)
+
+
+OBSERVED: list[tuple[set[str], Observation]] = [
+    ({"torn-observation"}, replace(OBSERVATION, inventory=replace(OBSERVATION.inventory, snapshot_id=7))),
+    ({"format-version"}, other(metadata=table(format_version=3))),
+    ({"wrong-schema"}, other(metadata=table(current_schema_id=1))),
+    ({"other-snapshot", "wrong-base"}, other(metadata=table([snapshot(1), snapshot(2)]))),
+    ({"wrong-base"}, other(metadata=table(snapshots=(), current_snapshot_id=1))),
+    ({"unknown-spec"}, other(metadata=table(specs=()))),
+    ({"deletes"}, other(deletes={month(2): Deletes(position=1)})),
+    ({"deletes"}, other(deletes={month(2): Deletes(vectors=1)})),
+    ({"deletes"}, other(deletes={month(2): Deletes(equality=1)})),
+    ({"deletes-everywhere"}, other(deletes={WHOLE: Deletes(equality=1)})),
+    (set(), other(deletes={month(3): Deletes(position=1, equality=1)})),
+    ({"too-soon"}, other(removals=removed(3 * MINUTE_MS - 1))),
+    (set(), other(removals=removed(3 * MINUTE_MS))),
+    ({"too-soon"}, other(removals=removed(HOUR_MS, writer_run_ms_max=HOUR_MS + 1))),
+    ({"too-soon"}, other(removals=removed(HOUR_MS - 1), interval_ms=None)),
+    (set(), other(removals=removed(HOUR_MS), interval_ms=None)),
+    ({"too-soon"}, other(removals=Removals(everywhere_at=NOW))),
+    (set(), other(removals=Removals({month(3): NOW}))),
+    ({"wrong-prediction"}, other(files=[*FILES, *data_files(month(4), 1)])),
+    (
+        {"not-parquet", "wrong-prediction"},
+        other(files=[*FILES, *data_files(month(2), 1, file_format=FileFormat.AVRO)]),
+    ),
+    ({"more-than-there-is", "wrong-prediction"}, other(files=FILES[1:])),
+    ({"unknown-partition", "wrong-prediction"}, other(files=FILES[6:])),
+]
+
+
+@pytest.mark.parametrize(("expected", "observation"), OBSERVED)
+def test_plans_that_do_not_fit_the_table_are_refused(expected: set[str], observation: Observation) -> None:
+    assert codes(observation=observation) == expected
+
+
+POLICIES: list[tuple[set[str], Policy]] = [
+    ({"policy-problems"}, policy(problems=(PolicyProblem("k", "v", "o", "p"),))),
+    ({"other-mode"}, policy(mode=Mode.AUTO)),
+    ({"wrong-target"}, policy(target_file_size_bytes=256 * MIB)),
+    ({"task-too-large"}, policy(max_task_files=12)),
+    (set(), policy(max_task_files=13)),
+    ({"task-too-large"}, policy(max_task_size_bytes=13 * MIB - 1)),
+    (set(), policy(max_task_size_bytes=13 * MIB)),
+    ({"group-too-large"}, policy(max_file_group_files=6)),
+    ({"group-too-large"}, policy(max_file_group_size_bytes=7 * MIB - 1)),
+    (set(), policy(max_file_group_size_bytes=7 * MIB)),
+    ({"not-small"}, policy(min_file_size_ratio=0.001)),
+    (set(), policy(write_window_ms=HOUR_MS)),
+]
+
+
+@pytest.mark.parametrize(("expected", "rules"), POLICIES)
+def test_plans_that_do_not_fit_the_policy_are_refused(expected: set[str], rules: Policy) -> None:
+    assert codes(rules=rules) == expected
+
+
+def test_the_write_window_of_the_owner_is_kept() -> None:
+    observation = other(removals=removed(HOUR_MS))
+    assert codes(observation=observation, rules=policy(write_window_ms=HOUR_MS + 1)) == {"too-soon"}
+
+
+def test_a_file_of_another_format_is_found_by_looking_at_it() -> None:
+    path = first_group.files[0].path
+    files = {**BY_PATH, path: replace(BY_PATH[path], file_format=FileFormat.ORC)}
+    assert [violation.code for violation in check_plan(PLAN, OBSERVATION, POLICY, files)] == ["not-parquet"]
+
+
+def test_the_checker_shares_nothing_with_the_planner() -> None:
+    module = sys.modules[check_plan.__module__]
+    names = {value.__module__ for value in vars(module).values() if hasattr(value, "__module__")}
+    assert not {name for name in names if name.startswith("icewright.planning")} - {module.__name__}
