@@ -1,0 +1,58 @@
+"""The Spark ``CALL`` that comes nearest to an action: for people who know Iceberg's procedures, never run by us.
+
+Nearest only: a procedure picks its files itself and proves nothing, while an action names each file.
+
+Names are input from strangers, so everything is rendered by two escaping functions: identifiers in backticks, and
+string literals as Spark's default parser reads them (``spark.sql.parser.escapedStringLiterals=false``).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from icewright.domain.actions import Action, RewriteDataFiles
+from icewright.domain.names import TableName
+
+_BMP_MAX = 0xFFFF
+_ESCAPES = {"'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# Characters that a terminal or an editor would act on or hide: controls, format characters (among them the
+# bidirectional overrides), unpaired surrogates, and the separators of lines and paragraphs.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def nearest_call(name: TableName, action: Action) -> str:
+    """One SQL statement on one line of printable characters."""
+    match action:
+        case RewriteDataFiles():
+            options = {
+                "target-file-size-bytes": str(action.target_file_size_bytes),
+                "use-starting-sequence-number": "true",
+            }
+            table = ".".join(identifier(part) for part in name.path)
+            return (
+                f"CALL {identifier(name.catalog)}.system.rewrite_data_files("
+                f"table => {literal(table)}, strategy => 'binpack', options => {_map(options)})"
+            )
+
+
+def identifier(part: str) -> str:
+    """A part of a name as a quoted identifier: in backticks, backticks doubled."""
+    return "`" + part.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    r"""``text`` as a Spark string literal: ``'`` and ``\`` escaped, and what does not print as ``\uXXXX``."""
+    return "'" + "".join(_escape(character) for character in text) + "'"
+
+
+def _escape(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if unicodedata.category(character) in _HIDDEN:
+        code = ord(character)
+        return f"\\u{code:04x}" if code <= _BMP_MAX else f"\\U{code:08x}"
+    return character
+
+
+def _map(options: dict[str, str]) -> str:
+    return f"map({', '.join(literal(text) for pair in options.items() for text in pair)})"

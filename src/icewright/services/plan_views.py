@@ -1,0 +1,145 @@
+"""What is shown of plans, and of the answer to "what is wrong with my table?"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from icewright.domain.actions import Action
+from icewright.domain.plans import Plan, Prediction, Reason, Verdict
+from icewright.domain.policy import Mode, Policy
+from icewright.domain.tables import Instant
+from icewright.planning import wording
+from icewright.planning.call import nearest_call
+from icewright.planning.explain import explain
+from icewright.services.views import FiguresView
+
+DELETED_SHARE_SHOWN = 0.1
+"""From this share of deleted rows on, deletes are said to be something wrong with a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionView:
+    """One action, without its list of files; ``call`` is the Spark statement that comes nearest."""
+
+    action: str
+    base_snapshot_id: int
+    groups: int
+    input_files: int
+    input_bytes: int
+    output_files: int
+    records: int
+    target_file_size_bytes: int
+    call: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictView:
+    """What a plan says of one partition; ``input_files`` and ``input_bytes`` are what would be read of it."""
+
+    path: str
+    spec_id: int
+    values: str
+    verdict: Verdict
+    reason: Reason
+    files_before: int
+    files_after: int
+    input_files: int
+    input_bytes: int
+    wait_until: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A plan. ``explanation`` says it in sentences; ``can_apply`` whether there is anything to apply."""
+
+    plan_id: str
+    table: str
+    catalog: str
+    uuid: str
+    snapshot_id: int | None
+    planned_at: Instant
+    mode: Mode
+    can_apply: bool
+    reason: Reason
+    explanation: tuple[str, ...]
+    prediction: Prediction | None
+    verdict_counts: Mapping[str, int]
+    verdicts: tuple[VerdictView, ...]
+    actions: tuple[ActionView, ...]
+    look_again_at: Instant | None
+
+
+def plan_view(plan: Plan) -> PlanView:
+    """The plan for display: everything but the names of the files."""
+    read: dict[tuple[int, str], tuple[int, int]] = {}
+    for action in plan.actions:
+        for group in action.groups:
+            key = (group.partition.spec_id, group.partition.values)
+            files, size_bytes = read.get(key, (0, 0))
+            read[key] = (files + len(group.files), size_bytes + group.size_bytes)
+    return PlanView(
+        plan_id=plan.plan_id,
+        table=str(plan.table_name),
+        catalog=plan.table_id.catalog,
+        uuid=plan.table_id.uuid,
+        snapshot_id=plan.snapshot_id,
+        planned_at=plan.planned_at,
+        mode=plan.mode,
+        can_apply=not plan.is_empty,
+        reason=plan.reason,
+        explanation=explain(plan),
+        prediction=plan.prediction,
+        verdict_counts={verdict.value: count for verdict, count in plan.verdict_counts.items()},
+        verdicts=tuple(
+            VerdictView(
+                path=item.path,
+                spec_id=item.partition.spec_id,
+                values=item.partition.values,
+                verdict=item.verdict,
+                reason=item.reason,
+                files_before=item.files_before,
+                files_after=item.files_after,
+                input_files=read.get((item.partition.spec_id, item.partition.values), (0, 0))[0],
+                input_bytes=read.get((item.partition.spec_id, item.partition.values), (0, 0))[1],
+                wait_until=item.wait_until,
+            )
+            for item in plan.verdicts
+        ),
+        actions=tuple(_action_view(plan, action) for action in plan.actions),
+        look_again_at=plan.look_again_at,
+    )
+
+
+def findings(figures: FiguresView, policy: Policy, plan: Plan) -> tuple[Reason, ...]:
+    """What is wrong with a table, worst first; empty when all is well.
+
+    Settings that cannot be used; files to merge, now, later or not yet; deletes that every reader has to apply.
+    """
+    found = [
+        Reason("policy-problem", f"{problem.origin}, {problem.key}: {problem.problem}") for problem in policy.problems
+    ]
+    delayed = any(plan.verdict_counts.get(verdict) for verdict in (Verdict.WAIT, Verdict.REFUSE))
+    untouchable = not plan.verdict_counts and not policy.problems and figures.small_files >= policy.min_input_files
+    if not plan.is_empty or delayed or untouchable:
+        found.append(plan.reason)
+    many = figures.deleted_records >= DELETED_SHARE_SHOWN * figures.records
+    if figures.equality_delete_files or (figures.deleted_records and many):
+        text = f"readers apply {wording.count(figures.delete_files, 'delete file')}"
+        counted = {"delete_files": figures.delete_files, "equality_delete_files": figures.equality_delete_files}
+        found.append(Reason("deletes", text, counted))
+    return tuple(found)
+
+
+def _action_view(plan: Plan, action: Action) -> ActionView:
+    return ActionView(
+        action=action.kind,
+        base_snapshot_id=action.base_snapshot_id,
+        groups=len(action.groups),
+        input_files=action.input_files,
+        input_bytes=action.input_bytes,
+        output_files=len(action.groups),
+        records=action.record_count,
+        target_file_size_bytes=action.target_file_size_bytes,
+        call=nearest_call(plan.table_name, action),
+    )
