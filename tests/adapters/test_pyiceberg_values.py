@@ -148,6 +148,7 @@ def written_files(table: Table) -> list[DataFile]:
         (IntegerType(), IdentityTransform(), pa.int32(), 5, "[5]", "p=5"),
         (LongType(), BucketTransform(16), pa.int64(), 34, "[3]", "p=3"),
         (FloatType(), IdentityTransform(), pa.float32(), 0.5, "[0.5]", "p=0.5"),
+        (DoubleType(), IdentityTransform(), pa.float64(), 0.1, "[0.1]", "p=0.1"),
         (DateType(), IdentityTransform(), pa.date32(), date(2013, 1, 2), '["2013-01-02"]', "p=2013-01-02"),
         (DateType(), YearTransform(), pa.date32(), date(2013, 1, 2), "[43]", "p=2013"),
         (TimestampType(), MonthTransform(), pa.timestamp("us"), MOMENT.replace(tzinfo=None), "[516]", "p=2013-01"),

@@ -1,7 +1,8 @@
-"""Avro files of table metadata, read with PyIceberg's compiled decoder, without the columns nobody asked for.
+"""Avro files of table metadata, block by block, without the columns nobody asked for.
 
 PyIceberg's own readers are not used as they are: they keep manifests in a process-wide cache by path alone, though
-paths have been reused, and they end quietly where a truncated file ends, which would lose files from sight.
+paths have been reused, and they end quietly where a truncated file ends, which would lose files from sight. Its
+schema resolution and its readers of values are.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
-from pyiceberg.avro.decoder import new_decoder
-from pyiceberg.avro.file import AvroFile
+from pyiceberg.avro.file import META_SCHEMA, SYNC_SIZE, AvroFileHeader
 from pyiceberg.avro.reader import Reader
-from pyiceberg.avro.resolver import ReadSchemaResolver, SchemaPartnerAccessor
+from pyiceberg.avro.resolver import ReadSchemaResolver, SchemaPartnerAccessor, construct_reader
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema, visit_with_partner
 from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
+from icewright.adapters.pyiceberg.decoder import CheckedDecoder
+
+_MAGIC = b"Obj\x01"
 _READERS_KEPT = 64
 
 
@@ -32,37 +35,34 @@ class Wanted:
     schema: Schema
 
 
-class AvroRecords(AvroFile[Record]):
+class AvroRecords:
     """The records of one Avro file as far as ``wanted`` names their fields, matched by field id.
 
-    To be used in a ``with`` statement; iterating ends with EOFError when the file is cut off.
+    The file is read into memory at once, its blocks are decoded one after the other. All methods raise EOFError or
+    ValueError for a damaged file.
     """
 
     def __init__(self, io: FileIO, path: str, wanted: Wanted) -> None:
-        super().__init__(io.new_input(path), wanted.schema)
-        self._wanted = wanted
-        self._size_bytes = 0
-
-    def __enter__(self) -> Self:
-        """Read the file and its header."""
-        with self.input_file.open() as stream:
+        with io.new_input(path).open() as stream:
             content = stream.read()
-        self._size_bytes = len(content)
-        self.decoder = new_decoder(content)
-        self.header = self._read_header()
-        self.schema, self.reader = _projection(self.header.meta["avro.schema"], self._wanted)
-        return self
-
-    @property
-    def size_bytes(self) -> int:
-        """The length of the file."""
-        return self._size_bytes
+        self.size_bytes = len(content)
+        self._decoder = CheckedDecoder(content)
+        self._header: AvroFileHeader = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(self._decoder)
+        if self._header.magic != _MAGIC:
+            raise ValueError("not an Avro file")
+        self.schema, self._reader = _projection(self._header.meta["avro.schema"], wanted)
 
     def records(self) -> Iterator[Record]:
-        """All records, fields by position as ``wanted`` has them; raises EOFError when the last block is not whole."""
-        yield from self
-        if self.decoder.tell() != self._size_bytes:
-            raise EOFError(f"cut off, or followed by something else, at byte {self.decoder.tell()}")
+        """All records, fields by position as ``wanted`` has them; to be iterated once."""
+        codec = self._header.compression_codec()
+        while self._decoder.tell() < self.size_bytes:
+            count = self._decoder.read_int()
+            block = self._decoder.read_bytes()
+            if self._decoder.read(SYNC_SIZE) != self._header.sync:
+                raise ValueError(f"no sync marker before byte {self._decoder.tell()}")
+            decoder = CheckedDecoder(codec.decompress(block) if codec else block)
+            for _ in range(count):
+                yield self._reader.read(decoder)
 
 
 @lru_cache(maxsize=_READERS_KEPT)

@@ -123,8 +123,13 @@ def read_manifest_list(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
     if not snapshot.manifest_list:
         raise Unsupported(f"snapshot {snapshot.snapshot_id} has no manifest list, as very old v1 writers left it")
     path = snapshot.manifest_list
-    with reading(f"manifest list {path}"), AvroRecords(io, path, _MANIFESTS) as avro:
-        return tuple(_manifest(record) for record in avro.records())
+    with reading(f"manifest list {path}"):
+        manifests = tuple(_manifest(record) for record in AvroRecords(io, path, _MANIFESTS).records())
+        # A list cut off right behind its header is a valid file without manifests; the summary tells.
+        files = snapshot.summary.get("total-data-files", "0")
+        if not manifests and files != "0":
+            raise EOFError(f"empty, and the snapshot has {files} data files")
+        return manifests
 
 
 def _manifest(record: Record) -> Manifest:
@@ -163,7 +168,8 @@ class ManifestReader:
         """
         key = manifest.key
         wanted = _ENTRIES_WITH_BOUNDS if with_bounds else _ENTRIES
-        with reading(f"manifest {key.path}"), AvroRecords(self._io, key.path, wanted) as avro:
+        with reading(f"manifest {key.path}"):
+            avro = AvroRecords(self._io, key.path, wanted)
             if avro.size_bytes != key.length_bytes:
                 raise ValueError(f"{avro.size_bytes} bytes long, and the manifest list says {key.length_bytes}")
             partitions = _Partitions(self._table.spec(manifest.spec_id), self._types, avro.schema)

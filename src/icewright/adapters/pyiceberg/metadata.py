@@ -61,7 +61,7 @@ def parse_metadata(content: bytes, *, name: TableName, metadata_location: str) -
     current_snapshot_id = None if current is None or current == _NO_SNAPSHOT else _int(current)
     schemas = _schemas(raw)
     specs = _specs(raw)
-    return TableMetadata(
+    table = TableMetadata(
         table_id=TableId(name.catalog, _str(uuid).lower()),
         name=name,
         metadata_location=metadata_location,
@@ -78,6 +78,17 @@ def parse_metadata(content: bytes, *, name: TableName, metadata_location: str) -
         sort_order=_sort_order(raw),
         properties={_str(key): _str(value) for key, value in (raw.get("properties") or {}).items()},
     )
+    _check_references(table)
+    return table
+
+
+def _check_references(table: TableMetadata) -> None:
+    """What is current must be there: a table without its current snapshot would look like an empty one."""
+    if table.current_snapshot_id is not None and table.current_snapshot is None:
+        raise KeyError(f"snapshot {table.current_snapshot_id}")
+    if all(schema.schema_id != table.current_schema_id for schema in table.schemas):
+        raise KeyError(f"schema {table.current_schema_id}")
+    table.spec(table.default_spec_id)
 
 
 def _schemas(raw: Json) -> tuple[Schema, ...]:

@@ -6,8 +6,8 @@ way to ask for the pointer alone.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import quote
 
 import structlog
@@ -67,6 +67,9 @@ class SqlPointers:
 def _engine(entry: CatalogEntry) -> Engine:
     # mode=rw: a catalog that is not there must not be created by looking at it. No pool: a pooled connection would
     # go on reading a file that was deleted or replaced.
-    url = f"sqlite:///file:{quote(entry.sqlite_path)}?mode=rw&uri=true"
-    connect_args: dict[str, Any] = {"timeout": BUSY_TIMEOUT_MS / 1000}
-    return create_engine(url, poolclass=NullPool, connect_args=connect_args)
+    uri = f"file:{quote(entry.sqlite_path)}?mode=rw"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_MS / 1000)
+
+    return create_engine("sqlite://", creator=connect, poolclass=NullPool)

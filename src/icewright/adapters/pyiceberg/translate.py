@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from gzip import BadGzipFile
 
 from pyiceberg.exceptions import ResolveError, ValidationError
 from sqlalchemy.exc import SQLAlchemyError
@@ -20,6 +21,7 @@ _OF_THE_BYTES = (
     ArithmeticError,
     AssertionError,
     AttributeError,
+    BadGzipFile,
     EOFError,
     LookupError,
     MemoryError,
@@ -48,10 +50,10 @@ def reading(what: str) -> Iterator[None]:
         raise Unreadable(f"{what} cannot be opened: {_text(error)}") from error
     except NotImplementedError as error:
         raise Unsupported(f"{what} cannot be understood: {_text(error)}") from error
-    except OSError as error:
-        raise Unavailable(f"the storage does not answer for {what}: {_text(error)}") from error
     except _OF_THE_BYTES as error:
         raise Unreadable(f"{what} is damaged: {_text(error)}") from error
+    except OSError as error:
+        raise Unavailable(f"the storage does not answer for {what}: {_text(error)}") from error
 
 
 @contextmanager

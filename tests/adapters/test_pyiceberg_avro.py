@@ -1,0 +1,78 @@
+"""The decoder keeps within its bytes, and blocks within their file."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyiceberg.avro.decoder import StreamingBinaryDecoder
+from pyiceberg.avro.encoder import BinaryEncoder
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from icewright.adapters.pyiceberg.avro import AvroRecords
+from icewright.adapters.pyiceberg.decoder import CheckedDecoder
+from icewright.adapters.pyiceberg.manifests import _MANIFESTS
+
+
+def encoded(number: int) -> bytes:
+    stream = BytesIO()
+    BinaryEncoder(stream).write_int(number)
+    return stream.getvalue()
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_integers_come_back(numbers: list[int]) -> None:
+    decoder = CheckedDecoder(b"".join(encoded(number) for number in numbers))
+    assert [decoder.read_int() for _ in numbers] == numbers
+    with pytest.raises(EOFError):
+        decoder.read_int()
+
+
+@given(st.binary(max_size=12))
+def test_it_reads_what_pyicebergs_reads_as_far_as_there_are_bytes(data: bytes) -> None:
+    ours, theirs = CheckedDecoder(data), StreamingBinaryDecoder(data)
+    try:
+        expected = theirs.read_bytes()
+    except EOFError:
+        expected = None
+    if expected is None:
+        with pytest.raises((EOFError, ValueError)):
+            ours.read_bytes()
+    elif theirs.tell() <= 10:
+        assert ours.read_bytes() == expected
+        assert ours.tell() == theirs.tell()
+
+
+@pytest.mark.parametrize("data", [b"\x10ab", b"\xfe\xff\xff\xff\x0fab", b"\x80\x80", b""])
+def test_nothing_outside_is_read(data: bytes) -> None:
+    with pytest.raises(EOFError):
+        CheckedDecoder(data).read_bytes()
+
+
+def test_integers_have_64_bits_at_most() -> None:
+    with pytest.raises(ValueError, match="64 bits"):
+        CheckedDecoder(b"\xff" * 11).read_int()
+
+
+@pytest.mark.parametrize("step", [-1, 4])
+def test_it_goes_forward_only_and_not_beyond_the_end(step: int) -> None:
+    decoder = CheckedDecoder(b"abc")
+    with pytest.raises(EOFError):
+        decoder.skip(step)
+    assert decoder.tell() == 0
+
+
+def test_doubles_keep_their_precision() -> None:
+    stream = BytesIO()
+    BinaryEncoder(stream).write_double(0.1)
+    assert CheckedDecoder(stream.getvalue()).read_double() == 0.1
+
+
+def test_another_kind_of_file_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x.avro"
+    path.write_bytes(b"PAR1\x00" + bytes(16))
+    with pytest.raises(ValueError, match="not an Avro file"):
+        AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS)
