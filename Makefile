@@ -1,0 +1,60 @@
+# icewright. `make demo` shows it at work, `make test` proves that it works; both set up all that they need.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+READY := $(VENV)/.ready
+DEMO_ARGS ?=
+TEST_ARGS ?=
+B ?=
+
+.PHONY: help setup demo test check bench campaign acceptance docs lock clean
+
+help: ## what there is to do
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY) ## a virtual environment with everything, as locked
+
+$(READY): requirements.lock pyproject.toml scripts/check_machine.py
+	@$(PYTHON) scripts/check_machine.py
+	@echo "setting up $(VENV): Python packages as locked in requirements.lock (about 1.4 GB with Spark)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
+
+demo: $(READY) ## the whole loop on real data: make demo DEMO_ARGS="--once --no-browser"
+	@$(BIN)/icewright demo $(DEMO_ARGS)
+
+test: check ## every test there is
+	@$(BIN)/pytest $(TEST_ARGS)
+
+check: $(READY) ## style, types, floors
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(READY) ## measure against the peer: make bench B=B1
+	@$(BIN)/python -m benchmarks $(B)
+
+campaign: $(READY) ## the long forms: more examples, more histories
+	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -m "not e2e" $(TEST_ARGS)
+
+acceptance: $(READY) ## what a user is promised, on real processes
+	@$(BIN)/pytest -m e2e -v $(TEST_ARGS)
+
+docs: $(READY) ## write the pages that come from the code
+	@$(BIN)/python scripts/write_reference.py
+
+lock: $(READY) ## resolve the dependencies anew
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
+		--no-header --no-emit-index-url --upgrade pyproject.toml --output-file requirements.lock
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) icewright-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
