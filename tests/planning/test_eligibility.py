@@ -50,6 +50,7 @@ TABLES: list[tuple[str | None, dict[str, Any]]] = [
     ("location", {"location": "s3://bucket/t"}),
     ("location", {"location": "hdfs://nn/t"}),
     ("location", {"location": "relative/t"}),
+    ("location", {"location": "file:relative/t"}),
     ("location", {"properties": {"write.data.path": "s3://bucket/elsewhere"}}),
     ("bloom-filters", {"properties": {"write.parquet.bloom-filter-enabled.column.c": "TRUE"}}),
     ("encryption", {"properties": {"encryption.key-id": "k"}}),

@@ -160,6 +160,20 @@ def test_memory_is_bounded_and_the_outcome_does_not_depend_on_the_order(monkeypa
     assert [file.path for file in forwards] == sorted(file.path for file in files)[:50]
 
 
+def test_memory_is_bounded_while_files_stream_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    first_by_path = candidates._first_by_path
+
+    def watched(files: list[DataFile]) -> list[DataFile]:
+        held.append(len(files))
+        return first_by_path(files)
+
+    monkeypatch.setattr(candidates, "COLLECTED_FILES_MAX", 10)
+    monkeypatch.setattr(candidates, "_first_by_path", watched)
+    candidates.collect(iter(data_files(month(1), 500)), frozenset({month(1)}), MIB + 1)
+    assert max(held) == 20
+
+
 def test_a_file_listed_twice_is_noticed_at_the_bound_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "COLLECTED_FILES_MAX", 2)
     files = data_files(month(1), 6)

@@ -23,6 +23,7 @@ def packed(*sizes: int, allow_dominated: bool = False, bounds: Bounds = BOUNDS) 
 EXAMPLES = [
     ([], []),
     ([10], []),
+    ([80], []),
     ([10, 10], []),
     ([10, 10, 10], [[10, 10, 10]]),
     ([40, 40], [[40, 40]]),
