@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
@@ -93,6 +95,26 @@ class TestOpening:
                 with reading(engine) as connection:
                     assert connection.scalar(text("SELECT COUNT(*) FROM counters")) == 1
                 engine.dispose()
+
+    def test_migrations_of_two_databases_at_once_keep_apart(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        running: list[bool] = []
+        overlaps: list[bool] = []
+
+        def watched(config: Config, revision: str) -> None:
+            overlaps.append(bool(running))
+            running.append(True)
+            command_upgrade(config, revision)
+            running.pop()
+
+        command_upgrade = command.upgrade
+        monkeypatch.setattr(command, "upgrade", watched)
+        with ThreadPoolExecutor(4) as pool:
+            for engine in list(pool.map(lambda n: open_store(f"sqlite:///{tmp_path}/{n}.db"), range(8))):
+                assert "tasks" in inspect(engine).get_table_names()
+                engine.dispose()
+        assert overlaps == [False] * 8
 
     @pytest.mark.parametrize(
         "wrong",

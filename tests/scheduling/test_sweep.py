@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, INTERVAL_MIN_MS, next_look
@@ -45,6 +45,7 @@ def test_a_plan_that_waits_is_made_again_in_time(
     assert look_at == min(without, again)
 
 
+@example(interval=0, changed_at=NOW)  # at the lower bound as well
 @given(interval=intervals, changed_at=changes)
 def test_tables_looked_at_together_drift_apart(interval: int | None, changed_at: int) -> None:
     looks = {

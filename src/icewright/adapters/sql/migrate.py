@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from alembic import command
@@ -14,6 +15,9 @@ from icewright.domain.errors import InvalidConfiguration
 
 VERSION_TABLE = "icewright_schema"
 """Where Alembic keeps the schema's version: under a name of its own, so that no stranger's is taken for ours."""
+
+_ALEMBIC = threading.Lock()
+"""Alembic keeps the running migration in globals: two at once in one process would mix up their connections."""
 
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
@@ -29,7 +33,8 @@ def upgrade(connection: Connection) -> None:
     config.attributes["connection"] = connection
     _refuse_strangers(connection)
     _refuse_newer(connection, ScriptDirectory.from_config(config))
-    command.upgrade(config, "head")
+    with _ALEMBIC:
+        command.upgrade(config, "head")
 
 
 def _refuse_strangers(connection: Connection) -> None:

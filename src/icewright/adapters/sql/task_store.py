@@ -216,18 +216,22 @@ class SqlTaskStore:
             return None
 
 
+_ACTIVE = tasks.alias("active")
+_BUSY = (
+    select(_ACTIVE.c.task_id)
+    .where(
+        _ACTIVE.c.catalog == tasks.c.catalog,
+        _ACTIVE.c.table_uuid == tasks.c.table_uuid,
+        state_is(*ACTIVE_STATES, of=_ACTIVE),
+    )
+    .correlate(tasks)
+    .exists()
+)
+"""Another task of the same table is active."""
+
+
 def _ready(connection: Connection, now: Instant, resource_group: str, catalogs: frozenset[str]) -> list[Candidate]:
     """The best waiting tasks that may run now, without their documents, which may be large."""
-    active = tasks.alias("active")
-    busy = (
-        select(active.c.task_id)
-        .where(
-            active.c.catalog == tasks.c.catalog,
-            active.c.table_uuid == tasks.c.table_uuid,
-            state_is(*ACTIVE_STATES, of=active),
-        )
-        .exists()
-    )
     query = (
         select(tasks.c.task_id, tasks.c.priority, tasks.c.created_at)
         .where(
@@ -235,7 +239,7 @@ def _ready(connection: Connection, now: Instant, resource_group: str, catalogs: 
             tasks.c.resource_group == resource_group,
             tasks.c.catalog.in_(sorted(catalogs)),
             tasks.c.not_before_at <= now,
-            ~busy,
+            ~_BUSY,
         )
         .order_by(tasks.c.ranked_at, tasks.c.task_id)
         .limit(CLAIM_WINDOW)
