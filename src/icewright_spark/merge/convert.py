@@ -184,9 +184,12 @@ def _struct(parts: Sequence[Convert], want: Any) -> Convert:
         arrays = []
         for index, (part, field) in enumerate(zip(parts, fields, strict=True)):
             child = array.field(index)
-            if not field.nullable and child.null_count and _null_without_parent(child, mask):
-                raise UnsupportedColumn(f"required field {field.name!r} of {want.name!r} holds nulls")
-            arrays.append(part(child))
+            converted = part(child)
+            if not field.nullable and child.null_count:
+                if _null_without_parent(child, mask):
+                    raise UnsupportedColumn(f"required field {field.name!r} of {want.name!r} holds nulls")
+                converted = _without_nulls(converted)
+            arrays.append(converted)
         return pa.StructArray.from_arrays(arrays, fields=list(fields), mask=mask)
 
     return convert
@@ -196,6 +199,24 @@ def _null_without_parent(child: Any, parent_is_null: Any | None) -> bool:
     nulls = child.is_null()
     alone = nulls if parent_is_null is None else pc.and_not(nulls, parent_is_null)
     return bool(pc.any(alone).as_py())
+
+
+def _without_nulls(array: Any) -> Any:
+    """The same slots, all valid: a required field's nulls under null parents mean nothing, and pyarrow refuses them."""
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(kind, _without_nulls(array.storage))
+    if pa.types.is_struct(kind):
+        fields = list(children(kind))
+        return pa.StructArray.from_arrays([array.field(index) for index in range(len(fields))], fields=fields)
+    below = []
+    if pa.types.is_map(kind):
+        below = [pa.StructArray.from_arrays([array.keys, array.items], fields=[kind.key_field, kind.item_field])]
+    elif pa.types.is_list(kind):
+        below = [array.values]
+    own = len(array.buffers()) if not below else 2
+    buffers = [None, *array.buffers()[1:own]]
+    return pa.Array.from_buffers(kind, len(array), buffers, 0, array.offset, children=below)
 
 
 def _list(part: Convert, want: Any, *, large: bool) -> Convert:

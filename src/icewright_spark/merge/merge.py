@@ -92,6 +92,7 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
     _check_group(job.group)
     with _frugal_memory():
         merge = _Merge(job, writer)
+        merge.inspect()
         digest, metrics = merge.write()
         merge.check_samples()
         read_back = merge.read_back(digest)
@@ -138,6 +139,11 @@ class _Merge:
         self.writer = writer or choose_writer(self._leaves, job.metrics_modes)
         self._sampled = sampled(job.group.files)
         self._sample_digests: dict[str, Digest] = {}
+
+    def inspect(self) -> None:
+        """Refuses what can be refused before there is an output."""
+        for file in self._job.group.files:
+            self._rows.inspect(file)
 
     def write(self) -> tuple[Digest, ColumnMetrics]:
         """Writes the output; gives digest and metrics of the rows handed to the writer."""

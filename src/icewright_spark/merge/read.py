@@ -23,6 +23,7 @@ from icewright_spark.merge.convert import Converter
 from icewright_spark.merge.errors import (
     FileUnreadable,
     ProofFailed,
+    UnsupportedColumn,
     UnsupportedFile,
     UnsupportedLocation,
     reading,
@@ -64,41 +65,52 @@ class RowsOfTable:
         """The table's Arrow schema. Raises :class:`UnsupportedColumn`."""
         return arrow_schema(self.schema_fields)
 
+    def inspect(self, file: InputFile) -> None:
+        """All that can be seen of a file without reading rows: its size, its number of rows, its schema.
+
+        Raises :class:`ProofFailed` when it is not what its manifest says, :class:`FileUnreadable`,
+        :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
+        """
+        with reading(file.path):
+            size_bytes = local_path(file.path).stat().st_size
+        if size_bytes != file.size_bytes:
+            raise ProofFailed(f"{file.path} has {size_bytes} bytes, its manifest says {file.size_bytes}")
+        footer = open_footer(file.path)
+        _expect_rows(file, footer.metadata.num_rows)
+        _refuse_int96(file.path, footer, self.schema_fields)
+        self._converter(footer.schema_arrow)
+
     def batches(self, location: str, decode: Decoder) -> Iterator[Any]:
         """All rows of a file, in order, in bounded batches.
 
         Raises :class:`FileUnreadable`, :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
         path = local_path(location)
-        batch_rows = _batch_rows(location, self._wanted_ids())
+        batch_rows = _batch_rows(open_footer(location).metadata)
         with reading(location):
             have, decoded = decode(str(path), batch_rows)
-            convert = Converter(have, self.schema, self.schema_fields, self.identity_ids)
+        convert = self._converter(have)
         while True:
             with reading(location):
                 batch = next(decoded, None)
-                converted = None if batch is None else convert(batch)
-            if converted is None:
+            if batch is None:
                 return
+            try:
+                converted = convert(batch)
+            except pa.ArrowException as error:
+                raise UnsupportedColumn(f"{location} cannot be converted: {error}") from error
             yield converted
 
     def checked_batches(self, file: InputFile, decode: Decoder) -> Iterator[Any]:
-        """As :meth:`batches`, and the file must be what the plan says: its size and its number of rows.
-
-        Raises :class:`ProofFailed` besides.
-        """
-        size_bytes = _size_bytes(file.path)
-        if size_bytes != file.size_bytes:
-            raise ProofFailed(f"{file.path} has {size_bytes} bytes, its manifest says {file.size_bytes}")
+        """As :meth:`batches`; raises :class:`ProofFailed` besides when the rows are not as many as they should be."""
         rows = 0
         for batch in self.batches(file.path, decode):
             rows += batch.num_rows
             yield batch
-        if rows != file.record_count:
-            raise ProofFailed(f"{file.path} has {rows} rows, its manifest says {file.record_count}")
+        _expect_rows(file, rows)
 
-    def _wanted_ids(self) -> frozenset[int]:
-        return frozenset(leaf.field_id for leaf in leaves(self.schema_fields))
+    def _converter(self, have: Any) -> Converter:
+        return Converter(have, self.schema, self.schema_fields, self.identity_ids)
 
 
 def local_path(location: str) -> Path:
@@ -139,23 +151,22 @@ def open_footer(location: str) -> Any:
         return pq.ParquetFile(str(path), memory_map=False, pre_buffer=False)
 
 
-def _size_bytes(location: str) -> int:
-    with reading(location):
-        return local_path(location).stat().st_size
+def _expect_rows(file: InputFile, rows: int) -> None:
+    if rows != file.record_count:
+        raise ProofFailed(f"{file.path} has {rows} rows, its manifest says {file.record_count}")
 
 
-def _batch_rows(location: str, wanted_ids: Collection[int]) -> int:
+def _refuse_int96(location: str, footer: Any, schema_fields: Sequence[Json]) -> None:
+    """INT96 holds nanoseconds beyond what Arrow's timestamps can; decoding it could wrap around."""
+    wanted = {leaf.field_id for leaf in leaves(schema_fields)}
+    for position, identity in enumerate(leaf_ids(footer.schema_arrow)):
+        leaf = footer.schema.column(position)
+        if identity in wanted and leaf.physical_type == "INT96":
+            raise UnsupportedFile(f"{location}: column {leaf.path!r} is INT96")
+
+
+def _batch_rows(metadata: Any) -> int:
     """Rows per batch so that a batch stays near ``_BATCH_BYTES``, as far as encoded sizes can tell."""
-    file = open_footer(location)
-    with reading(location):
-        metadata = file.metadata
-        ids = leaf_ids(file.schema_arrow)
-        total_bytes = 0
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            total_bytes += group.total_byte_size
-            for position, identity in enumerate(ids):
-                if identity in wanted_ids and group.column(position).physical_type == "INT96":
-                    raise UnsupportedFile(f"{location}: column {group.column(position).path_in_schema!r} is INT96")
-        fitting = _BATCH_BYTES * metadata.num_rows // max(total_bytes, 1)
-        return max(BATCH_ROWS_MIN, min(BATCH_ROWS_MAX, int(fitting)))
+    total_bytes = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    fitting = _BATCH_BYTES * int(metadata.num_rows) // max(int(total_bytes), 1)
+    return max(BATCH_ROWS_MIN, min(BATCH_ROWS_MAX, fitting))

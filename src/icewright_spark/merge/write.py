@@ -132,7 +132,8 @@ def choose_writer(schema_leaves: Sequence[Leaf], modes: Mapping[int, str]) -> Wr
     for leaf in schema_leaves:
         mode = metrics_mode(modes.get(leaf.field_id, DEFAULT_MODE))
         whole_bounds = leaf.type in ("string", "binary") and mode.bounds and mode.length is None
-        if leaf.type == "uuid" or "key_value" in leaf.path[1:] or whole_bounds:
+        in_map = leaf.repeated and "key_value" in leaf.path
+        if leaf.type == "uuid" or in_map or whole_bounds:
             return PYARROW
     return ARROW_RS
 

@@ -1,0 +1,259 @@
+"""The file as a file: settings obeyed, page versions, dictionaries, row groups, and how it comes to stand on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icewright_spark.merge import MergeJob, WriterSettings, merge_group
+from icewright_spark.merge import merge as merge_module
+from icewright_spark.merge import write as write_module
+from icewright_spark.merge.dictionary import SAMPLE_FILES_MAX, dictionary_ids, spread
+from icewright_spark.merge.errors import OutputExists, UnsupportedLocation
+from icewright_spark.merge.merge import FILES_PER_SAMPLE, sampled
+from icewright_spark.merge.read import decode_arrow_rs
+from icewright_spark.merge.schema import leaves
+from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer, choose_writer
+from tests.spark_merge.merge_tables import (
+    arrow_table,
+    column,
+    job_of,
+    leaf_chunks,
+    list_of,
+    map_of,
+    struct_of,
+    write_input,
+)
+
+WRITERS = pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
+FIELDS = [column(1, "id", "long"), column(2, "color", "string"), column(3, "l", list_of(4, "string"))]
+ROWS = 50_000
+
+
+def job_in(directory: Path, *, dictionary: Any = ("color",), rows: int = ROWS, **more: Any) -> MergeJob:
+    """Two files of ``rows`` rows each, of noisy numbers and few words."""
+    noise = random.Random(1)  # noqa: S311 - not for secrets
+    table = arrow_table(
+        FIELDS,
+        {
+            "id": [noise.getrandbits(62) for _ in range(rows)],
+            "color": ["red", "green"] * (rows // 2),
+            "l": [["x"], []] * (rows // 2),
+        },
+    )
+    files = [write_input(directory, table, use_dictionary=list(dictionary)) for _ in range(2)]
+    return job_of(FIELDS, files, directory / "out.parquet", **more)
+
+
+def page_type(path: str, chunk: Any) -> int:
+    """The type in the header of the first data page: 0 is DATA_PAGE, 3 DATA_PAGE_V2 (Thrift compact, zigzag)."""
+    with Path(path).open("rb") as file:
+        file.seek(chunk.data_page_offset)
+        header = file.read(2)
+    assert header[0] == 0x15  # field 1, an i32
+    return header[1] >> 1
+
+
+@WRITERS
+def test_pages_are_version_1_with_indexes_and_the_codec(writer: Writer, tmp_path: Path) -> None:
+    result = merge_group(job_in(tmp_path), writer=writer)
+    for chunk in leaf_chunks(result):
+        assert page_type(result.output.path, chunk) == 0
+        assert chunk.compression == "ZSTD"
+        assert chunk.has_offset_index
+        assert chunk.has_column_index
+        assert set(chunk.encodings) <= {"PLAIN", "RLE", "RLE_DICTIONARY"}
+    assert pq.ParquetFile(result.output.path).metadata.metadata is None
+
+
+def test_the_page_version_check_would_notice(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "v2.parquet", data_page_version="2.0", use_dictionary=False)
+    chunk = pq.ParquetFile(tmp_path / "v2.parquet").metadata.row_group(0).column(0)
+    assert page_type(str(tmp_path / "v2.parquet"), chunk) == 3
+
+
+@WRITERS
+@pytest.mark.parametrize("dictionary", [(), ("color",), ("id", "color"), ("color", "l.list.element")], ids=str)
+def test_dictionaries_as_in_the_inputs_where_they_gain(
+    dictionary: tuple[str, ...], writer: Writer, tmp_path: Path
+) -> None:
+    result = merge_group(job_in(tmp_path, dictionary=dictionary), writer=writer)
+    found = {chunk.path_in_schema for chunk in leaf_chunks(result) if chunk.has_dictionary_page}
+    assert found == set(dictionary) - {"id"}  # of noise, the dictionary is longer than the chunk
+
+
+def test_one_input_without_a_dictionary_is_enough(tmp_path: Path) -> None:
+    with_one, without = job_in(tmp_path), job_in(tmp_path, dictionary=())
+    paths = [file.path for file in with_one.group.files]
+    assert dictionary_ids(paths) == {2}
+    assert dictionary_ids([*paths, without.group.files[0].path]) == frozenset()
+
+
+def test_columns_of_nulls_have_no_say_in_it(tmp_path: Path) -> None:
+    job = job_in(tmp_path)
+    nulls = write_input(tmp_path, arrow_table(FIELDS, {"id": [1], "color": [None], "l": [None]}), use_dictionary=False)
+    assert dictionary_ids([*(file.path for file in job.group.files), nulls.path]) == {2}
+
+
+def test_footers_are_sampled_from_the_whole_group() -> None:
+    paths = [str(number) for number in range(100)]
+    assert spread(paths, SAMPLE_FILES_MAX)[0] == "0"
+    assert spread(paths, SAMPLE_FILES_MAX)[-1] == "99"
+    assert len(set(spread(paths, SAMPLE_FILES_MAX))) == SAMPLE_FILES_MAX
+    assert spread(paths[:3], SAMPLE_FILES_MAX) == paths[:3]
+    assert spread(paths[:1], SAMPLE_FILES_MAX) == paths[:1]
+
+
+@WRITERS
+def test_row_groups_have_the_size_that_is_set(writer: Writer, tmp_path: Path) -> None:
+    job = job_in(tmp_path)
+    size_bytes = job.group.size_bytes // 4
+    result = merge_group(
+        dataclasses.replace(job, settings=WriterSettings(row_group_size_bytes=size_bytes)), writer=writer
+    )
+    metadata = pq.ParquetFile(result.output.path).metadata
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    assert len(groups) in (4, 5)
+    for group in groups[:3]:
+        encoded = sum(group.column(position).total_compressed_size for position in range(group.num_columns))
+        assert 0.8 * size_bytes < encoded <= 1.05 * size_bytes
+    assert result.output.split_offsets == tuple(sorted(result.output.split_offsets))
+    assert len(set(result.output.split_offsets)) == len(groups)
+    assert sum(result.output.column_sizes.values()) == sum(c.total_compressed_size for c in leaf_chunks(result))
+
+
+def test_pyarrow_ends_a_row_group_before_memory_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(write_module, "COLLECTED_BYTES_MAX", 1 << 20)
+    result = merge_group(job_in(tmp_path), writer=PYARROW)
+    assert len(result.output.split_offsets) > 1
+
+
+@WRITERS
+@pytest.mark.parametrize(("codec", "level"), [("gzip", 6), ("brotli", 1), ("snappy", None), ("uncompressed", None)])
+def test_codecs(codec: str, level: int | None, writer: Writer, tmp_path: Path) -> None:
+    settings = WriterSettings(codec=codec, compression_level=level)
+    result = merge_group(job_in(tmp_path, rows=100, settings=settings), writer=writer)
+    assert {chunk.compression for chunk in leaf_chunks(result)} == {codec.upper()}
+
+
+@WRITERS
+def test_the_level_is_obeyed(writer: Writer, tmp_path: Path) -> None:
+    fields = [column(1, "s", "string")]
+    noise = random.Random(2)  # noqa: S311 - not for secrets
+    words = ["".join(noise.choices("abcdef", k=30)) for _ in range(20_000)]
+    file = write_input(tmp_path, arrow_table(fields, {"s": words}), use_dictionary=False)
+    sizes = [
+        merge_group(
+            job_of(fields, [file], tmp_path / f"{level}.parquet", settings=WriterSettings(compression_level=level)),
+            writer=writer,
+        ).output.size_bytes
+        for level in (1, 19)
+    ]
+    assert sizes[1] < 0.97 * sizes[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "writer"),
+    [
+        ("string", "truncate(16)", ARROW_RS),
+        ("string", "full", PYARROW),
+        ("binary", "full", PYARROW),
+        ("long", "full", ARROW_RS),
+        ("uuid", "none", PYARROW),
+        (list_of(1, "uuid"), "counts", PYARROW),
+        (struct_of(column(1, "key_value", "int")), "counts", ARROW_RS),
+        (list_of(5, map_of(6, "int", 1, "int")), "counts", PYARROW),
+    ],
+    ids=str,
+)
+def test_the_writer_is_the_one_that_loses_nothing(kind: Any, mode: str, writer: Writer) -> None:
+    fields = [column(1 if isinstance(kind, str) else 9, "c", kind)]
+    assert choose_writer(leaves(fields), {1: mode}) is writer
+
+
+def test_an_existing_file_is_never_touched(tmp_path: Path) -> None:
+    job = job_in(tmp_path, rows=2)
+    Path(job.output_path).write_bytes(b"somebody's only copy")
+    with pytest.raises(OutputExists):
+        merge_group(job)
+    assert Path(job.output_path).read_bytes() == b"somebody's only copy"
+
+
+def test_locations_are_reported_as_they_came(tmp_path: Path) -> None:
+    for prefix in ("file:", "file://"):
+        job = job_in(tmp_path, rows=2)
+        location = f"{prefix}{tmp_path}/p=a%20b/{len(prefix)}.parquet"
+        result = merge_group(dataclasses.replace(job, output_path=location))
+        assert result.output.path == result.figures.output_path == location
+        assert (tmp_path / "p=a%20b" / f"{len(prefix)}.parquet").stat().st_size == result.output.size_bytes
+
+
+def test_object_stores_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedLocation):
+        merge_group(dataclasses.replace(job_in(tmp_path, rows=2), output_path="s3://bucket/a.parquet"))
+
+
+def test_file_and_directories_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A crash after the commit must not find an empty file or a directory without it."""
+    synced = []
+    sync = os.fsync
+
+    def spy(descriptor: int) -> None:
+        synced.append((str(Path(f"/proc/self/fd/{descriptor}").readlink()), os.fstat(descriptor).st_size))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    output = tmp_path / "data" / "p=1" / "out.parquet"
+    result = merge_group(dataclasses.replace(job_in(tmp_path, rows=2), output_path=str(output)))
+    assert synced[0] == (str(output), result.output.size_bytes)
+    assert {path for path, _ in synced[1:]} == {str(parent) for parent in list(output.parents)[:3]}
+
+
+def test_figures(tmp_path: Path) -> None:
+    job = job_in(tmp_path, rows=10)
+    result = merge_group(job)
+    figures = result.figures
+    assert (figures.group_id, figures.input_files, figures.records) == (7, 2, 20)
+    assert figures.input_bytes == job.group.size_bytes
+    assert figures.output_bytes == Path(job.output_path).stat().st_size
+    assert figures.peak_memory_bytes > 10_000_000
+    assert figures.cpu_ms >= 0
+    assert figures.wall_ms >= 0
+    assert result.receipt.group_id == 7
+    assert len(result.receipt.input_digest) == 32
+
+
+def test_the_default_allocator_is_back_afterwards(tmp_path: Path) -> None:
+    before = pa.default_memory_pool().backend_name
+    merge_group(job_in(tmp_path, rows=2))
+    assert pa.default_memory_pool().backend_name == before
+
+
+def test_samples_are_deterministic_and_at_least_one(tmp_path: Path) -> None:
+    file = job_in(tmp_path, rows=2).group.files[0]
+    for count in (1, FILES_PER_SAMPLE, FILES_PER_SAMPLE + 1, 100):
+        files = [dataclasses.replace(file, path=f"/f{number}") for number in range(count)]
+        chosen = sampled(files)
+        assert len(chosen) == -(-count // FILES_PER_SAMPLE)
+        assert chosen == sampled(files[::-1])
+        assert chosen <= {other.path for other in files}
+
+
+def test_sampled_inputs_are_decoded_by_both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    read: list[str] = []
+
+    def spy(path: str, batch_rows: int) -> Any:
+        read.append(path)
+        return decode_arrow_rs(path, batch_rows)
+
+    monkeypatch.setattr(merge_module, "decode_arrow_rs", spy)
+    job = job_in(tmp_path, rows=2)
+    merge_group(job)
+    assert frozenset(read) == sampled(job.group.files)
