@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from icewright.services.observer import Observer
 from icewright.services.planner import Planner, PlanRefused
 
 _TASKS_LOOKED_AT = 4 * FAILURES_MAX
+_LOCKS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class TableKeeper:
     ) -> None:
         self._observer, self._planner, self._dispatcher = observer, planner, dispatcher
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
+        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
 
     def look(self, name: TableName, *, plan_anew: bool = False) -> Looked:
         """Observe the table; plan when its present plan does not stand any more; queue where the owner lets us.
@@ -55,6 +58,11 @@ class TableKeeper:
         one is marked so; both errors pass through. Raises :class:`~icewright.domain.errors.Unavailable` when the
         catalog is away; then nothing changes.
         """
+        # The inventory moves forward from what is stored: two looks at one table must not do so at the same time.
+        with self._locks[hash(name) % _LOCKS]:
+            return self._look(name, plan_anew=plan_anew)
+
+    def _look(self, name: TableName, *, plan_anew: bool) -> Looked:
         before = self._tables.record_by_name(name)
         try:
             observation = self._observer.observe(name)
