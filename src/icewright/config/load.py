@@ -75,7 +75,7 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
     found = {setting.key: values.value(given, ("server",), setting) for setting in SERVER}
     state_dir = _directory(found["state_dir"], environ, base) if found["state_dir"] else _state_dir(environ)
     store_url = found["store_url"] or f"sqlite:///{quote(str(state_dir / 'icewright.db'))}"
-    return ServerConfig(found["host"], found["port"], state_dir, store_url)
+    return ServerConfig(found["host"], found["port"], state_dir, store_url, found["lease_ms"])
 
 
 def _state_dir(environ: Mapping[str, str]) -> Path:

@@ -21,6 +21,7 @@ class ServerConfig:
     port: int
     state_dir: Path
     store_url: str
+    lease_ms: int
 
     @property
     def address_file(self) -> Path:
@@ -43,6 +44,7 @@ class OptimizerConfig:
     resource_group: str
     packages: tuple[str, ...]
     jars: tuple[str, ...]
+    poll_interval_ms: int
     spark_conf: Mapping[str, str]
     recycle_after_tasks: int
     recycle_memory_bytes: int

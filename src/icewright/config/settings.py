@@ -20,6 +20,8 @@ from icewright.domain.policy import Mode
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
 _PORT_MAX = 65_535
+LEASE_MS_MIN = 3_000
+"""Below this, a pause of the garbage collector would cost an optimizer its tasks."""
 
 
 class Kind(StrEnum):
@@ -83,6 +85,14 @@ SERVER = (
         allowed="sqlite:////absolute/path.db",
         accepts=lambda value: value.startswith("sqlite:////"),
     ),
+    Setting(
+        "lease_ms",
+        Kind.INTEGER,
+        "How long an optimizer may stay silent before its task is taken from it, in milliseconds.",
+        default=30_000,
+        allowed=f"{LEASE_MS_MIN} or more",
+        accepts=lambda value: value >= LEASE_MS_MIN,
+    ),
 )
 
 OPTIMIZER = (
@@ -110,6 +120,14 @@ OPTIMIZER = (
         Kind.TEXTS,
         "Local jar files instead of packages, for machines without a package registry.",
         default=(),
+    ),
+    Setting(
+        "poll_interval_ms",
+        Kind.INTEGER,
+        "How often an optimizer without work asks for some, in milliseconds.",
+        default=500,
+        allowed="1 or more",
+        accepts=_positive,
     ),
     Setting("spark_conf", Kind.MAPPING, "More Spark configuration."),
     Setting(

@@ -1,0 +1,1 @@
+"""The server's HTTP API from the outside."""

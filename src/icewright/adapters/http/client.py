@@ -1,0 +1,187 @@
+"""The server's HTTP API as methods: JSON in and out, problems as the very errors that the server raised.
+
+Answers are JSON objects; the caller knows which view it asked for and reads it with :mod:`icewright.domain.codec`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+from urllib.parse import quote, urlencode
+
+import httpx2
+
+from icewright.domain.codec import to_json
+from icewright.domain.errors import IcewrightError, NotFound, Rejected, Unavailable
+from icewright.domain.events import CommitEvent
+from icewright.domain.names import TableName
+from icewright.domain.tables import Json
+from icewright.domain.tasks import TaskState
+
+_TIMEOUT_S: Final = 30.0
+_API: Final = "/api/v1"
+_SERVER_ERRORS_FROM: Final = 500
+_UNAUTHORIZED: Final = 401
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some items of a list; ``next_cursor`` is None on the last page."""
+
+    items: tuple[Json, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """One request as it was sent, but for the token."""
+
+    method: str
+    url: str
+    body: Json | None
+
+    def __str__(self) -> str:
+        """``POST http://127.0.0.1:7077/api/v1/... {"json": ...}`` in ASCII."""
+        return f"{self.method} {self.url}" + ("" if self.body is None else f" {json.dumps(self.body)}")
+
+
+class Client:
+    """A connection to a server.
+
+    Every method raises :class:`~icewright.domain.errors.Unavailable` when nobody answers, and what the server says
+    is wrong as the error of the same code. ``calls`` are the requests made so far.
+    """
+
+    def __init__(self, url: str, token: str, *, transport: httpx2.BaseTransport | None = None) -> None:
+        self.url = url.rstrip("/")
+        self.calls: list[ApiCall] = []
+        self._http = httpx2.Client(
+            headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT_S, trust_env=False, transport=transport
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._http.close()
+
+    def status(self) -> Json:
+        """What the server sees and does."""
+        return self._object("GET", "/status")
+
+    def tables(self, *, name: TableName | None = None, limit: int = 100, cursor: str | None = None) -> Page:
+        """Tables that the server has seen."""
+        return self._page("/tables", {"name": None if name is None else str(name), "limit": limit, "cursor": cursor})
+
+    def table(self, name: TableName) -> Json:
+        """The summary of one table. Raises :class:`~icewright.domain.errors.NotFound`."""
+        found = self.tables(name=name, limit=1).items
+        if not found:
+            raise NotFound(f"the server does not know a table {name}", hint="it looks for new tables now and then")
+        return found[0]
+
+    def plan_table(self, uuid: str, catalog: str) -> Json:
+        """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ...}``."""
+        return self._object("POST", f"/tables/{_part(uuid)}/plan", {"catalog": catalog})
+
+    def apply(self, plan_id: str) -> Json:
+        """Queue exactly that plan; the task."""
+        return self._object("POST", f"/plans/{_part(plan_id)}/apply")
+
+    def tasks(
+        self,
+        *,
+        states: tuple[TaskState, ...] = (),
+        table: Json | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Tasks, newest first; ``table`` is a summary that :meth:`table` gave."""
+        of_table = {} if table is None else {"table": table["uuid"], "catalog": table["catalog"]}
+        wanted = [state.value for state in states]
+        return self._page("/tasks", {"state": wanted, **of_table, "limit": limit, "cursor": cursor})
+
+    def task(self, task_id: str) -> Json:
+        """One task with its history and attempts."""
+        return self._object("GET", f"/tasks/{_part(task_id)}")
+
+    def cancel(self, task_id: str) -> Json:
+        """Cancel a task; the task."""
+        return self._object("POST", f"/tasks/{_part(task_id)}/cancel")
+
+    def retry(self, task_id: str) -> Json:
+        """Queue a failed or cancelled task again; the task."""
+        return self._object("POST", f"/tasks/{_part(task_id)}/retry")
+
+    def notify(self, event: CommitEvent) -> Json:
+        """Say that somebody committed."""
+        return self._object("POST", "/events/commits", body=to_json(event))
+
+    def _page(self, path: str, query: Mapping[str, Any]) -> Page:
+        found = self._object("GET", path, query)
+        try:
+            return Page(tuple(found["items"]), found["next_cursor"])
+        except KeyError as error:
+            raise Unavailable(f"{self.url}: the answer is not a page of a list: {error} is missing") from error
+
+    def _object(
+        self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Json | None = None
+    ) -> dict[str, Any]:
+        pairs = list(_query_pairs(query or {}))
+        url = f"{self.url}{_API}{path}" + (f"?{urlencode(pairs, errors='surrogatepass')}" if pairs else "")
+        self.calls.append(ApiCall(method, url, body))
+        # Bodies go out in ASCII: names may hold characters that UTF-8 cannot.
+        content = None if body is None else json.dumps(body).encode("ascii")
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            response = self._http.request(method, url, content=content, headers=headers)
+        except httpx2.InvalidURL as error:
+            raise Rejected(f"not the address of a server: {self.url}") from error
+        except httpx2.HTTPError as error:
+            raise Unavailable(
+                f"the server at {self.url} does not answer: {error or type(error).__name__}",
+                hint="is it running? `icewright serve` starts it",
+            ) from error
+        try:
+            found = response.json()
+        except ValueError as error:
+            raise Unavailable(f"{self.url} answers {response.status_code}, and not as icewright does") from error
+        if not response.is_success:
+            raise problem(response.status_code, found)
+        if not isinstance(found, dict):
+            raise Unavailable(f"{self.url} does not answer as icewright does")
+        return found
+
+
+def problem(status: int, found: Any) -> IcewrightError:
+    """A problem document (RFC 9457) as the error of the same code, else as one that suits the HTTP status."""
+    document = found if isinstance(found, dict) else {}
+    message = str(document.get("detail") or document.get("title") or f"the server answered {status}")
+    hint = str(document.get("hint") or "")
+    known = {error.code: error for error in _errors(IcewrightError)}
+    error = known.get(str(document.get("code")))
+    if error is not None:
+        return error(message, hint=hint)
+    if status == _UNAUTHORIZED:
+        return Rejected(message, hint=hint or "the token is not this server's")
+    return (Unavailable if status >= _SERVER_ERRORS_FROM else Rejected)(message, hint=hint)
+
+
+def _errors(cls: type[IcewrightError]) -> Iterator[type[IcewrightError]]:
+    yield cls
+    for below in cls.__subclasses__():
+        yield from _errors(below)
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="", errors="surrogatepass")
+
+
+def _query_pairs(query: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in query.items():
+        if isinstance(value, list):
+            yield from ((key, str(item)) for item in value)
+        elif value is not None:
+            yield key, str(value)
