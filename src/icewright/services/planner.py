@@ -64,32 +64,36 @@ class Planner:
         policy, now = self.policy(observation), self._clock.now()
         verdicts = shortlist(observation, policy, now)
         wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
-        chosen: dict[str, DataFile] = {}
-        files = self._files(observation, wanted, policy.small_file_size_bytes, chosen)
+        files = self._small_files(observation, wanted, policy)
         plan = plan_level0(observation, policy, verdicts, files, plan_id=self._ids.new("plan"), now=now)
-        planned = {file.path for action in plan.actions for group in action.groups for file in group.files}
-        violations = check_plan(plan, observation, policy, {path: chosen[path] for path in planned if path in chosen})
+        violations = check_plan(plan, observation, policy, self._planned_files(plan, observation, policy))
         if violations:
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
             raise PlanRefused(f"the plan for {observation.metadata.name} does not hold: {said}")
         self._tables.save_plan(plan)
         return Planned(plan, observation, policy)
 
-    def _files(
-        self, observation: Observation, wanted: frozenset[Partition], size_bytes_max: int, chosen: dict[str, DataFile]
+    def _planned_files(self, plan: Plan, observation: Observation, policy: Policy) -> dict[str, DataFile]:
+        """The files of a plan as the manifests describe them, read anew: the checker does not trust the planner."""
+        groups = [group for action in plan.actions for group in action.groups]
+        planned = {file.path for group in groups for file in group.files}
+        partitions = frozenset(group.partition for group in groups)
+        return {file.path: file for file in self._small_files(observation, partitions, policy) if file.path in planned}
+
+    def _small_files(
+        self, observation: Observation, partitions: frozenset[Partition], policy: Policy
     ) -> Iterator[DataFile]:
-        """The small files of the wanted partitions, manifest by manifest, remembered for the checker as they pass."""
+        """The small files of some partitions, manifest by manifest."""
         metadata = observation.metadata
         snapshot = metadata.current_snapshot
-        if not wanted or snapshot is None:
+        if not partitions or snapshot is None:
             return
         catalog = self._observer.catalog(metadata.name.catalog)
         keys: list[ManifestKey] = [
             summary.key
-            for summary in self._tables.manifest_summaries(metadata.table_id, wanted)
+            for summary in self._tables.manifest_summaries(metadata.table_id, partitions)
             if summary.content is FileContent.DATA
         ]
-        for file in catalog.data_files(metadata, snapshot, keys, wanted):
-            if file.size_bytes < size_bytes_max:
-                chosen[file.path] = file
+        for file in catalog.data_files(metadata, snapshot, keys, partitions):
+            if file.size_bytes < policy.small_file_size_bytes:
                 yield file
