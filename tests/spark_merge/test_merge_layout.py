@@ -24,6 +24,7 @@ from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer, choose_writer
 from tests.spark_merge.merge_tables import (
     arrow_table,
     column,
+    iceberg_arrow_schema,
     job_of,
     leaf_chunks,
     list_of,
@@ -94,6 +95,30 @@ def test_one_input_without_a_dictionary_is_enough(tmp_path: Path) -> None:
     paths = [file.path for file in with_one.group.files]
     assert dictionary_ids(paths) == {2}
     assert dictionary_ids([*paths, without.group.files[0].path]) == frozenset()
+
+
+def test_many_tiny_files_get_the_dictionaries_that_none_of_them_has(tmp_path: Path) -> None:
+    """No dictionary pays for ten rows: that it is not there says nothing about a thousand such files."""
+    kind = struct_of(column(11, "word", "string"), column(12, "noise", "uuid"))
+    entry = map_of(15, "string", 16, list_of(17, "string"))
+    fields = [column(1, "noise", "long"), column(2, "color", "string"), column(10, "st", kind), column(14, "m", entry)]
+    noise = random.Random(3)  # noqa: S311 - not for secrets
+    schema = iceberg_arrow_schema(fields)
+    plain = pa.struct([pa.field("word", pa.large_string()), pa.field("noise", pa.binary(16))])
+    files = []
+    for number in range(40):
+        words = noise.choices(["amber", "brown", "cyan"], k=10)
+        structs = pa.array([{"word": word, "noise": noise.randbytes(16)} for word in words], plain)
+        arrays = [
+            pa.array([noise.getrandbits(60) for _ in words], pa.int64()),
+            pa.array(words if number % 2 else [None] * 10, pa.large_string()),
+            structs.cast(schema.field(2).type),
+            pa.array([[(word, [noise.randbytes(8).hex()])] for word in words], schema.field(3).type),
+        ]
+        files.append(write_input(tmp_path, pa.Table.from_arrays(arrays, schema=schema), use_dictionary=False))
+    result = merge_group(job_of(fields, files, tmp_path / "out.parquet"))
+    found = {chunk.path_in_schema for chunk in leaf_chunks(result) if chunk.has_dictionary_page}
+    assert found == {"color", "st.word", "m.key_value.key"}
 
 
 def test_columns_of_nulls_have_no_say_in_it(tmp_path: Path) -> None:
