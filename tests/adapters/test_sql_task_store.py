@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, event, text, update
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.sql import task_store
+from icewright.adapters.sql import task_queries
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.schema import attempts, counters, tasks
 from icewright.adapters.sql.task_store import SqlTaskStore
@@ -221,7 +221,7 @@ class TestRaces:
             connection.execute(
                 update(tasks).where(tasks.c.task_id == "task-2").values(table_uuid=store.get("task-1").table_id.uuid)
             )
-        monkeypatch.setattr(task_store, "_ready", lambda *_args: stale)
+        monkeypatch.setattr(task_queries, "ready", lambda *_args: stale)
         assert claim(store).task_id == "task-3"
         assert store.claim("o", resource_group="default", catalogs=LAKE, lease_ms=1) is None
         assert store.get("task-2").state is TaskState.QUEUED
@@ -231,8 +231,8 @@ class TestRaces:
         self, store: SqlTaskStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store.enqueue(new_task("task-1"))
-        look, blind = task_store._live, [True]
-        monkeypatch.setattr(task_store, "_live", lambda *args: None if blind and blind.pop() else look(*args))
+        look, blind = task_queries.live_task, [True]
+        monkeypatch.setattr(task_queries, "live_task", lambda *args: None if blind and blind.pop() else look(*args))
         enqueued = store.enqueue(new_task("task-2"))
         assert (enqueued.task.task_id, enqueued.coalesced) == ("task-1", True)
         assert store.counts()[TaskState.QUEUED] == 1
@@ -243,7 +243,7 @@ class TestRaces:
         store.enqueue(new_task("task-1"))
         stale = claim(store)
         failed = store.change(Change("task-1", stale.version, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
-        monkeypatch.setattr(task_store, "_task", lambda *_args: stale)
+        monkeypatch.setattr(task_queries, "task_by_id", lambda *_args: stale)
         with pytest.raises(Conflict):
             store.change(Change("task-1", stale.version, TaskState.COMMITTED, OUTCOME, AttemptState.COMMITTED))
         assert stale.lease is not None

@@ -7,28 +7,25 @@ and compare-and-swap, which hold whatever the code does; the life of a task is i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import Connection, Engine, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from icewright.adapters.sql import task_queries as queries
 from icewright.adapters.sql import transactions
-from icewright.adapters.sql.schema import FENCING_TOKEN, attempts, counters, state_is, task_history, tasks
+from icewright.adapters.sql.schema import attempts, state_is, task_history, tasks
 from icewright.adapters.sql.task_rows import (
     attempt_of,
-    attempt_row,
     history_of,
     history_row,
     task_of,
     task_row,
 )
 from icewright.adapters.sql.transactions import reading, writing
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable
-from icewright.domain.names import TableId
+from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
-    ACTIVE_STATES,
     Attempt,
     HistoryEntry,
     NewTask,
@@ -40,14 +37,6 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.scheduling import lifecycle
 from icewright.scheduling.rank import Candidate, rank
-
-CLAIM_WINDOW = 32
-"""How many waiting tasks a claim looks at.
-
-The database sorts by ``ranked_at``, which is the order of ``rank()``, and only lists tasks that may run now: so the
-best one is in the window however long the queue is, nothing outside of it is passed over, and the others are there
-for when somebody else is faster.
-"""
 
 ENQUEUE_TRIES = 3
 """Two servers that queue the same candidate at once: one of them finds the other's task when it looks again."""
@@ -81,7 +70,7 @@ class SqlTaskStore:
         """See the port."""
         with writing(self._engine) as connection:
             now = self._now(connection)
-            ready = _ready(connection, now, resource_group, catalogs)
+            ready = queries.ready(connection, now, resource_group, catalogs)
             for candidate in sorted(ready, key=lambda task: rank(task, now)):
                 task = _try_claim(connection, candidate, optimizer_id, now, lease_ms)
                 if task is not None:
@@ -91,11 +80,13 @@ class SqlTaskStore:
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
         """See the port."""
         with writing(self._engine) as connection:
-            before = _task(connection, task_id)
+            before = queries.task_by_id(connection, task_id)
             now = self._now(connection)
             task = lifecycle.beat(before, fencing_token, progress=progress, now=now, lease_ms=lease_ms)
             row = task_row(task)
-            _swap(connection, task_id, before.version, {name: row[name] for name in ("lease_expires_at", "progress")})
+            queries.swap(
+                connection, task_id, before.version, {name: row[name] for name in ("lease_expires_at", "progress")}
+            )
             connection.execute(
                 update(attempts)
                 .where(attempts.c.task_id == task_id, attempts.c.attempt == task.attempt)
@@ -106,19 +97,19 @@ class SqlTaskStore:
     def check_lease(self, task_id: str, fencing_token: int) -> Task:
         """See the port."""
         with reading(self._engine) as connection:
-            task = _task(connection, task_id)
+            task = queries.task_by_id(connection, task_id)
             lifecycle.require_lease(task, fencing_token, self._now(connection))
             return task
 
     def change(self, change: Change) -> Task:
         """See the port."""
         with writing(self._engine) as connection:
-            task = _task(connection, change.task_id)
+            task = queries.task_by_id(connection, change.task_id)
             if task.version != change.version:
                 raise Conflict(f"task {task.task_id} has version {task.version}, not {change.version}")
             step = lifecycle.change(
                 task,
-                _last_attempt(connection, task.task_id),
+                queries.last_attempt(connection, task.task_id),
                 state=change.state,
                 outcome=change.outcome,
                 end=lifecycle.attempt_end(change.attempt_state, change.report_json),
@@ -127,9 +118,9 @@ class SqlTaskStore:
             )
             try:
                 with connection.begin_nested():
-                    return _write(connection, step)
+                    return queries.write(connection, step)
             except IntegrityError as error:
-                if _live(connection, task.table_id, task.action.kind) is None:
+                if queries.live_task(connection, task.table_id, task.action.kind) is None:
                     raise
                 raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id)) from error
 
@@ -147,14 +138,14 @@ class SqlTaskStore:
     def request_cancel(self, task_id: str, reason: Reason) -> Task:
         """See the port."""
         with writing(self._engine) as connection:
-            task = _task(connection, task_id)
+            task = queries.task_by_id(connection, task_id)
             step = lifecycle.cancel(task, reason, self._now(connection))
-            return task if step is None else _write(connection, step)
+            return task if step is None else queries.write(connection, step)
 
     def get(self, task_id: str) -> Task:
         """See the port."""
         with reading(self._engine) as connection:
-            return _task(connection, task_id)
+            return queries.task_by_id(connection, task_id)
 
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
         """See the port."""
@@ -172,14 +163,14 @@ class SqlTaskStore:
         """See the port."""
         query = select(task_history).where(task_history.c.task_id == task_id).order_by(task_history.c.version)
         with reading(self._engine) as connection:
-            _task(connection, task_id)
+            queries.task_by_id(connection, task_id)
             return [history_of(row) for row in connection.execute(query).mappings()]
 
     def attempts(self, task_id: str) -> Sequence[Attempt]:
         """See the port."""
         query = select(attempts).where(attempts.c.task_id == task_id).order_by(attempts.c.attempt)
         with reading(self._engine) as connection:
-            _task(connection, task_id)
+            queries.task_by_id(connection, task_id)
             return [attempt_of(row) for row in connection.execute(query).mappings()]
 
     def counts(self) -> Mapping[TaskState, int]:
@@ -194,14 +185,14 @@ class SqlTaskStore:
 
     def _try_enqueue(self, connection: Connection, new: NewTask) -> Enqueued | None:
         """The answer, or None when somebody else queued or claimed the candidate in between."""
-        live = _live(connection, new.table_id, new.action.kind)
+        live = queries.live_task(connection, new.table_id, new.action.kind)
         now = self._now(connection)
         if live is not None and not lifecycle.may_coalesce(live):
             return Enqueued(live, created=False, coalesced=False)
         try:
             with connection.begin_nested():
                 if live is not None:
-                    return Enqueued(_write(connection, lifecycle.coalesce(live, new, now)), False, True)
+                    return Enqueued(queries.write(connection, lifecycle.coalesce(live, new, now)), False, True)
                 step = lifecycle.create(new, now)
                 connection.execute(insert(tasks).values(task_row(step.task)))
                 connection.execute(insert(task_history).values(history_row(step.entry)))
@@ -209,49 +200,18 @@ class SqlTaskStore:
         except Conflict:
             return None
         except IntegrityError as error:
-            if _find(connection, new.task_id) is not None:
+            if queries.find(connection, new.task_id) is not None:
                 raise Conflict(f"there is a task {new.task_id} already") from error
-            if _live(connection, new.table_id, new.action.kind) is None:
+            if queries.live_task(connection, new.table_id, new.action.kind) is None:
                 raise
             return None
-
-
-_ACTIVE = tasks.alias("active")
-_BUSY = (
-    select(_ACTIVE.c.task_id)
-    .where(
-        _ACTIVE.c.catalog == tasks.c.catalog,
-        _ACTIVE.c.table_uuid == tasks.c.table_uuid,
-        state_is(*ACTIVE_STATES, of=_ACTIVE),
-    )
-    .correlate(tasks)
-    .exists()
-)
-"""Another task of the same table is active."""
-
-
-def _ready(connection: Connection, now: Instant, resource_group: str, catalogs: frozenset[str]) -> list[Candidate]:
-    """The best waiting tasks that may run now, without their documents, which may be large."""
-    query = (
-        select(tasks.c.task_id, tasks.c.priority, tasks.c.created_at)
-        .where(
-            state_is(TaskState.QUEUED),
-            tasks.c.resource_group == resource_group,
-            tasks.c.catalog.in_(sorted(catalogs)),
-            tasks.c.not_before_at <= now,
-            ~_BUSY,
-        )
-        .order_by(tasks.c.ranked_at, tasks.c.task_id)
-        .limit(CLAIM_WINDOW)
-    )
-    return [Candidate(row.task_id, row.priority, row.created_at) for row in connection.execute(query)]
 
 
 def _try_claim(
     connection: Connection, candidate: Candidate, optimizer_id: str, now: Instant, lease_ms: int
 ) -> Task | None:
     """The task, running; None when somebody else was faster, with it or with another task of its table."""
-    task = _task(connection, candidate.task_id)
+    task = queries.task_by_id(connection, candidate.task_id)
     if task.state is not TaskState.QUEUED:
         return None
     try:
@@ -259,83 +219,14 @@ def _try_claim(
             step = lifecycle.claim(
                 task,
                 optimizer_id=optimizer_id,
-                fencing_token=_next_token(connection),
+                fencing_token=queries.next_token(connection),
                 now=now,
                 lease_ms=lease_ms,
             )
-            return _write(connection, step)
+            return queries.write(connection, step)
     except Conflict:
         return None
     except IntegrityError:
-        if not _is_busy(connection, task.table_id):
+        if not queries.is_busy(connection, task.table_id):
             raise
         return None
-
-
-def _next_token(connection: Connection) -> int:
-    """A fencing token greater than all that were ever given out. Claims queue up behind the counter's row."""
-    query = (
-        update(counters)
-        .where(counters.c.name == FENCING_TOKEN)
-        .values(value=counters.c.value + 1)
-        .returning(counters.c.value)
-    )
-    return int(connection.execute(query).scalar_one())
-
-
-def _find(connection: Connection, task_id: str) -> Task | None:
-    row = connection.execute(select(tasks).where(tasks.c.task_id == task_id)).mappings().one_or_none()
-    return None if row is None else task_of(row)
-
-
-def _task(connection: Connection, task_id: str) -> Task:
-    task = _find(connection, task_id)
-    if task is None:
-        raise NotFound(f"no task {task_id}")
-    return task
-
-
-def _live(connection: Connection, table_id: TableId, kind: str) -> Task | None:
-    query = select(tasks).where(
-        tasks.c.catalog == table_id.catalog,
-        tasks.c.table_uuid == table_id.uuid,
-        tasks.c.kind == kind,
-        state_is(*lifecycle.LIVE_STATES),
-    )
-    row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else task_of(row)
-
-
-def _is_busy(connection: Connection, table_id: TableId) -> bool:
-    query = select(tasks.c.task_id).where(
-        tasks.c.catalog == table_id.catalog, tasks.c.table_uuid == table_id.uuid, state_is(*ACTIVE_STATES)
-    )
-    return connection.execute(query).first() is not None
-
-
-def _last_attempt(connection: Connection, task_id: str) -> Attempt | None:
-    query = select(attempts).where(attempts.c.task_id == task_id).order_by(attempts.c.attempt.desc()).limit(1)
-    row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else attempt_of(row)
-
-
-def _write(connection: Connection, step: lifecycle.Step) -> Task:
-    """The whole step. Raises :class:`Conflict` when the task changed since it was read."""
-    _swap(connection, step.task.task_id, step.task.version - 1, task_row(step.task))
-    connection.execute(insert(task_history).values(history_row(step.entry)))
-    if step.attempt is not None:
-        _put_attempt(connection, step.attempt)
-    return step.task
-
-
-def _swap(connection: Connection, task_id: str, version: int, values: Mapping[str, Any]) -> None:
-    query = update(tasks).where(tasks.c.task_id == task_id, tasks.c.version == version).values(**values)
-    if connection.execute(query).rowcount != 1:
-        raise Conflict(f"task {task_id} changed meanwhile; it no longer has version {version}")
-
-
-def _put_attempt(connection: Connection, attempt: Attempt) -> None:
-    row = attempt_row(attempt)
-    where = (attempts.c.task_id == attempt.task_id, attempts.c.attempt == attempt.attempt)
-    if connection.execute(update(attempts).where(*where).values(row)).rowcount == 0:
-        connection.execute(insert(attempts).values(row))

@@ -1,0 +1,130 @@
+"""The queries of the queue: small steps that a transaction of :mod:`icewright.adapters.sql.task_store` is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from icewright.adapters.sql.schema import FENCING_TOKEN, attempts, counters, state_is, task_history, tasks
+from icewright.adapters.sql.task_rows import attempt_of, attempt_row, history_row, task_of, task_row
+from icewright.domain.errors import Conflict, NotFound
+from icewright.domain.names import TableId
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import ACTIVE_STATES, Attempt, Task, TaskState
+from icewright.scheduling import lifecycle
+from icewright.scheduling.rank import Candidate
+
+CLAIM_WINDOW = 32
+"""How many waiting tasks a claim looks at.
+
+The database sorts by ``ranked_at``, which is the order of ``rank()``, and only lists tasks that may run now: so the
+best one is in the window however long the queue is, nothing outside of it is passed over, and the others are there
+for when somebody else is faster.
+"""
+
+_ACTIVE = tasks.alias("active")
+_BUSY = (
+    select(_ACTIVE.c.task_id)
+    .where(
+        _ACTIVE.c.catalog == tasks.c.catalog,
+        _ACTIVE.c.table_uuid == tasks.c.table_uuid,
+        state_is(*ACTIVE_STATES, of=_ACTIVE),
+    )
+    .correlate(tasks)
+    .exists()
+)
+"""Another task of the same table is active."""
+
+
+def ready(connection: Connection, now: Instant, resource_group: str, catalogs: frozenset[str]) -> list[Candidate]:
+    """The best waiting tasks that may run now, without their documents, which may be large."""
+    query = (
+        select(tasks.c.task_id, tasks.c.priority, tasks.c.created_at)
+        .where(
+            state_is(TaskState.QUEUED),
+            tasks.c.resource_group == resource_group,
+            tasks.c.catalog.in_(sorted(catalogs)),
+            tasks.c.not_before_at <= now,
+            ~_BUSY,
+        )
+        .order_by(tasks.c.ranked_at, tasks.c.task_id)
+        .limit(CLAIM_WINDOW)
+    )
+    return [Candidate(row.task_id, row.priority, row.created_at) for row in connection.execute(query)]
+
+
+def next_token(connection: Connection) -> int:
+    """A fencing token greater than all that were ever given out. Claims queue up behind the counter's row."""
+    query = (
+        update(counters)
+        .where(counters.c.name == FENCING_TOKEN)
+        .values(value=counters.c.value + 1)
+        .returning(counters.c.value)
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def find(connection: Connection, task_id: str) -> Task | None:
+    """A task, None when there is none of that id."""
+    row = connection.execute(select(tasks).where(tasks.c.task_id == task_id)).mappings().one_or_none()
+    return None if row is None else task_of(row)
+
+
+def task_by_id(connection: Connection, task_id: str) -> Task:
+    """A task. Raises :class:`~icewright.domain.errors.NotFound`."""
+    task = find(connection, task_id)
+    if task is None:
+        raise NotFound(f"no task {task_id}")
+    return task
+
+
+def live_task(connection: Connection, table_id: TableId, kind: str) -> Task | None:
+    """The task of a table and kind of action that has not ended, if there is one."""
+    query = select(tasks).where(
+        tasks.c.catalog == table_id.catalog,
+        tasks.c.table_uuid == table_id.uuid,
+        tasks.c.kind == kind,
+        state_is(*lifecycle.LIVE_STATES),
+    )
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else task_of(row)
+
+
+def is_busy(connection: Connection, table_id: TableId) -> bool:
+    """Whether a task of the table is active."""
+    query = select(tasks.c.task_id).where(
+        tasks.c.catalog == table_id.catalog, tasks.c.table_uuid == table_id.uuid, state_is(*ACTIVE_STATES)
+    )
+    return connection.execute(query).first() is not None
+
+
+def last_attempt(connection: Connection, task_id: str) -> Attempt | None:
+    """The present attempt of a task, None before the first."""
+    query = select(attempts).where(attempts.c.task_id == task_id).order_by(attempts.c.attempt.desc()).limit(1)
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else attempt_of(row)
+
+
+def write(connection: Connection, step: lifecycle.Step) -> Task:
+    """The whole step. Raises :class:`Conflict` when the task changed since it was read."""
+    swap(connection, step.task.task_id, step.task.version - 1, task_row(step.task))
+    connection.execute(insert(task_history).values(history_row(step.entry)))
+    if step.attempt is not None:
+        _put_attempt(connection, step.attempt)
+    return step.task
+
+
+def swap(connection: Connection, task_id: str, version: int, values: Mapping[str, Any]) -> None:
+    """Change columns of a task. Raises :class:`Conflict` when it no longer has the version."""
+    query = update(tasks).where(tasks.c.task_id == task_id, tasks.c.version == version).values(**values)
+    if connection.execute(query).rowcount != 1:
+        raise Conflict(f"task {task_id} changed meanwhile; it no longer has version {version}")
+
+
+def _put_attempt(connection: Connection, attempt: Attempt) -> None:
+    row = attempt_row(attempt)
+    where = (attempts.c.task_id == attempt.task_id, attempts.c.attempt == attempt.attempt)
+    if connection.execute(update(attempts).where(*where).values(row)).rowcount == 0:
+        connection.execute(insert(attempts).values(row))
