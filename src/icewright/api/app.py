@@ -1,0 +1,83 @@
+"""The web application over a control plane: routes, one guarded door, one shape of errors, one document of it all."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.openapi.utils import get_openapi
+
+from icewright import __version__
+from icewright.api import events, optimizers, page, plans, status, tables, tasks
+from icewright.api.access import Access
+from icewright.api.door import Door
+from icewright.api.lookups import Lookups
+from icewright.api.messages import render
+from icewright.api.problems import add_handlers
+from icewright.api.schema import components
+from icewright.services.control import ControlPlane
+
+PREFIX: Final = "/api/v1"
+
+_DESCRIPTION: Final = """\
+What icewright knows, plans and does, for programs. Every request but `/healthz` carries
+`Authorization: Bearer <token>`.
+
+**Numbers.** Snapshot ids and fencing tokens are 64-bit integers and are written as JSON numbers. Python and Java read
+them exactly; JavaScript must read them from the text (`JSON.parse` with a reviver that uses `context.source`).
+Instants (`..._at`) are milliseconds since the Unix epoch, UTC; sizes are bytes.
+
+**Lists** are `{"items": [...], "next_cursor": ...}`; pass `next_cursor` as `cursor` for the next page, null ends it.
+
+**Errors** are `application/problem+json` (RFC 9457) with a stable `code`: `invalid-request`, `invalid-message`,
+`invalid-name` (400), `unauthenticated` (401), `wrong-origin` (403), `not-found` (404), `method-not-allowed` (405),
+`not-allowed`, `conflict`, `lease-lost`, `table-replaced`, `version-mismatch` (409), `too-large` (413),
+`unsupported-media-type` (415), `wrong-host` (421), `rejected`, `unsupported`, `invalid-configuration` (422),
+`internal`, `plan-refused`, `unknown` (500), `unavailable`, `unreadable` (503, with `Retry-After`).
+`hint` says what can be done about it.
+"""
+
+
+def create_app(control: ControlPlane, access: Access) -> FastAPI:
+    """The application. Serve it without the web server's own access log: one-time codes are part of addresses."""
+    app = FastAPI(
+        title="icewright",
+        version=__version__,
+        description=_DESCRIPTION,
+        openapi_url=None,  # it would be a route of its own beside the others; ours follows below
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.control, app.state.access, app.state.lookups = control, access, Lookups(control)
+    api = APIRouter(prefix=PREFIX)
+    for routes in (status, tables, plans, tasks, events, optimizers):
+        api.include_router(routes.router)
+    api.include_router(tasks.attempts_router)
+    document: dict[str, Any] = {}
+
+    @api.get("/openapi.json", include_in_schema=False)
+    def openapi() -> Response:
+        """The OpenAPI document of all this."""
+        return render(document)
+
+    app.include_router(api)
+    app.include_router(page.router)
+    document.update(_document(app))
+    add_handlers(app)
+    app.add_middleware(Door, access=access, now=control.clock.now)
+    return app
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes, openapi_version="3.1.0"
+    )
+    parts = document.setdefault("components", {})
+    parts["schemas"] = {**components()}
+    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"token": []}]
+    document["paths"][f"{PREFIX}/healthz"]["get"]["security"] = []
+    for path in document["paths"].values():
+        for described in path.values():
+            described["responses"].pop("422", None)  # FastAPI's own; here such errors are 400 problems
+    return document

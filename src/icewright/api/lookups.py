@@ -1,0 +1,218 @@
+"""Tables as the API shows them: by uuid, from the store, with what only the catalog knows remembered.
+
+A page asks for all tables each second. What depends on a table's metadata file alone (policy, sums, the dates of our
+rewrites) is worked out once per metadata file, so that such a page costs the catalog nothing while nothing changes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from icewright.domain.errors import IcewrightError, NotFound, Rejected, TableReplaced
+from icewright.domain.files import Partition
+from icewright.domain.inventory import Inventory
+from icewright.domain.names import TableId
+from icewright.domain.observation import Observation, Removals
+from icewright.domain.plans import Reason
+from icewright.domain.policy import Mode, Policy
+from icewright.domain.tables import Instant, TableMetadata
+from icewright.ports.store import TableRecord
+from icewright.services.control import ControlPlane
+from icewright.services.rewrites import optimized_at
+from icewright.services.views import FiguresView, TableView, figures_view, table_view
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_REMEMBERED_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """A plan in one line."""
+
+    plan_id: str
+    planned_at: Instant
+    reason: Reason
+    can_apply: bool
+    data_files_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """What is known of a table as of ``snapshot_id``.
+
+    ``mode`` and ``figures`` are null while the catalog does not answer or the table cannot be read; ``problem`` says
+    why the table cannot be looked after, if so.
+    """
+
+    name: str
+    catalog: str
+    uuid: str
+    format_version: int
+    snapshot_id: int | None
+    observed_at: Instant
+    changed_at: Instant
+    optimized_at: Instant | None
+    next_look_at: Instant
+    commit_interval_ms: int | None
+    mode: Mode | None
+    figures: FiguresView | None
+    plan: PlanSummary | None
+    problem: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableDocument:
+    """One table: ``summary`` as of its own ``snapshot_id``; ``table`` by its metadata as it is now.
+
+    The figures of both are as of the summary's snapshot.
+    """
+
+    summary: TableSummary
+    table: TableView
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What follows from one metadata file."""
+
+    metadata_location: str
+    policy: Policy
+    figures: FiguresView
+    optimized_at: Instant | None
+
+
+class Lookups:
+    """Reads tables for display. Safe for use by several threads."""
+
+    def __init__(self, control: ControlPlane) -> None:
+        self._control = control
+        self._lock = threading.Lock()
+        self._known: dict[TableId, _Known] = {}
+        self._plans: dict[str, PlanSummary] = {}
+        self._optimized: dict[TableId, tuple[str, Mapping[Partition, Instant]]] = {}
+
+    def record(self, uuid: str, catalog: str | None) -> TableRecord:
+        """The table of that uuid.
+
+        Raises :class:`NotFound`, also for a dropped table, and :class:`Rejected` when several catalogs have the uuid
+        (a table registered twice) and none is named.
+        """
+        catalogs = self._control.catalogs if catalog is None else (self._control.observer.catalog(catalog).name,)
+        found = [self._control.tables.record(TableId(name, uuid)) for name in catalogs]
+        records = [record for record in found if record is not None and record.dropped_at is None]
+        if not records:
+            dropped = any(record is not None for record in found)
+            raise NotFound(f"no table with the uuid {uuid}" + (" any more: it was dropped" if dropped else ""))
+        if len(records) > 1:
+            names = ", ".join(sorted(record.table_id.catalog for record in records))
+            raise Rejected(f"several catalogs have a table with the uuid {uuid}", hint=f"add ?catalog=, one of {names}")
+        return records[0]
+
+    def metadata(self, record: TableRecord) -> TableMetadata:
+        """The table's metadata as it is now.
+
+        Raises :class:`TableReplaced` when its name leads to another table, and what the catalog's ``load`` raises.
+        """
+        metadata = self._control.observer.catalog(record.name.catalog).load(record.name)
+        if metadata.table_id != record.table_id:
+            raise TableReplaced(f"{record.name} is another table by now (uuid {metadata.table_id.uuid})")
+        return metadata
+
+    def policy(self, record: TableRecord) -> Policy:
+        """The table's effective policy. Raises as :meth:`metadata` does, when it is not known yet."""
+        return self._facts(record).policy
+
+    def optimized_at(self, record: TableRecord) -> Mapping[Partition, Instant]:
+        """When each partition was last rewritten by icewright. Raises as :meth:`metadata` does."""
+        remembered = self._optimized.get(record.table_id)
+        if remembered is not None and remembered[0] == record.metadata_location:
+            return remembered[1]
+        metadata = self.metadata(record)
+        found = optimized_at(self._control.observer.catalog(record.name.catalog), metadata)
+        with self._lock:
+            _remember(self._optimized, record.table_id, (metadata.metadata_location, found))
+        return found
+
+    def summary(self, record: TableRecord) -> TableSummary:
+        """One table in a list; a table whose catalog is away is shown with what the store knows."""
+        try:
+            known = self._facts(record)
+        except IcewrightError as error:
+            return self._summary(record, None, record.problem or Reason(error.code, error.message))
+        return self._summary(record, known, record.problem)
+
+    def document(self, record: TableRecord) -> TableDocument:
+        """One table in full. Raises as :meth:`metadata` does."""
+        metadata = self.metadata(record)
+        observation = self._observation(record, metadata)
+        policy = self._control.planner.policy(observation)
+        return TableDocument(self.summary(record), table_view(observation, policy))
+
+    def _facts(self, record: TableRecord) -> _Known:
+        known = self._known.get(record.table_id)
+        if known is not None and known.metadata_location == record.metadata_location:
+            return known
+        metadata = self.metadata(record)
+        policy = self._control.planner.policy(self._observation(record, metadata))
+        figures = figures_view(self._control.tables.partitions(record.table_id), policy)
+        ours = (snapshot.committed_at for snapshot in metadata.ancestors() if snapshot.task_id is not None)
+        known = _Known(record.metadata_location, policy, figures, max(ours, default=None))
+        if metadata.metadata_location == record.metadata_location:
+            with self._lock:
+                _remember(self._known, record.table_id, known)
+        return known
+
+    def _observation(self, record: TableRecord, metadata: TableMetadata) -> Observation:
+        partitions = tuple(self._control.tables.partitions(record.table_id))
+        return Observation(
+            metadata=metadata,
+            observed_at=record.observed_at,
+            inventory=Inventory(record.snapshot_id, (), partitions),
+            removals=Removals(),
+            commit_interval_ms=record.commit_interval_ms,
+        )
+
+    def _summary(self, record: TableRecord, known: _Known | None, problem: Reason | None) -> TableSummary:
+        return TableSummary(
+            name=str(record.name),
+            catalog=record.table_id.catalog,
+            uuid=record.table_id.uuid,
+            format_version=record.format_version,
+            snapshot_id=record.snapshot_id,
+            observed_at=record.observed_at,
+            changed_at=record.changed_at,
+            optimized_at=record.optimized_at if known is None else known.optimized_at,
+            next_look_at=record.next_look_at,
+            commit_interval_ms=record.commit_interval_ms,
+            mode=None if known is None else known.policy.mode,
+            figures=None if known is None else known.figures,
+            plan=None if record.plan_id is None else self._plan(record.plan_id),
+            problem=problem,
+        )
+
+    def _plan(self, plan_id: str) -> PlanSummary:
+        summary = self._plans.get(plan_id)  # a plan never changes
+        if summary is None:
+            plan = self._control.tables.plan(plan_id)
+            summary = PlanSummary(
+                plan_id=plan.plan_id,
+                planned_at=plan.planned_at,
+                reason=plan.reason,
+                can_apply=not plan.is_empty,
+                data_files_after=None if plan.prediction is None else plan.prediction.data_files_after,
+            )
+            with self._lock:
+                _remember(self._plans, plan_id, summary)
+        return summary
+
+
+def _remember(entries: dict[K, V], key: K, value: V) -> None:
+    entries.pop(key, None)
+    entries[key] = value
+    while len(entries) > _REMEMBERED_MAX:
+        entries.pop(next(iter(entries)))

@@ -1,0 +1,78 @@
+"""The optimizer's side: it introduces itself, asks for work, and compares what it sees with what the server sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Response
+
+from icewright.api.deps import Control, Looked
+from icewright.api.messages import json_body, page, render
+from icewright.api.schema import operation, page_of, schema_of
+from icewright.domain.codec import from_json
+from icewright.domain.errors import InvalidMessage, NotFound
+from icewright.domain.jobs import OptimizerHello, TableCheck, TaskSpec
+from icewright.ports.store import OptimizerRecord
+
+router = APIRouter(tags=["optimizers"])
+
+_NO_CONTENT = {"description": "There is nothing to do now; ask again."}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """Whether both see the table at the same metadata file."""
+
+    agrees: bool
+
+
+@router.get("/optimizers", **operation(page_of(OptimizerRecord)))
+def list_optimizers(control: Control) -> Response:
+    """Optimizers as they introduced themselves, the one seen last first, on one page."""
+    return page(control.tables.optimizers(), None)
+
+
+@router.post(
+    "/optimizers",
+    **operation(
+        None,
+        status=204,
+        accepts=schema_of(OptimizerHello),
+        problems={409: "`version-mismatch`: server and optimizer speak different versions of the protocol."},
+    ),
+)
+def hello(control: Control, body: Annotated[Any, Depends(json_body())]) -> Response:
+    """An optimizer introduces itself, and does so again every few seconds as long as it lives."""
+    control.dispatcher.hello(from_json(OptimizerHello, body))
+    return Response(status_code=204)
+
+
+def _claim_operation() -> dict[str, Any]:
+    keywords = operation(TaskSpec, problems={409: "The optimizer has not introduced itself."})
+    keywords["responses"][204] = _NO_CONTENT
+    return keywords
+
+
+@router.post("/optimizers/{optimizer_id}/claims", **_claim_operation())
+def claim(control: Control, optimizer_id: str) -> Response:
+    """The next task for an optimizer, under a lease that its heartbeats extend."""
+    spec = control.dispatcher.claim(optimizer_id)
+    return Response(status_code=204) if spec is None else render(spec)
+
+
+@router.post(
+    "/tables/{uuid}/check",
+    **operation(CheckAnswer, accepts=schema_of(TableCheck), problems={404: "No such table or catalog."}),
+)
+def check_table(control: Control, lookups: Looked, uuid: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+    """Whether an optimizer's catalog leads to the same table, at the same metadata file, as the server's."""
+    check = from_json(TableCheck, body)
+    if check.table_id.uuid != uuid:
+        raise InvalidMessage(f"$.table_id.uuid: is {check.table_id.uuid!r}, the address says {uuid!r}")
+    record = lookups.record(uuid, check.table_id.catalog)
+    try:
+        location = control.observer.catalog(record.name.catalog).metadata_location(record.name)
+    except NotFound:
+        return render(CheckAnswer(agrees=False))  # dropped since the server looked
+    return render(CheckAnswer(agrees=location == check.metadata_location))

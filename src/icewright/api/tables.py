@@ -1,0 +1,114 @@
+"""Tables: what is known of them, what their metadata says, what is planned for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from icewright.api.deps import Control, Looked
+from icewright.api.lookups import TableDocument, TableSummary
+from icewright.api.messages import Cursor, Limit, decode_cursor, page, render
+from icewright.api.schema import operation, page_of
+from icewright.domain.errors import TableReplaced
+from icewright.domain.files import Partition
+from icewright.domain.names import TableId, TableName
+from icewright.services.plan_views import PlanView, plan_view
+from icewright.services.views import PartitionView, RefView, SnapshotView, partition_view, ref_views, snapshot_views
+
+router = APIRouter(prefix="/tables", tags=["tables"])
+
+OfCatalog = Annotated[
+    str | None, Query(description="Needed only where several catalogs have a table with the same uuid.")
+]
+
+_NOT_FOUND = {404: "No such table or catalog."}
+
+
+@dataclass(frozen=True, slots=True)
+class LookAnswer:
+    """What a look at a table came to; ``task_id`` is the task that carries the plan, where it was queued."""
+
+    plan: PlanView
+    task_id: str | None
+
+
+@router.get("", **operation(page_of(TableSummary), problems=_NOT_FOUND))
+def list_tables(
+    control: Control,
+    lookups: Looked,
+    name: Annotated[str | None, Query(description="Only the table of that full dotted name.")] = None,
+    catalog: Annotated[str | None, Query(description="Only tables of that catalog.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Tables that have been seen and not dropped, by catalog and uuid."""
+    after = decode_cursor(TableId, cursor)
+    if catalog is not None:
+        control.observer.catalog(catalog)
+    if name is not None:
+        record = control.tables.record_by_name(TableName.parse(name, default_catalog=catalog))
+        wanted = record is not None and catalog in {None, record.table_id.catalog}
+        return page([lookups.summary(record)] if record is not None and wanted else [], None)
+    records = control.tables.records(catalog=catalog, limit=limit + 1, after=after)
+    items = [lookups.summary(record) for record in records[:limit]]
+    return page(items, records[limit - 1].table_id if len(records) > limit else None)
+
+
+@router.get("/{uuid}", **operation(TableDocument, problems=_NOT_FOUND))
+def show_table(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """One table in full: figures, effective policy with the rule that won, schema, refs."""
+    return render(lookups.document(lookups.record(uuid, catalog)))
+
+
+@router.get("/{uuid}/partitions", **operation(page_of(PartitionView), problems=_NOT_FOUND))
+def list_partitions(
+    control: Control,
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """The partitions of a table as of its last observed snapshot, by spec and values."""
+    after = decode_cursor(Partition, cursor)
+    record = lookups.record(uuid, catalog)
+    policy, optimized_at = lookups.policy(record), lookups.optimized_at(record)
+    found = control.tables.partitions(record.table_id, limit=limit + 1, after=after)
+    items = [partition_view(entry, policy, optimized_at.get(entry.partition)) for entry in found[:limit]]
+    return page(items, found[limit - 1].partition if len(found) > limit else None)
+
+
+@router.get("/{uuid}/snapshots", **operation(page_of(SnapshotView), problems=_NOT_FOUND))
+def list_snapshots(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """All snapshots in the table's metadata as it is now, newest first, on one page."""
+    return page(snapshot_views(lookups.metadata(lookups.record(uuid, catalog))), None)
+
+
+@router.get("/{uuid}/refs", **operation(page_of(RefView), problems=_NOT_FOUND))
+def list_refs(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """All branches and tags in the table's metadata as it is now, by name, on one page."""
+    return page(ref_views(lookups.metadata(lookups.record(uuid, catalog))), None)
+
+
+@router.get("/{uuid}/plans", **operation(page_of(PlanView), problems=_NOT_FOUND))
+def list_plans(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None, limit: Limit = 10) -> Response:
+    """The latest plans of a table, newest first."""
+    record = lookups.record(uuid, catalog)
+    return page([plan_view(plan) for plan in control.tables.plans(record.table_id, limit=limit)], None)
+
+
+@router.post(
+    "/{uuid}/plan",
+    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
+)
+def plan_table(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """Look at the table now and plan it anew. In mode ``auto`` the plan is also queued, as after a commit."""
+    record = lookups.record(uuid, catalog)
+    looked = control.keeper.look(record.name, plan_anew=True)
+    if looked.plan.table_id != record.table_id:
+        raise TableReplaced(f"{record.name} is another table by now (uuid {looked.plan.table_id.uuid})")
+    queued = looked.enqueued
+    task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
+    return render(LookAnswer(plan_view(looked.plan), task_id))

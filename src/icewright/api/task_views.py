@@ -1,0 +1,116 @@
+"""Tasks as the API shows them: everything but the long list of their files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from icewright.domain.names import TableName
+from icewright.domain.plans import Prediction, Reason
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import Attempt, AttemptState, HistoryEntry, Lease, Outcome, Progress, Task, TaskState
+from icewright.planning.call import nearest_call
+from icewright.services.plan_views import ActionView
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task as it stands. ``lease`` is there while it runs; ``outcome`` is that of the last attempt or change."""
+
+    task_id: str
+    table: str
+    table_name: TableName
+    catalog: str
+    uuid: str
+    plan_id: str
+    state: TaskState
+    action: ActionView
+    reason: Reason
+    prediction: Prediction
+    priority: int
+    resource_group: str
+    attempt: int
+    attempts_max: int
+    created_at: Instant
+    updated_at: Instant
+    not_before_at: Instant
+    lease: Lease | None
+    progress: Progress | None
+    cancel_requested: bool
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One try of a task. ``report`` is what its optimizer reported, null when it never did."""
+
+    attempt: int
+    optimizer_id: str
+    fencing_token: int
+    state: AttemptState
+    started_at: Instant
+    ended_at: Instant | None
+    progress: Progress | None
+    report: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDocument:
+    """A task with all changes of its state, and all tries at it, oldest first."""
+
+    task: TaskView
+    history: tuple[HistoryEntry, ...]
+    attempts: tuple[AttemptView, ...]
+
+
+def task_view(task: Task) -> TaskView:
+    """The task for display."""
+    action = task.action
+    return TaskView(
+        task_id=task.task_id,
+        table=str(task.table_name),
+        table_name=task.table_name,
+        catalog=task.table_id.catalog,
+        uuid=task.table_id.uuid,
+        plan_id=task.plan_id,
+        state=task.state,
+        action=ActionView(
+            action=action.kind,
+            base_snapshot_id=action.base_snapshot_id,
+            groups=len(action.groups),
+            input_files=action.input_files,
+            input_bytes=action.input_bytes,
+            output_files=len(action.groups),
+            records=action.record_count,
+            target_file_size_bytes=action.target_file_size_bytes,
+            call=nearest_call(task.table_name, action),
+        ),
+        reason=task.reason,
+        prediction=task.prediction,
+        priority=task.priority,
+        resource_group=task.resource_group,
+        attempt=task.attempt,
+        attempts_max=task.attempts_max,
+        created_at=task.created_at,
+        updated_at=task.updated_at,
+        not_before_at=task.not_before_at,
+        lease=task.lease,
+        progress=task.progress,
+        cancel_requested=task.cancel_requested,
+        outcome=task.outcome,
+    )
+
+
+def attempt_view(attempt: Attempt) -> AttemptView:
+    """The attempt for display."""
+    return AttemptView(
+        attempt=attempt.attempt,
+        optimizer_id=attempt.optimizer_id,
+        fencing_token=attempt.fencing_token,
+        state=attempt.state,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        progress=attempt.progress,
+        report=None if attempt.report_json is None else json.loads(attempt.report_json),
+    )

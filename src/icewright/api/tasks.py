@@ -1,0 +1,85 @@
+"""Tasks: the queue for people, and the optimizer's side of a task that it works on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from icewright.api.deps import Control, Looked
+from icewright.api.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.api.schema import operation, page_of, schema_of
+from icewright.api.task_views import TaskDocument, TaskView, attempt_view, task_view
+from icewright.domain.codec import from_json
+from icewright.domain.errors import InvalidMessage
+from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskReport
+from icewright.domain.tasks import TaskState
+from icewright.ports.store import TaskFilter
+
+router = APIRouter(prefix="/tasks", tags=["tasks"])
+attempts_router = APIRouter(prefix="/tasks", tags=["optimizers"])
+
+_NOT_FOUND = {404: "No such task."}
+_LEASE = {**_NOT_FOUND, 409: "`lease-lost`: the attempt is not the caller's any more; `version-mismatch`."}
+
+
+@router.get("", **operation(page_of(TaskView), problems={404: "No such table or catalog."}))
+def list_tasks(
+    control: Control,
+    lookups: Looked,
+    state: Annotated[list[TaskState] | None, Query(description="Only tasks in one of these states.")] = None,
+    table: Annotated[str | None, Query(description="Only tasks of the table of that uuid.")] = None,
+    catalog: Annotated[str | None, Query(description="The catalog of `table`.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Tasks, newest first."""
+    before = decode_cursor(str, cursor)
+    table_id = None if table is None else lookups.record(table, catalog).table_id
+    only = TaskFilter(frozenset(state) if state else None, table_id)
+    found = control.tasks.tasks(only, limit=limit + 1, before=before)
+    return page([task_view(task) for task in found[:limit]], found[limit - 1].task_id if len(found) > limit else None)
+
+
+@router.get("/{task_id}", **operation(TaskDocument, problems=_NOT_FOUND))
+def show_task(control: Control, task_id: str) -> Response:
+    """One task with its history and its attempts."""
+    task = control.tasks.get(task_id)
+    attempts = tuple(attempt_view(attempt) for attempt in control.tasks.attempts(task_id))
+    return render(TaskDocument(task_view(task), tuple(control.tasks.history(task_id)), attempts))
+
+
+@router.post(
+    "/{task_id}/cancel", **operation(TaskView, problems={**_NOT_FOUND, 409: "The task has ended or is committed."})
+)
+def cancel_task(control: Control, task_id: str) -> Response:
+    """Cancel a waiting task; ask the optimizer of a running one to stop before its commit."""
+    return render(task_view(control.dispatcher.cancel(task_id)))
+
+
+@router.post(
+    "/{task_id}/retry",
+    **operation(TaskView, problems={**_NOT_FOUND, 409: "The task neither failed nor was cancelled."}),
+)
+def retry_task(control: Control, task_id: str) -> Response:
+    """Queue a failed or cancelled task again."""
+    return render(task_view(control.dispatcher.retry(task_id)))
+
+
+@attempts_router.post(
+    "/{task_id}/heartbeat", **operation(HeartbeatReply, accepts=schema_of(Heartbeat), problems=_LEASE)
+)
+def heartbeat(control: Control, task_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+    """The optimizer is still at it: its lease runs on from now."""
+    return render(control.dispatcher.heartbeat(task_id, from_json(Heartbeat, body)))
+
+
+@attempts_router.post("/{task_id}/report", **operation(TaskView, accepts=schema_of(TaskReport), problems=_LEASE))
+def report(control: Control, task_id: str, body: Annotated[Any, Depends(json_body(REPORT_BYTES_MAX))]) -> Response:
+    """The attempt has ended. The server looks into the table itself before it believes so."""
+    said = from_json(TaskReport, body)
+    if said.task_id != task_id:
+        raise InvalidMessage(f"$.task_id: the report is about task {said.task_id!r}, the address says {task_id!r}")
+    task = control.dispatcher.report(said)
+    control.loop.wake()
+    return render(task_view(task))

@@ -1,0 +1,103 @@
+"""A server over a lake in memory, and what a test needs to talk to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+from fastapi.testclient import TestClient
+
+from icewright.adapters.memory.catalog import MemoryCatalog
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.ids import SequentialIds
+from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.table_store import MemoryTableStore
+from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.api.access import Access, loopback_hosts
+from icewright.api.app import create_app
+from icewright.domain.codec import to_json
+from icewright.domain.files import Partition
+from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello
+from icewright.domain.names import TableName
+from icewright.domain.tables import PartitionField
+from icewright.ports.store import TableStore, TaskStore
+from icewright.services.control import ControlPlane, build_control_plane
+
+PORT = 7077
+HOST = f"127.0.0.1:{PORT}"
+TOKEN = "the-token-of-this-test"  # noqa: S105 - not a secret
+LOGIN_CODE = "the-one-time-code"
+V1 = "/api/v1"
+
+EVENTS = TableName("lake", ("db",), "events")
+BY_CITY = (PartitionField(source_id=2, field_id=1000, name="city", transform="identity"),)
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Served:
+    """A control plane over one catalog, served in this process."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+    stores: tuple[TableStore, TaskStore] | None = None
+
+    def __post_init__(self) -> None:
+        self.lake = MemoryCatalog("lake", self.clock)
+        self.other = MemoryCatalog("other", self.clock)
+        tables, tasks = self.stores or (MemoryTableStore(self.clock), MemoryTaskStore(self.clock))
+        self.control: ControlPlane = build_control_plane(
+            {"lake": self.lake, "other": self.other}, tables, tasks, self.clock, SequentialIds()
+        )
+        self.access = Access(TOKEN, loopback_hosts(PORT), LOGIN_CODE)
+        self.app = create_app(self.control, self.access)
+        self.http = self.client({"Authorization": f"Bearer {TOKEN}"})
+
+    def client(self, headers: dict[str, str] | None = None) -> TestClient:
+        """A client of its own, without credentials unless they are among the headers."""
+        return TestClient(self.app, f"http://{HOST}", headers=headers or {}, follow_redirects=False)
+
+    def table(self, name: TableName = EVENTS, *, mode: str = "auto", cities: int = 1, files: int = 12) -> str:
+        """A table with small files, old enough to be merged, seen by the loop; its uuid."""
+        table_id = self.lake.create(name, partition_fields=BY_CITY, properties={"icewright.mode": mode})
+        for number in range(files):
+            self.append(name, f"{name}-{number}", cities)
+        self.clock.advance(48 * HOUR_MS)
+        self.control.keeper.look(name)
+        return table_id.uuid
+
+    def append(self, name: TableName, prefix: str, cities: int = 1) -> int:
+        """One commit with a file per city; its snapshot id."""
+        self.clock.advance(60_000)
+        files = [
+            MemoryFile(f"{prefix}-{city}.parquet", Partition(0, f'["city-{city}"]'), 1_000_000, 100)
+            for city in range(cities)
+        ]
+        return self.lake.append(name, files).snapshot_id
+
+    def get(self, path: str, **params: Any) -> Any:
+        """The JSON of a successful GET."""
+        return answer(self.http.get(V1 + path, params=params))
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """The JSON of a successful POST; ``body`` may be a domain value."""
+        return answer(self.http.post(V1 + path, json=None if body is None else to_json(body)))
+
+
+def answer(response: httpx2.Response) -> Any:
+    assert response.is_success, (response.status_code, response.text)
+    return None if response.status_code == 204 else response.json()
+
+
+def problem(response: httpx2.Response, status: int, code: str) -> Any:
+    """The problem document of a refusal, checked for its form."""
+    assert response.headers["content-type"] == "application/problem+json", response.text
+    document = response.json()
+    assert (response.status_code, document["code"]) == (status, code), document
+    assert set(document) == {"type", "title", "status", "detail", "code", "hint", "instance"}
+    assert document["status"] == status
+    return document
+
+
+def hello(optimizer_id: str = "optimizer-1", *, protocol_version: int = PROTOCOL_VERSION) -> OptimizerHello:
+    return OptimizerHello(protocol_version, optimizer_id, "0.1.0", "default", 2, ("lake",), "4.1.4", "1.12.0")

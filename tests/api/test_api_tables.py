@@ -1,0 +1,169 @@
+from dataclasses import replace
+
+from icewright.domain.names import TableName
+from tests.api.served import EVENTS, Served, answer, problem
+
+V1 = "/api/v1"
+
+
+def test_a_table_is_listed_with_its_figures_and_the_reason_of_its_plan() -> None:
+    served = Served()
+    uuid = served.table(cities=2)
+    (item,) = served.get("/tables")["items"]
+    assert (item["name"], item["uuid"], item["mode"]) == ("lake.db.events", uuid, "auto")
+    assert (item["figures"]["data_files"], item["figures"]["small_files"]) == (24, 24)
+    assert item["figures"]["optimization_ratio"] < 0.5
+    assert "merge 24 small files" in item["plan"]["reason"]["text"]
+    assert item["plan"]["can_apply"]
+    assert item["problem"] is None
+
+
+def test_without_tables_the_list_is_empty_and_says_so_by_its_shape() -> None:
+    assert Served().get("/tables") == {"items": [], "next_cursor": None}
+
+
+def test_the_list_is_paged_and_each_table_comes_once() -> None:
+    served = Served()
+    uuids = [served.table(TableName("lake", ("db",), f"t{number}"), files=1) for number in range(5)]
+    seen, cursor = [], None
+    while True:
+        found = served.get("/tables", limit=2, **({} if cursor is None else {"cursor": cursor}))
+        seen += [item["uuid"] for item in found["items"]]
+        cursor = found["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == sorted(uuids)
+
+
+def test_a_table_is_found_by_its_name_and_catalog() -> None:
+    served = Served()
+    name = TableName("lake", ("d`b", "new\nline"), "<img src=x>.é")
+    uuid = served.table(name)
+    assert [t["uuid"] for t in served.get("/tables", name=str(name))["items"]] == [uuid]
+    assert served.get("/tables", name="lake.db.absent")["items"] == []
+    assert served.get("/tables", catalog="other")["items"] == []
+    problem(served.http.get(f"{V1}/tables", params={"catalog": "nowhere"}), 404, "not-found")
+    problem(served.http.get(f"{V1}/tables", params={"name": "a`b"}), 400, "invalid-name")
+
+
+def test_one_table_in_full_says_which_rule_won() -> None:
+    served = Served()
+    uuid = served.table()
+    document = served.get(f"/tables/{uuid}")
+    (mode,) = [setting for setting in document["table"]["policy"] if setting["key"] == "icewright.mode"]
+    assert mode["value"] == "auto"
+    assert "table" in mode["origin"]
+    assert document["table"]["partition_spec"] == "city"
+    assert document["table"]["figures"] == document["summary"]["figures"]
+
+
+def test_partitions_come_in_pages_with_small_files_and_ratio() -> None:
+    served = Served()
+    uuid = served.table(cities=3)
+    first = served.get(f"/tables/{uuid}/partitions", limit=2)
+    rest = served.get(f"/tables/{uuid}/partitions", limit=2, cursor=first["next_cursor"])
+    paths = [entry["path"] for entry in first["items"] + rest["items"]]
+    assert paths == ["city=city-0", "city=city-1", "city=city-2"]
+    assert rest["next_cursor"] is None
+    assert {entry["small_files"] for entry in first["items"]} == {12}
+    assert first["items"][0]["optimized_at"] is None
+
+
+def test_snapshots_and_refs_are_read_from_the_table_as_it_is_now() -> None:
+    served = Served()
+    uuid = served.table()
+    newest = served.append(EVENTS, "later")
+    snapshots = served.get(f"/tables/{uuid}/snapshots")["items"]
+    assert snapshots[0]["snapshot_id"] == newest
+    assert len(snapshots) == 13
+    (main,) = served.get(f"/tables/{uuid}/refs")["items"]
+    assert (main["name"], main["snapshot_id"]) == ("main", newest)
+
+
+def test_a_uuid_that_two_catalogs_have_needs_the_catalog() -> None:
+    served = Served()
+    uuid = served.table()
+    record = served.control.tables.record_by_name(EVENTS)
+    assert record is not None
+    twin = replace(record, table_id=replace(record.table_id, catalog="other"), name=TableName("other", ("db",), "t"))
+    served.control.tables.save_record(twin)
+    refused = problem(served.http.get(f"{V1}/tables/{uuid}"), 422, "rejected")
+    assert "lake, other" in refused["hint"]
+    assert served.get(f"/tables/{uuid}", catalog="lake")["table"]["uuid"] == uuid
+
+
+def test_unknown_and_dropped_tables_are_not_found_and_a_replaced_one_is_a_conflict() -> None:
+    served = Served()
+    uuid = served.table()
+    problem(served.http.get(f"{V1}/tables/no-such-uuid"), 404, "not-found")
+    served.lake.drop(EVENTS)
+    problem(served.http.get(f"{V1}/tables/{uuid}"), 404, "not-found")
+    served.lake.create(EVENTS)
+    problem(served.http.get(f"{V1}/tables/{uuid}/snapshots"), 409, "table-replaced")
+    problem(served.http.post(f"{V1}/tables/{uuid}/plan"), 409, "table-replaced")
+    gone = problem(served.http.get(f"{V1}/tables/{uuid}"), 404, "not-found")
+    assert "dropped" in gone["detail"]
+
+
+def test_a_catalog_that_is_away_leaves_the_list_and_refuses_the_rest_for_now() -> None:
+    served = Served()
+    uuid = served.table()
+    served.lake.available = False
+    (item,) = served.get("/tables")["items"]
+    assert item["problem"]["code"] == "unavailable"
+    assert item["figures"] is None
+    response = served.http.get(f"{V1}/tables/{uuid}")
+    problem(response, 503, "unavailable")
+    assert int(response.headers["retry-after"]) > 0
+
+
+def test_what_was_worked_out_for_a_metadata_file_is_remembered_while_the_table_stands_still() -> None:
+    served = Served()
+    served.table()
+    before = served.get("/tables")
+    served.lake.available = False
+    assert served.get("/tables") == before
+
+
+def test_figures_follow_a_commit_as_soon_as_the_loop_has_seen_it() -> None:
+    served = Served()
+    served.table()
+    served.get("/tables")
+    served.append(EVENTS, "later")
+    served.control.keeper.look(EVENTS)
+    assert served.get("/tables")["items"][0]["figures"]["data_files"] == 13
+
+
+def test_planning_anew_looks_at_the_table_now_and_keeps_the_plan() -> None:
+    served = Served()
+    uuid = served.table(mode="approve")
+    looked = served.post(f"/tables/{uuid}/plan")
+    assert looked["task_id"] is None
+    assert looked["plan"]["can_apply"]
+    plans = served.get(f"/tables/{uuid}/plans")["items"]
+    assert plans[0] == looked["plan"]
+    assert len(plans) == 2
+    assert len(served.get(f"/tables/{uuid}/plans", limit=1)["items"]) == 1
+    assert served.get(f"/plans/{plans[1]['plan_id']}") == plans[1]
+
+
+def test_a_plan_is_applied_once_and_only_while_it_holds() -> None:
+    served = Served()
+    uuid = served.table(mode="approve")
+    plan_id = served.get("/tables")["items"][0]["plan"]["plan_id"]
+    response = served.http.post(f"{V1}/plans/{plan_id}/apply")
+    assert response.status_code == 202
+    task = answer(response)
+    assert (task["state"], task["plan_id"], task["uuid"]) == ("queued", plan_id, uuid)
+    served.lake.delete(EVENTS, [f"{EVENTS}-0-0.parquet"])
+    problem(served.http.post(f"{V1}/plans/{plan_id}/apply"), 409, "conflict")
+    problem(served.http.post(f"{V1}/plans/plan-0/apply"), 404, "not-found")
+
+
+def test_in_mode_observe_nothing_is_applied() -> None:
+    served = Served()
+    served.table(mode="observe")
+    plan_id = served.get("/tables")["items"][0]["plan"]["plan_id"]
+    refused = problem(served.http.post(f"{V1}/plans/{plan_id}/apply"), 409, "not-allowed")
+    assert "icewright.mode" in refused["hint"]
+    assert served.get("/tasks")["items"] == []
