@@ -139,9 +139,10 @@ def _union_reader(members: tuple[Any, ...]) -> Reader:
 
     def read(data: Any, path: str) -> Any:
         if kinds and isinstance(data, Mapping):
-            tagged = kinds.get(data.get("kind"))
+            kind = data.get("kind")
+            tagged = kinds.get(kind) if isinstance(kind, str) else None
             if tagged is None:
-                raise InvalidMessage(f"{path}.kind: {data.get('kind')!r} is none of {', '.join(sorted(kinds))}")
+                raise InvalidMessage(f"{path}.kind: {kind!r} is none of {', '.join(sorted(kinds))}")
             return tagged(data, path)
         problem: InvalidMessage | None = None
         for reader in others:

@@ -61,6 +61,10 @@ class Loop:
         """Begin the next round at once."""
         self._wake.set()
 
+    def paused_until(self, catalog: str) -> Instant | None:
+        """Until when a catalog is left alone because it did not answer; None when it is not."""
+        return self._paused_until[catalog] if self._is_paused(catalog) else None
+
     def stop(self) -> None:
         """End :meth:`run` after the present round."""
         self._stop.set()

@@ -139,7 +139,7 @@ class MemoryCatalog:
             if name in self._uuids:
                 raise Rejected(f"table {name} exists already")
             uuid = str(UUID(int=self._next()))
-            location = f"memory:/{self._name}/{uuid}"
+            location = f"file:///memory/{self._name}/{uuid}"  # as if local: tables elsewhere may not be planned
             metadata = TableMetadata(
                 table_id=TableId(self._name, uuid),
                 name=name,
