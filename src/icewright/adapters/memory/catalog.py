@@ -1,79 +1,37 @@
 """A catalog in memory: tables with snapshots, manifests and files, but without bytes.
 
 For tests, simulations and trying out. Whatever is built on the port can be shown right here over histories that no
-real catalog would produce in reasonable time. Every state of a table is immutable; commits replace it.
+real catalog would produce in reasonable time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from threading import RLock
-from typing import Any
-from uuid import UUID
 
-from icewright.adapters.memory.lake import (
-    Commit,
-    Entry,
-    Manifest,
-    MemoryFile,
-    MemoryTable,
-    Status,
-    committed,
-    head,
-    with_ref,
-)
-from icewright.domain.errors import Conflict, NotFound, Rejected, Unavailable, Unreadable
+from icewright.adapters.memory.lake import Entry, Manifest, Status
+from icewright.adapters.memory.tables import MemoryTables
+from icewright.domain.errors import Conflict, Unavailable, Unreadable
 from icewright.domain.files import DataFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
-from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import (
-    MAIN_BRANCH,
-    Instant,
-    Json,
-    Operation,
-    PartitionField,
-    PartitionSpec,
-    RefKind,
-    Schema,
-    Snapshot,
-    SortField,
-    SortOrder,
-    TableMetadata,
-)
+from icewright.domain.names import TableName
+from icewright.domain.tables import Instant, Snapshot, TableMetadata
 from icewright.planning.partitions import partition_path
 from icewright.planning.tally import ManifestTally
 from icewright.ports.clock import Clock
 
-DEFAULT_FIELDS: tuple[Json, ...] = (
-    {"id": 1, "name": "id", "required": False, "type": "long"},
-    {"id": 2, "name": "city", "required": False, "type": "string"},
-)
 
-
-class MemoryCatalog:
-    """The catalog port, and the writers' side of it. Safe for use by several threads at once.
+class MemoryCatalog(MemoryTables):
+    """The catalog port over tables in memory, whose writers' side it inherits. Safe for use by several threads.
 
     ``available = False`` makes every call of the port raise ``Unavailable``; :meth:`damage` makes one manifest,
     manifest list or metadata file unreadable.
     """
 
     def __init__(self, name: str, clock: Clock) -> None:
+        super().__init__(name, clock)
         self.available = True
-        self._name = name
-        self._clock = clock
-        self._lock = RLock()
-        self._uuids: dict[TableName, str] = {}
-        self._tables: dict[str, MemoryTable] = {}
         self._damaged: set[str] = set()
-        self._numbers = 0
-
-    # The port.
-
-    @property
-    def name(self) -> str:
-        """The catalog's name."""
-        return self._name
 
     def tables(self) -> Iterator[TableName]:
         """The names of all tables."""
@@ -122,218 +80,9 @@ class MemoryCatalog:
         self._answer()
         return self._tables[table.table_id.uuid].first_written_at.get(snapshot.snapshot_id)
 
-    # The writers' side.
-
-    def create(
-        self,
-        name: TableName,
-        *,
-        fields: Sequence[Json] = DEFAULT_FIELDS,
-        partition_fields: Sequence[PartitionField] = (),
-        sort_fields: Sequence[SortField] = (),
-        properties: Mapping[str, str] | None = None,
-        format_version: int = 2,
-    ) -> TableId:
-        """A new empty table. Raises :class:`Rejected` when the name is taken."""
-        with self._lock:
-            if name in self._uuids:
-                raise Rejected(f"table {name} exists already")
-            uuid = str(UUID(int=self._next()))
-            location = f"file:///memory/{self._name}/{uuid}"  # as if local: tables elsewhere may not be planned
-            metadata = TableMetadata(
-                table_id=TableId(self._name, uuid),
-                name=name,
-                metadata_location=f"{location}/metadata/0.metadata.json",
-                location=location,
-                format_version=format_version,
-                updated_at=self._clock.now(),
-                current_snapshot_id=None,
-                snapshots=(),
-                refs=(),
-                schemas=(Schema(0, tuple(fields)),),
-                current_schema_id=0,
-                specs=(PartitionSpec(0, tuple(partition_fields)),),
-                default_spec_id=0,
-                sort_order=SortOrder(1 if sort_fields else 0, tuple(sort_fields)),
-                properties=dict(properties or {}),
-            )
-            self._uuids[name] = uuid
-            self._tables[uuid] = MemoryTable(metadata, {}, {})
-            return metadata.table_id
-
-    def drop(self, name: TableName) -> None:
-        """Take the name away; metadata loaded before can still be read, as after a drop without purge."""
-        with self._lock:
-            self._table(name)
-            del self._uuids[name]
-
-    def rename(self, old: TableName, new: TableName) -> None:
-        """Give a table another name."""
-        with self._lock:
-            self._table(old)
-            if new in self._uuids:
-                raise Rejected(f"table {new} exists already")
-            self._uuids[new] = self._uuids.pop(old)
-
-    def append(
-        self,
-        name: TableName,
-        files: Sequence[MemoryFile],
-        *,
-        branch: str = MAIN_BRANCH,
-        merge_manifests: bool = False,
-        first_written_at: Instant | None = None,
-        summary: Mapping[str, str] | None = None,
-    ) -> Snapshot:
-        """Add files. ``first_written_at`` is what the storage will say of them."""
-        return self._commit(
-            name,
-            Operation.APPEND,
-            add=tuple(files),
-            branch=branch,
-            merge_manifests=merge_manifests,
-            first_written_at=first_written_at,
-            summary=summary,
-        )
-
-    def overwrite(
-        self,
-        name: TableName,
-        *,
-        add: Sequence[MemoryFile],
-        remove: Sequence[str],
-        branch: str = MAIN_BRANCH,
-        first_written_at: Instant | None = None,
-    ) -> Snapshot:
-        """Add files (delete files too) and remove others, by path. Raises :class:`Conflict` for one that is gone."""
-        return self._commit(
-            name,
-            Operation.OVERWRITE,
-            add=tuple(add),
-            remove=frozenset(remove),
-            branch=branch,
-            first_written_at=first_written_at,
-        )
-
-    def delete(self, name: TableName, paths: Sequence[str], *, branch: str = MAIN_BRANCH) -> Snapshot:
-        """Remove files. Raises :class:`Conflict` for one that is gone."""
-        return self._commit(name, Operation.DELETE, remove=frozenset(paths), branch=branch)
-
-    def commit_rewrite(
-        self,
-        name: TableName,
-        *,
-        base_snapshot_id: int,
-        remove: Sequence[str],
-        add: Sequence[MemoryFile],
-        summary: Mapping[str, str] | None = None,
-    ) -> Snapshot:
-        """Replace files by others of the same rows, which keep the base snapshot's sequence number.
-
-        Validated from the base as Iceberg's ``RewriteFiles`` does: raises :class:`Conflict` when an input is gone,
-        when delete files were added since to a partition of the inputs, or when the base has expired.
-        """
-        with self._lock:
-            table = self._table(name)
-            base = table.metadata.snapshot(base_snapshot_id)
-            if base is None:
-                raise Conflict(f"snapshot {base_snapshot_id} of table {name} has expired")
-            live = table.live_entries(table.metadata.current_snapshot_id)
-            partitions = {entry.file.partition for entry in live if entry.file.path in set(remove)}
-            if any(_deletes_since(base, entry) and entry.file.partition in partitions for entry in live):
-                raise Conflict(f"rows of the rewritten files were deleted since snapshot {base_snapshot_id}")
-            return self._commit(
-                name,
-                Operation.REPLACE,
-                add=tuple(add),
-                remove=frozenset(remove),
-                data_sequence_number=base.sequence_number,
-                summary=summary,
-            )
-
-    def rewrite_manifests(self, name: TableName) -> Snapshot:
-        """Write all entries into one manifest per spec and content."""
-        return self._commit(name, Operation.REPLACE, merge_manifests=True)
-
-    def set_ref(self, name: TableName, ref: str, snapshot_id: int, *, kind: RefKind = RefKind.BRANCH) -> None:
-        """Create or move a branch or tag; moving ``main`` is a rollback."""
-
-        def change(table: MemoryTable) -> MemoryTable:
-            if table.metadata.snapshot(snapshot_id) is None:
-                raise Rejected(f"no snapshot {snapshot_id}")
-            return replace(table, metadata=with_ref(table.metadata, ref, snapshot_id, kind))
-
-        self._change(name, change)
-
-    def expire(self, name: TableName, snapshot_ids: Sequence[int]) -> None:
-        """Remove snapshots from the metadata. Raises :class:`Rejected` for one that a ref is at."""
-        gone = frozenset(snapshot_ids)
-
-        def change(table: MemoryTable) -> MemoryTable:
-            if any(ref.snapshot_id in gone for ref in table.metadata.refs):
-                raise Rejected("a ref is at a snapshot to be expired")
-            kept = tuple(s for s in table.metadata.snapshots if s.snapshot_id not in gone)
-            manifests = {key: value for key, value in table.manifests.items() if key not in gone}
-            return replace(table, metadata=replace(table.metadata, snapshots=kept), manifests=manifests)
-
-        self._change(name, change)
-
-    def set_spec(self, name: TableName, partition_fields: Sequence[PartitionField]) -> int:
-        """Evolve the partition spec; new files belong to the returned spec id, old ones stay where they are."""
-        spec_id = 0
-
-        def change(table: MemoryTable) -> MemoryTable:
-            nonlocal spec_id
-            spec_id = max(spec.spec_id for spec in table.metadata.specs) + 1
-            specs = (*table.metadata.specs, PartitionSpec(spec_id, tuple(partition_fields)))
-            return replace(table, metadata=replace(table.metadata, specs=specs, default_spec_id=spec_id))
-
-        self._change(name, change)
-        return spec_id
-
-    def set_properties(self, name: TableName, updates: Mapping[str, str]) -> None:
-        """Set table properties."""
-
-        def change(table: MemoryTable) -> MemoryTable:
-            properties = {**table.metadata.properties, **updates}
-            return replace(table, metadata=replace(table.metadata, properties=properties))
-
-        self._change(name, change)
-
     def damage(self, path: str) -> None:
         """Make a manifest, manifest list or metadata file unreadable."""
         self._damaged.add(path)
-
-    def live_files(self, name: TableName, *, branch: str = MAIN_BRANCH) -> tuple[MemoryFile, ...]:
-        """The files of a branch, as the writers gave them."""
-        table = self._table(name)
-        return tuple(entry.file for entry in table.live_entries(head(table.metadata, branch)))
-
-    # Inside.
-
-    def _commit(self, name: TableName, operation: Operation, **what: Any) -> Snapshot:
-        with self._lock:
-            commit = Commit(snapshot_id=self._next(), at=self._clock.now(), operation=operation, **what)
-            self._change(name, lambda table: committed(table, commit))
-            return self._table(name).metadata.snapshots[-1]
-
-    def _change(self, name: TableName, change: Callable[[MemoryTable], MemoryTable]) -> None:
-        with self._lock:
-            after = change(self._table(name))
-            location = f"{after.metadata.location}/metadata/{self._next()}.metadata.json"
-            metadata = replace(after.metadata, metadata_location=location, updated_at=self._clock.now())
-            self._tables[self._uuids[name]] = replace(after, metadata=metadata)
-
-    def _next(self) -> int:
-        with self._lock:
-            self._numbers += 1
-            return self._numbers
-
-    def _table(self, name: TableName) -> MemoryTable:
-        with self._lock:
-            if name not in self._uuids:
-                raise NotFound(f"no table {name} in catalog {self._name}")
-            return self._tables[self._uuids[name]]
 
     def _answer(self) -> None:
         if not self.available:
@@ -359,10 +108,6 @@ class MemoryCatalog:
             self._answer()
             self._read(key.path)
             yield by_key[key]
-
-
-def _deletes_since(base: Snapshot, entry: Entry) -> bool:
-    return entry.file.content is not FileContent.DATA and entry.sequence_number > base.sequence_number
 
 
 def _data_file(entry: Entry) -> DataFile:
