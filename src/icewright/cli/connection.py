@@ -1,0 +1,37 @@
+"""Finds the server that a command talks to: the one that is configured, or the one that runs on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from icewright.adapters.http.client import Client
+from icewright.app.address import read_address
+from icewright.config.secrets import resolve
+
+if TYPE_CHECKING:
+    from icewright.cli.invocation import Invocation
+
+
+@contextmanager
+def server(invocation: Invocation, *, show_api: bool = False) -> Iterator[Client]:
+    """A client of the server; with ``show_api`` the calls that were made are printed behind the result.
+
+    Raises :class:`~icewright.domain.errors.NotFound` when no server is known.
+    """
+    config = invocation.config
+    if config.optimizer.server_url is not None:
+        url = config.optimizer.server_url
+        token = resolve(config.optimizer.server_token or "", key="optimizer.server_token", environ=os.environ)
+    else:
+        address = read_address(config.server.address_file)
+        url, token = address.url, address.token
+    with Client(url, token) as client:
+        try:
+            yield client
+        finally:
+            if show_api:
+                for call in client.calls:
+                    invocation.terminal.aside(str(call))

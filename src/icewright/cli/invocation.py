@@ -1,0 +1,52 @@
+"""What one call of the command line is about: its configuration, its terminal, and where tables are looked at."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from icewright.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from icewright.config.model import Config
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ShowApi = Annotated[bool, typer.Option("--show-api", help="Also print the calls of the HTTP API that this equals.")]
+TableArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="catalog.namespace.table; other characters in backticks. With one catalog, its name may be left out.",
+    ),
+]
+
+
+@dataclass
+class Invocation:
+    """The options before the command, and what follows from them."""
+
+    config_path: Path | None
+    verbose: bool
+    terminal: Terminal
+
+    @cached_property
+    def config(self) -> Config:
+        """The configuration, read on first use; says where catalogs come from if not from icewright.toml."""
+        from icewright.config.load import load_config  # noqa: PLC0415 - `--help` stays quick
+
+        config = load_config(self.config_path, os.environ, Path.cwd())
+        for note in config.notes:
+            self.terminal.note(note)
+        return config
+
+
+def begin(context: typer.Context, *, as_json: bool) -> Invocation:
+    """What a command begins with."""
+    invocation: Invocation = context.obj
+    invocation.terminal.as_json = as_json
+    return invocation

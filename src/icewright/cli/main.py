@@ -1,0 +1,85 @@
+"""The ``icewright`` command: what it can do, and how errors leave it.
+
+Commands import what they need when they run, so that ``icewright --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from icewright import __version__
+from icewright.cli import configuration, plans, processes, scan, tables, tasks
+from icewright.cli.invocation import AsJson, Invocation, begin
+from icewright.cli.terminal import Terminal
+from icewright.domain.errors import IcewrightError
+
+
+class Commands(TyperGroup):
+    """All commands; an error that icewright raises on purpose leaves as one clear line and an exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except IcewrightError as error:
+            raise typer.Exit(ctx.obj.terminal.problem(error)) from error
+
+
+app = typer.Typer(
+    name="icewright",
+    cls=Commands,
+    help="Looks after Apache Iceberg tables: says what is wrong with them and why, and mends what it is allowed to.",
+    epilog="Exit status: 0 all is well, 1 something was found or refused, 2 wrong use.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # its tracebacks show local variables, and those may hold secrets
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    *,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The configuration file (icewright.toml).")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show where errors come from.")] = False,
+) -> None:
+    """Read the options that stand before the command."""
+    context.obj = Invocation(config, verbose, Terminal(as_json=False, verbose=verbose))
+
+
+@app.command()
+def version(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Say which version this is."""
+    from icewright.domain.jobs import PROTOCOL_VERSION  # noqa: PLC0415 - `--help` stays quick
+
+    terminal = begin(context, as_json=as_json).terminal
+    if as_json:
+        terminal.document({"version": __version__, "protocol_version": PROTOCOL_VERSION})
+    else:
+        terminal.say(f"icewright {__version__}")
+
+
+app.command("scan")(scan.scan)
+app.add_typer(tables.app, name="table")
+app.command("plan")(plans.plan)
+app.command("explain")(plans.explain)
+app.command("apply")(plans.apply)
+app.add_typer(tasks.app, name="tasks")
+app.command("notify")(tasks.notify)
+app.command("status")(tasks.status)
+app.add_typer(configuration.app, name="config")
+app.command("serve")(processes.serve)
+app.command("optimizer")(processes.optimizer)
+app.command("demo")(processes.demo)
+
+
+def main() -> None:
+    """The entry point."""
+    app(prog_name="icewright")

@@ -1,0 +1,67 @@
+"""Tables looked at without a server: straight through the catalogs, with nothing kept and nothing changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from icewright.adapters.clock import SystemClock, SystemIds
+from icewright.adapters.memory.table_store import MemoryTableStore
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.config.secrets import resolve_entry
+from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.names import TableName
+from icewright.services.observer import Observer
+from icewright.services.planner import Planned, Planner
+
+if TYPE_CHECKING:
+    from icewright.config.model import Config
+    from icewright.ports.catalog import Catalog
+
+
+class Offline:
+    """The catalogs of a configuration, opened one by one as they are asked for."""
+
+    def __init__(self, config: Config) -> None:
+        if not config.catalogs:
+            raise no_catalogs(config)
+        self._config = config
+        self._opened: dict[str, Catalog] = {}
+
+    def catalog(self, name: str) -> Catalog:
+        """One catalog. Raises :class:`~icewright.domain.errors.NotFound` and ``InvalidConfiguration``."""
+        if name not in self._opened:
+            self._opened[name] = PyIcebergCatalog(resolve_entry(self._config.catalog(name), os.environ))
+        return self._opened[name]
+
+    def plan(self, name: TableName) -> Planned:
+        """Observe and plan one table, from nothing: what was read is let go with the result.
+
+        Raises what :meth:`icewright.services.planner.Planner.plan` raises.
+        """
+        clock = SystemClock()
+        tables = MemoryTableStore(clock)
+        observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock)
+        return Planner(observer, tables, clock, SystemIds(clock), self._config.rules).plan(name)
+
+    def names(self, catalog: str) -> Iterator[TableName]:
+        """The tables of one catalog, by name."""
+        yield from sorted(self.catalog(catalog).tables())
+
+
+def table_name(config: Config, text: str) -> TableName:
+    """The table that a person means; the only catalog need not be named."""
+    if not config.catalogs:
+        raise no_catalogs(config)
+    only = config.catalogs[0].name if len(config.catalogs) == 1 else None
+    return TableName.parse(text, default_catalog=only)
+
+
+def no_catalogs(config: Config) -> InvalidConfiguration:
+    """The error for a configuration without any catalog, with what was found and cannot be used."""
+    others = "".join(f"; {other.name} of {other.origin} cannot be used: {other.reason}" for other in config.unusable)
+    return InvalidConfiguration(
+        f"no catalogs are configured{others}",
+        hint="`icewright config init` writes a configuration to start from; `icewright demo` shows one at work",
+    )

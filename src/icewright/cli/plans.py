@@ -1,0 +1,150 @@
+"""``icewright plan``, ``explain`` and ``apply``: what would be done and why, and then exactly that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from icewright.cli import figures as text
+from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
+from icewright.cli.terminal import FINE, FOUND, Column, Terminal
+from icewright.domain.errors import NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from icewright.domain.names import TableName
+    from icewright.services.plan_views import PlanView
+
+_VERDICTS = (
+    Column("partition"),
+    Column("verdict"),
+    Column("files before", is_number=True),
+    Column("files after", is_number=True),
+    Column("files read", is_number=True),
+    Column("bytes read", is_number=True),
+    Column("because"),
+)
+
+
+def plan(context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+    """Say what would be done to a table, why, and what it would bring. Changes nothing.
+
+    Where a server runs it makes the plan, which can then be applied by its id; else the plan is only shown.
+    Exit status 1 when there is something to do.
+    """
+    invocation = begin(context, as_json=as_json)
+    view, from_server = _plan(invocation, table, show_api=show_api)
+    if as_json:
+        invocation.terminal.document({"plan": view, "from_server": from_server})
+    else:
+        _print_plan(invocation.terminal, view, from_server=from_server)
+    raise typer.Exit(FOUND if view.can_apply else FINE)
+
+
+def explain(
+    context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False
+) -> None:
+    """Say in sentences why something is, or is not, being done to a table."""
+    invocation = begin(context, as_json=as_json)
+    view, from_server = _plan(invocation, table, show_api=show_api)
+    if as_json:
+        invocation.terminal.document({"plan": view, "from_server": from_server})
+        return
+    for line in view.explanation:
+        invocation.terminal.say(line)
+
+
+def apply(
+    context: typer.Context,
+    plan_id: Annotated[str, typer.Argument(metavar="PLAN_ID", help="As `icewright plan` shows it.")],
+    *,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Queue exactly that plan; it is refused when the table has moved on so that it does not hold any more."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.tasks import print_task, read_task  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        task = read_task(client.apply(plan_id))
+    if as_json:
+        invocation.terminal.document(task)
+    else:
+        print_task(invocation.terminal, task)
+        invocation.terminal.say(f"Next: icewright tasks show {task.task_id}")
+
+
+def _plan(invocation: Invocation, table: str, *, show_api: bool) -> tuple[PlanView, bool]:
+    """The plan and whether a server made it; without one that knows the table, it is made here."""
+    from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.plan_views import plan_view  # noqa: PLC0415 - see above
+
+    name = table_name(invocation.config, table)
+    try:
+        return _plan_by_server(invocation, name, show_api=show_api), True
+    except (NotFound, Unavailable) as error:
+        invocation.terminal.note(f"planned here: {error.message}")
+    return plan_view(Offline(invocation.config).plan(name).plan), False
+
+
+def _plan_by_server(invocation: Invocation, name: TableName, *, show_api: bool) -> PlanView:
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.services.plan_views import PlanView  # noqa: PLC0415 - see above
+
+    with server(invocation, show_api=show_api) as client:
+        found = client.table(name)
+        return from_json(PlanView, client.plan_table(found["uuid"], found["catalog"]).get("plan"))
+
+
+def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool) -> None:
+    said = view.prediction
+    terminal.pairs(
+        [
+            ("plan", view.plan_id if from_server else ""),
+            ("table", view.table),
+            ("snapshot", str(view.snapshot_id or "none yet")),
+            ("mode", view.mode.value),
+            ("because", view.reason.text),
+            ("files", "" if said is None else f"{said.data_files_before:,} -> {said.data_files_after:,}"),
+            (
+                "work",
+                ""
+                if said is None
+                else f"{said.input_files:,} files ({text.size(said.input_bytes)}, {said.records:,} rows) "
+                f"become {said.output_files:,}",
+            ),
+            ("look again", "" if view.look_again_at is None else text.instant(view.look_again_at)),
+        ]
+    )
+    if view.verdicts:
+        terminal.say()
+        terminal.table(_VERDICTS, [_verdict_cells(view, index) for index in range(len(view.verdicts))])
+        more = sum(view.verdict_counts.values()) - len(view.verdicts)
+        if more > 0:
+            terminal.say(f"and {more:,} more partitions")
+    for action in view.actions:
+        terminal.say()
+        terminal.say("The Spark statement that comes nearest (it chooses its files itself, and proves nothing):")
+        terminal.say(f"  {action.call}")
+    if view.can_apply:
+        terminal.say()
+        terminal.say(
+            f"Next: icewright apply {view.plan_id}"
+            if from_server
+            else "To carry it out: start `icewright serve` and `icewright optimizer`, then plan again."
+        )
+
+
+def _verdict_cells(view: PlanView, index: int) -> tuple[str, ...]:
+    item = view.verdicts[index]
+    return (
+        item.path or "(unpartitioned)",
+        item.verdict.value,
+        text.number(item.files_before),
+        text.number(item.files_after),
+        text.number(item.input_files),
+        text.size(item.input_bytes),
+        item.reason.text,
+    )

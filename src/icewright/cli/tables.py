@@ -1,0 +1,310 @@
+"""``icewright table ...``: what there is to see of one table, read straight from its catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from icewright.cli import figures as text
+from icewright.cli.invocation import AsJson, TableArgument, begin
+from icewright.cli.terminal import Column, Terminal
+from icewright.domain.errors import NotFound
+
+if TYPE_CHECKING:
+    from icewright.cli.invocation import Invocation
+    from icewright.domain.tables import TableMetadata
+    from icewright.ports.catalog import Catalog
+    from icewright.services.planner import Planned
+    from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
+
+V = TypeVar("V")
+
+app = typer.Typer(help="Show one table: what it is, and what it is made of. Reads only.", no_args_is_help=True)
+
+Limit = Annotated[int, typer.Option("--limit", min=0, help="At most so many; 0 for all.")]
+
+_PARTITIONS = (
+    Column("partition"),
+    Column("files", is_number=True),
+    Column("bytes", is_number=True),
+    Column("rows", is_number=True),
+    Column("small", is_number=True),
+    Column("deletes", is_number=True),
+    Column("deleted rows", is_number=True),
+    Column("done", is_number=True),
+    Column("spec", is_number=True),
+    Column("formats"),
+    Column("last write"),
+    Column("last optimized"),
+)
+_SNAPSHOTS = (
+    Column("snapshot", is_number=True),
+    Column("committed"),
+    Column("operation"),
+    Column("files", is_number=True),
+    Column("rows", is_number=True),
+    Column("refs"),
+    Column("task"),
+)
+_REFS = (
+    Column("name"),
+    Column("type"),
+    Column("snapshot", is_number=True),
+    Column("committed"),
+    Column("kept at least", is_number=True),
+)
+_MANIFESTS = (
+    Column("manifest"),
+    Column("content"),
+    Column("length", is_number=True),
+    Column("partitions", is_number=True),
+    Column("files", is_number=True),
+    Column("bytes", is_number=True),
+    Column("rows", is_number=True),
+    Column("deletes", is_number=True),
+    Column("added by snapshot", is_number=True),
+)
+_FILES = (
+    Column("file"),
+    Column("partition"),
+    Column("format"),
+    Column("bytes", is_number=True),
+    Column("rows", is_number=True),
+    Column("small"),
+    Column("sequence number", is_number=True),
+    Column("added by snapshot", is_number=True),
+)
+
+
+@app.command()
+def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
+    """Show the table as a whole: figures, policy and where it comes from, schema, refs."""
+    from icewright.services.views import table_view  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    planned, _ = _look(invocation, table)
+    view = table_view(planned.observation, planned.policy)
+    if as_json:
+        invocation.terminal.document(view)
+    else:
+        _print_table(invocation.terminal, view)
+
+
+@app.command()
+def partitions(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
+    """List the partitions: files, sizes, deletes, how much of the possible is done, and when."""
+    from icewright.services.rewrites import optimized_at  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.views import partition_view  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    planned, catalog = _look(invocation, table)
+    optimized = optimized_at(catalog, planned.observation.metadata)
+    found = planned.observation.inventory.partitions
+    views = (partition_view(s, planned.policy, optimized.get(s.partition)) for s in found)
+    _list(invocation.terminal, _PARTITIONS, views, _partition_cells, limit)
+
+
+@app.command()
+def snapshots(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
+    """List the snapshots, newest first; those that icewright made carry their task."""
+    from icewright.services.views import snapshot_views  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    metadata, _ = _load(invocation, table)
+    _list(invocation.terminal, _SNAPSHOTS, snapshot_views(metadata), _snapshot_cells, limit)
+
+
+@app.command()
+def refs(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
+    """List the branches and tags."""
+    from icewright.services.views import ref_views  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    metadata, _ = _load(invocation, table)
+    _list(invocation.terminal, _REFS, ref_views(metadata), _ref_cells, 0)
+
+
+@app.command()
+def manifests(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
+    """List the manifests of the current snapshot, and what is in each."""
+    from icewright.services.views import manifest_view  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    metadata, catalog = _load(invocation, table)
+    snapshot = metadata.current_snapshot
+    keys = () if snapshot is None else catalog.manifests(metadata, snapshot)
+    found = () if snapshot is None else catalog.summarize(metadata, snapshot, keys)
+    _list(invocation.terminal, _MANIFESTS, (manifest_view(summary) for summary in found), _manifest_cells, limit)
+
+
+@app.command()
+def files(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="PATH", help="Only this partition, such as month=2013-01.")
+    ] = None,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the live data files of the current snapshot."""
+    from icewright.services.views import file_view  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    planned, catalog = _look(invocation, table)
+    observation = planned.observation
+    paths = {s.partition: s.path for s in observation.inventory.partitions if partition in (None, s.path)}
+    if partition is not None and not paths:
+        raise NotFound(f"no partition {partition!r}", hint=f"`icewright table partitions {table}` lists them")
+    snapshot = observation.metadata.current_snapshot
+    if snapshot is None:
+        _list(invocation.terminal, _FILES, (), _file_cells, limit)
+        return
+    found = catalog.data_files(observation.metadata, snapshot, observation.inventory.manifests, frozenset(paths))
+    views = (file_view(file, paths, planned.policy) for file in found)
+    _list(invocation.terminal, _FILES, views, _file_cells, limit)
+
+
+def _look(invocation: Invocation, table: str) -> tuple[Planned, Catalog]:
+    from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+
+    name = table_name(invocation.config, table)
+    offline = Offline(invocation.config)
+    return offline.plan(name), offline.catalog(name.catalog)
+
+
+def _load(invocation: Invocation, table: str) -> tuple[TableMetadata, Catalog]:
+    from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+
+    name = table_name(invocation.config, table)
+    catalog = Offline(invocation.config).catalog(name.catalog)
+    return catalog.load(name), catalog
+
+
+def _list(
+    terminal: Terminal, columns: Sequence[Column], views: Iterable[V], cells: Callable[[V], Sequence[str]], limit: int
+) -> None:
+    """Print views one after the other, at most ``limit``; never more of them in memory than are printed."""
+    rest = iter(views)
+    shown = islice(rest, limit) if limit else rest
+    if terminal.as_json:
+        terminal.documents(shown)
+    else:
+        terminal.table(columns, (cells(view) for view in shown))
+    if limit and next(rest, None) is not None:
+        terminal.aside(f"the first {limit:,} only; --limit 0 shows all")
+
+
+def _print_table(terminal: Terminal, view: TableView) -> None:
+    figures = view.figures
+    terminal.pairs(
+        [
+            ("table", view.name),
+            ("uuid", view.uuid),
+            ("format version", str(view.format_version)),
+            ("location", view.location),
+            ("snapshot", str(view.current_snapshot_id or "none yet")),
+            ("snapshots", text.number(view.snapshots)),
+            ("partitions", text.number(figures.partitions)),
+            ("files", f"{text.number(figures.data_files)} ({text.size(figures.size_bytes)})"),
+            ("rows", text.number(figures.records)),
+            (
+                "small files",
+                f"{text.number(figures.small_files)} ({text.share(figures.small_files, figures.data_files)})",
+            ),
+            ("delete files", f"{text.number(figures.delete_files)} ({text.number(figures.deleted_records)} rows)"),
+            ("done", text.ratio(figures.optimization_ratio)),
+            ("last write", text.instant(view.written_at)),
+            ("last optimized", text.instant(view.optimized_at)),
+            ("partitioned by", view.partition_spec or "nothing"),
+            ("sorted by", view.sort_order or "nothing"),
+            ("mode", view.mode.value),
+        ]
+    )
+    for title, columns, rows in _sections(view):
+        terminal.say()
+        terminal.say(title, style="bold")
+        terminal.table(columns, rows)
+
+
+def _sections(view: TableView) -> list[tuple[str, tuple[Column, ...], list[tuple[str, ...]]]]:
+    settings = [(setting.key, setting.value or "-", setting.origin) for setting in view.policy]
+    problems = [(problem.origin, problem.key, problem.problem) for problem in view.policy_problems]
+    columns = [(str(c.field_id), c.name, c.type, "required" if c.required else "", c.doc or "") for c in view.columns]
+    parts = [
+        ("Policy", (Column("property"), Column("value"), Column("from")), settings),
+        ("Settings that cannot be used", (Column("from"), Column("property"), Column("problem")), problems),
+        ("Refs", _REFS, [_ref_cells(ref) for ref in view.refs]),
+        ("Columns", (Column("id", is_number=True), Column("name"), Column("type"), Column(""), Column("doc")), columns),
+    ]
+    return [(title, heads, rows) for title, heads, rows in parts if rows]  # type: ignore[misc] # rows of any width
+
+
+def _partition_cells(view: PartitionView) -> tuple[str, ...]:
+    return (
+        view.path or "(unpartitioned)",
+        text.number(view.data_files),
+        text.size(view.size_bytes),
+        text.number(view.records),
+        text.number(view.small_files),
+        text.number(view.delete_files) + (f" ({view.equality_delete_files} eq)" if view.equality_delete_files else ""),
+        text.number(view.deleted_records),
+        text.ratio(view.optimization_ratio),
+        str(view.spec_id),
+        ", ".join(sorted(view.formats)),
+        text.instant(view.written_at),
+        text.instant(view.optimized_at),
+    )
+
+
+def _snapshot_cells(view: SnapshotView) -> tuple[str, ...]:
+    def change(key: str) -> str:
+        added, removed = view.summary.get(f"added-{key}"), view.summary.get(f"deleted-{key}")
+        return " ".join(f"{sign}{count}" for sign, count in (("+", added), ("-", removed)) if count)
+
+    operation = view.operation or "-"
+    return (
+        str(view.snapshot_id),
+        text.instant(view.committed_at),
+        operation if view.is_ancestor else f"{operation} (not in the current line)",
+        change("data-files"),
+        change("records"),
+        ", ".join(view.refs),
+        view.task_id or "",
+    )
+
+
+def _ref_cells(view: RefView) -> tuple[str, ...]:
+    kept = view.min_snapshots_to_keep
+    return (view.name, view.type, str(view.snapshot_id), text.instant(view.committed_at), str(kept or "-"))
+
+
+def _manifest_cells(view: ManifestView) -> tuple[str, ...]:
+    return (
+        view.path,
+        view.content,
+        text.size(view.length_bytes),
+        text.number(view.partitions),
+        text.number(view.data_files),
+        text.size(view.size_bytes),
+        text.number(view.records),
+        text.number(view.delete_files),
+        str(view.added_snapshot_id),
+    )
+
+
+def _file_cells(view: FileView) -> tuple[str, ...]:
+    return (
+        view.path,
+        view.partition or "(unpartitioned)",
+        view.format,
+        text.size(view.size_bytes),
+        text.number(view.records),
+        "small" if view.is_small else "",
+        str(view.data_sequence_number),
+        str(view.snapshot_id),
+    )

@@ -1,0 +1,255 @@
+"""``icewright tasks ...``, ``notify`` and ``status``: the server's queue, from the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from icewright.cli import figures as text
+from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
+from icewright.cli.terminal import Column, Terminal
+from icewright.domain.codec import from_json
+from icewright.domain.events import CommitEvent
+from icewright.domain.names import TableName
+from icewright.domain.tables import Json, Operation
+from icewright.domain.tasks import TaskState
+
+if TYPE_CHECKING:
+    from icewright.api.task_views import AttemptView, TaskDocument, TaskView
+
+app = typer.Typer(help="The server's tasks: list, show, cancel, retry.", no_args_is_help=True)
+
+TaskArgument = Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")]
+
+_TASKS = (
+    Column("task"),
+    Column("state"),
+    Column("table"),
+    Column("try", is_number=True),
+    Column("progress", is_number=True),
+    Column("files read", is_number=True),
+    Column("bytes read", is_number=True),
+    Column("since"),
+    Column("because"),
+)
+_HISTORY = (Column("at"), Column("state"), Column("try", is_number=True), Column("because"))
+_ATTEMPTS = (Column("try", is_number=True), Column("state"), Column("started"), Column("ended"), Column("optimizer"))
+
+
+@app.command("list")
+def list_tasks(
+    context: typer.Context,
+    *,
+    state: Annotated[list[TaskState] | None, typer.Option("--state", help="Only these; may be repeated.")] = None,
+    table: Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only tasks of this table.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", help="Where the last list ended.")] = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """List tasks, newest first."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        of_table = None if table is None else client.table(table_name(invocation.config, table))
+        page = client.tasks(states=tuple(state or ()), table=of_table, limit=limit, cursor=cursor)
+    tasks = [read_task(item) for item in page.items]
+    if as_json:
+        invocation.terminal.documents(tasks, page.next_cursor)
+        return
+    if not tasks:
+        invocation.terminal.say("no tasks")
+        return
+    invocation.terminal.table(_TASKS, [_task_cells(task) for task in tasks])
+    if page.next_cursor is not None:
+        invocation.terminal.aside(f"there are more: --cursor {page.next_cursor}")
+
+
+@app.command()
+def show(context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+    """Show one task with its history and its attempts."""
+    from icewright.api.task_views import TaskDocument  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.connection import server  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        found = from_json(TaskDocument, client.task(task_id))
+    if as_json:
+        invocation.terminal.document(found)
+    else:
+        _print_document(invocation.terminal, found)
+
+
+@app.command()
+def cancel(
+    context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False
+) -> None:
+    """Cancel a waiting task; ask a running one to stop before its commit."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        task = read_task(client.cancel(task_id))
+    _print_answer(invocation.terminal, task)
+
+
+@app.command()
+def retry(context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+    """Queue a failed or cancelled task again."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        task = read_task(client.retry(task_id))
+    _print_answer(invocation.terminal, task)
+
+
+def notify(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    snapshot_id: Annotated[int, typer.Option("--snapshot-id", min=0, max=2**63 - 1, help="The committed snapshot.")],
+    uuid: Annotated[str | None, typer.Option("--uuid", help="The table's uuid, where it is known.")] = None,
+    operation: Annotated[Operation | None, typer.Option("--operation", help="What the commit did.")] = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Tell the server that somebody committed to a table, so that it looks now. Telling twice does no harm."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    name = _event_name(table, [entry.name for entry in invocation.config.catalogs])
+    with server(invocation, show_api=show_api) as client:
+        answer = client.notify(CommitEvent(name, snapshot_id, table_uuid=uuid, operation=operation))
+    if as_json:
+        invocation.terminal.document(answer)
+    else:
+        invocation.terminal.say("known already" if answer.get("repeated") else "the server will look at it now")
+
+
+def status(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+    """Say what the server sees and does at this moment."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        answer = client.status()
+    if as_json:
+        invocation.terminal.document(answer)
+    else:
+        _print_status(invocation.terminal, client.url, answer)
+
+
+def read_task(data: Json) -> TaskView:
+    """A task as the server sent it. Raises :class:`~icewright.domain.errors.InvalidMessage`."""
+    from icewright.api.task_views import TaskView  # noqa: PLC0415 - `--help` stays quick
+
+    return from_json(TaskView, data)
+
+
+def print_task(terminal: Terminal, task: TaskView) -> None:
+    """Print what a task is and how it stands."""
+    said = task.prediction
+    terminal.pairs(
+        [
+            ("task", task.task_id),
+            ("table", task.table),
+            ("state", task.state.value + (" (to be cancelled)" if task.cancel_requested else "")),
+            ("because", task.reason.text),
+            ("outcome", "" if task.outcome is None else task.outcome.reason.text),
+            ("committed", "" if task.outcome is None else str(task.outcome.snapshot_id or "")),
+            ("action", task.action.action),
+            ("work", f"{said.input_files:,} files ({text.size(said.input_bytes)}) become {said.output_files:,}"),
+            ("progress", _progress(task)),
+            ("try", f"{task.attempt} of {task.attempts_max}"),
+            ("optimizer", "" if task.lease is None else task.lease.optimizer_id),
+            ("plan", task.plan_id),
+            ("created", text.instant(task.created_at)),
+            ("changed", text.instant(task.updated_at)),
+        ]
+    )
+
+
+def _event_name(table: str, catalogs: list[str]) -> TableName:
+    return TableName.parse(table, default_catalog=catalogs[0] if len(catalogs) == 1 else None)
+
+
+def _print_answer(terminal: Terminal, task: TaskView) -> None:
+    if terminal.as_json:
+        terminal.document(task)
+    else:
+        print_task(terminal, task)
+
+
+def _print_document(terminal: Terminal, found: TaskDocument) -> None:
+    print_task(terminal, found.task)
+    terminal.say()
+    terminal.say("History", style="bold")
+    terminal.table(
+        _HISTORY, [(text.instant(e.at), e.state.value, str(e.attempt), e.reason.text) for e in found.history]
+    )
+    if found.attempts:
+        terminal.say()
+        terminal.say("Attempts", style="bold")
+        terminal.table(_ATTEMPTS, [_attempt_cells(attempt) for attempt in found.attempts])
+
+
+def _print_status(terminal: Terminal, url: str, answer: Json) -> None:
+    from icewright.ports.store import OptimizerRecord  # noqa: PLC0415 - `--help` stays quick
+
+    tasks = ", ".join(f"{count:,} {state}" for state, count in sorted(answer.get("tasks", {}).items()) if count)
+    terminal.pairs(
+        [
+            ("server", f"{url} (icewright {answer.get('version', '?')})"),
+            ("tasks", tasks or "none"),
+            ("catalogs", ", ".join(_catalog_text(catalog) for catalog in answer.get("catalogs", ())) or "none"),
+        ]
+    )
+    optimizers = [from_json(OptimizerRecord, item) for item in answer.get("optimizers", ())]
+    for record in optimizers:
+        hello, seen = record.hello, text.instant(record.seen_at)
+        terminal.say(f"optimizer {hello.optimizer_id}: {hello.slots} at once, Spark {hello.spark_version}, seen {seen}")
+    if not optimizers:
+        terminal.say("no optimizer yet: `icewright optimizer` starts one")
+    for table in answer.get("unreadable", ()):
+        terminal.say(f"unreadable: {table['name']}: {table['reason']['text']}", style="red")
+
+
+def _catalog_text(catalog: dict[str, Any]) -> str:
+    paused = catalog.get("paused_until")
+    return str(catalog["name"]) + (
+        "" if paused is None else f" (does not answer; left alone until {text.instant(paused)})"
+    )
+
+
+def _progress(task: TaskView) -> str:
+    if task.progress is None:
+        return ""
+    return f"{task.progress.phase} {task.progress.groups_done}/{task.progress.groups_total}"
+
+
+def _task_cells(task: TaskView) -> tuple[str, ...]:
+    return (
+        task.task_id,
+        task.state.value,
+        task.table,
+        f"{task.attempt}/{task.attempts_max}",
+        _progress(task) or "-",
+        text.number(task.action.input_files),
+        text.size(task.action.input_bytes),
+        text.instant(task.updated_at),
+        (task.reason if task.outcome is None else task.outcome.reason).text,
+    )
+
+
+def _attempt_cells(attempt: AttemptView) -> tuple[str, ...]:
+    return (
+        str(attempt.attempt),
+        attempt.state.value,
+        text.instant(attempt.started_at),
+        text.instant(attempt.ended_at),
+        attempt.optimizer_id,
+    )

@@ -1,0 +1,143 @@
+"""Everything that the commands print goes through here: safe for a terminal, plain when piped, JSON on request.
+
+Names of tables and the like come from strangers. What a terminal would act on is shown as an escape sequence, and
+nothing is ever read as rich's markup.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from icewright.domain.codec import to_json
+from icewright.domain.errors import IcewrightError, NotAllowed, Rejected, Unsupported
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FINE, FOUND, WRONG_USE = 0, 1, 2
+"""Exit statuses: all is well; something was found, refused or did not answer; the request itself is wrong."""
+
+_PIPED_WIDTH = 100_000
+_REFUSALS = (NotAllowed, Unsupported)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a printed table."""
+
+    title: str
+    is_number: bool = False
+
+
+class Terminal:
+    """Where one command prints. Results go to standard output, everything said about them to standard error."""
+
+    def __init__(self, *, as_json: bool, verbose: bool = False) -> None:
+        self.as_json, self.verbose = as_json, verbose
+
+    @cached_property
+    def out(self) -> Console:
+        """Standard output."""
+        return _console(sys.stdout)
+
+    @cached_property
+    def err(self) -> Console:
+        """Standard error."""
+        return _console(sys.stderr)
+
+    def document(self, value: Any) -> None:
+        """Print a value as JSON, in ASCII: whole for every program, harmless for every terminal."""
+        print(json.dumps(to_json(value), indent=2), file=sys.stdout)  # noqa: T201 - this is where commands print
+
+    def documents(self, values: Iterable[Any], next_cursor: str | None = None) -> int:
+        """Print a list as ``{"items": [...], "next_cursor": ...}``, one item at a time; the number of items."""
+        count = 0
+        sys.stdout.write('{\n"items": [')
+        for value in values:
+            sys.stdout.write((",\n" if count else "\n") + json.dumps(to_json(value)))
+            count += 1
+        sys.stdout.write(f'\n],\n"next_cursor": {json.dumps(next_cursor)}\n}}\n')
+        return count
+
+    def say(self, text: str = "", *, style: str = "") -> None:
+        """Print a line of the result."""
+        _print(self.out, text, style)
+
+    def note(self, text: str) -> None:
+        """Print a remark to standard error; programs that read JSON do not need it."""
+        if not self.as_json:
+            _print(self.err, text, "dim")
+
+    def aside(self, text: str) -> None:
+        """Print what was asked for beside the result, to standard error."""
+        _print(self.err, text, "")
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
+        """Print a table. ``styles`` has a style per row, where there is one."""
+        from rich.table import Table  # noqa: PLC0415 - `--help` stays quick
+        from rich.text import Text  # noqa: PLC0415 - see above
+
+        drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        for column in columns:
+            overflow = {"no_wrap": True} if column.is_number or not self.out.is_terminal else {"overflow": "fold"}
+            drawn.add_column(Text(column.title), justify="right" if column.is_number else "left", **overflow)
+        for index, row in enumerate(rows):
+            drawn.add_row(*(Text(safe(cell)) for cell in row), style=styles[index] if styles else None)
+        if self.out.is_terminal:
+            self.out.print(drawn, crop=False)
+            return
+        with self.out.capture() as captured:
+            self.out.print(drawn, crop=False)
+        # rich fills the last column with blanks, which a pipe has no use for.
+        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+    def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Print names and values, one pair a line, without those that have no value."""
+        kept = [(name, value) for name, value in rows if value]
+        width = max((len(name) for name, _ in kept), default=0)
+        for name, value in kept:
+            self.say(f"{name:<{width}}  {value}")
+
+    def problem(self, error: IcewrightError) -> int:
+        """Print an error as one line and a hint, or as JSON; the exit status that it means."""
+        if self.verbose:
+            sys.stderr.write(safe_lines("".join(traceback.format_exception(error))))
+        status = WRONG_USE if isinstance(error, Rejected) and not isinstance(error, _REFUSALS) else FOUND
+        if self.as_json:
+            self.document({"error": {"code": error.code, "detail": error.message, "hint": error.hint}})
+            return status
+        _print(self.err, f"icewright: {error.message}", "red")
+        if error.hint:
+            _print(self.err, f"hint: {error.hint}", "")
+        return status
+
+
+def safe(text: str) -> str:
+    r"""``text`` with everything that does not print as an escape: ``\x1b``, ``\n``, ``\u202e``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def safe_lines(text: str) -> str:
+    """:func:`safe`, but for line feeds."""
+    return "\n".join(safe(line) for line in text.split("\n"))
+
+
+def _console(stream: Any) -> Console:
+    from rich.console import Console  # noqa: PLC0415 - `--help` stays quick
+
+    width = None if stream.isatty() else _PIPED_WIDTH
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+def _print(console: Console, text: str, style: str) -> None:
+    from rich.text import Text  # noqa: PLC0415 - `--help` stays quick
+
+    console.print(Text(safe(text), style=style), soft_wrap=True)
