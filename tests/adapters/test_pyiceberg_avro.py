@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyiceberg.avro.decoder import StreamingBinaryDecoder
 from pyiceberg.avro.encoder import BinaryEncoder
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import ManifestContent, ManifestFile, write_manifest_list
 
 from icewright.adapters.pyiceberg.avro import AvroRecords
 from icewright.adapters.pyiceberg.decoder import CheckedDecoder
@@ -76,3 +77,52 @@ def test_another_kind_of_file_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1\x00" + bytes(16))
     with pytest.raises(ValueError, match="not an Avro file"):
         AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS)
+
+
+def avro_list(tmp_path: Path) -> Path:
+    """A manifest list of one manifest, not compressed."""
+    path = tmp_path / "list.avro"
+    manifest = ManifestFile.from_args(
+        manifest_path="m.avro",
+        manifest_length=1,
+        partition_spec_id=0,
+        content=ManifestContent.DATA,
+        sequence_number=1,
+        min_sequence_number=1,
+        added_snapshot_id=1,
+        added_files_count=1,
+        existing_files_count=0,
+        deleted_files_count=0,
+        added_rows_count=1,
+        existing_rows_count=0,
+        deleted_rows_count=0,
+    )
+    with write_manifest_list(2, PyArrowFileIO().new_output(str(path)), 1, None, 1, "null") as writer:
+        writer.add_manifests([manifest])
+    return path
+
+
+def read(path: Path) -> int:
+    return sum(1 for _ in AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS).records())
+
+
+def test_a_block_ends_with_the_files_sync_marker(tmp_path: Path) -> None:
+    path = avro_list(tmp_path)
+    assert read(path) == 1
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ValueError, match="no sync marker"):
+        read(path)
+
+
+@pytest.mark.parametrize(("count", "problem"), [(-1, "block of -1"), (0, "more than 0 records"), (2, "byte")])
+def test_a_block_holds_as_many_records_as_it_says(tmp_path: Path, count: int, problem: str) -> None:
+    path = avro_list(tmp_path)
+    content = bytearray(path.read_bytes())
+    sync = bytes(content[-16:])
+    start = content.index(sync) + len(sync)
+    assert content[start : start + 1] == encoded(1)
+    content[start : start + 1] = encoded(count)
+    path.write_bytes(content)
+    with pytest.raises((ValueError, EOFError), match=problem):
+        read(path)

@@ -213,7 +213,7 @@ def test_any_damage_ends_in_an_error_of_ours_or_in_none(entry: CatalogEntry, tab
 
 def test_a_manifest_that_was_written_over_is_noticed(entry: CatalogEntry, table: Table) -> None:
     sqlite.append(table, [1], ["Bonn"])
-    sqlite.append(table, [2], ["Bonn", "Köln, which makes the manifest longer"])
+    sqlite.append(table, [2, 3], ["Bonn", "Köln, which makes the manifest longer"])
     catalog, metadata, snapshot = loaded(entry)
     one, other = catalog.manifests(metadata, snapshot)
     local(one.path).write_bytes(local(other.path).read_bytes())
@@ -268,6 +268,14 @@ class _Careless(ManifestWriterV2):
         return entry
 
 
+class _OfTheFuture(ManifestWriterV2):
+    """Writes a status that the spec does not have."""
+
+    def prepare_entry(self, entry: ManifestEntry) -> ManifestEntry:
+        entry.status = 3  # type: ignore[assignment] # the library's enum ends at 2
+        return entry
+
+
 def entry_of(
     status: ManifestEntryStatus,
     *,
@@ -301,7 +309,7 @@ def entry_of(
 
 
 def written(
-    table: Table, entry: CatalogEntry, kind: type[ManifestWriterV2], entries: list[ManifestEntry]
+    table: Table, entry: CatalogEntry, kind: type[ManifestWriterV2], entries: list[ManifestEntry], *, claimed: int = 0
 ) -> Iterator[ManifestSummary]:
     """The summary of a manifest with these entries, as sequence number 7 of a snapshot 99 has it."""
     catalog = PyIcebergCatalog(entry)
@@ -312,7 +320,9 @@ def written(
             writer.add_entry(item)
     location = f"{table.location()}/metadata/list.avro"
     with write_manifest_list(2, table.io.new_output(location), 99, None, 7, "null") as writer_of_list:
-        writer_of_list.add_manifests([writer.to_manifest_file()])
+        manifest = writer.to_manifest_file()
+        manifest[7] += claimed  # added files that are not there
+        writer_of_list.add_manifests([manifest])
     snapshot = Snapshot(99, None, 7, 1, None, location, None, {})
     return catalog.summarize(metadata, snapshot, catalog.manifests(metadata, snapshot))
 
@@ -346,3 +356,13 @@ def test_added_entries_inherit_and_existing_ones_do_not(entry: CatalogEntry, tab
 def test_an_existing_entry_without_a_sequence_number_is_damage(entry: CatalogEntry, table: Table) -> None:
     with pytest.raises(Unreadable, match="no sequence number"):
         list(written(table, entry, _Careless, [entry_of(ManifestEntryStatus.EXISTING)]))
+
+
+def test_a_manifest_with_other_than_the_listed_number_of_entries_is_damage(entry: CatalogEntry, table: Table) -> None:
+    with pytest.raises(Unreadable, match="1 entries, and the manifest list says 2"):
+        list(written(table, entry, ManifestWriterV2, [entry_of(ManifestEntryStatus.ADDED)], claimed=1))
+
+
+def test_an_unknown_status_is_never_taken_for_a_live_file(entry: CatalogEntry, table: Table) -> None:
+    with pytest.raises(Unreadable, match="unknown status 3"):
+        list(written(table, entry, _OfTheFuture, [entry_of(ManifestEntryStatus.ADDED)]))

@@ -57,12 +57,16 @@ class AvroRecords:
         codec = self._header.compression_codec()
         while self._decoder.tell() < self.size_bytes:
             count = self._decoder.read_int()
+            if count < 0:
+                raise ValueError(f"a block of {count} records")
             block = self._decoder.read_bytes()
             if self._decoder.read(SYNC_SIZE) != self._header.sync:
                 raise ValueError(f"no sync marker before byte {self._decoder.tell()}")
             decoder = CheckedDecoder(codec.decompress(block) if codec else block)
             for _ in range(count):
                 yield self._reader.read(decoder)
+            if decoder.read_rest():
+                raise ValueError(f"more than {count} records in a block")
 
 
 @lru_cache(maxsize=_READERS_KEPT)

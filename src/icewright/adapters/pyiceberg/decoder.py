@@ -31,6 +31,10 @@ class CheckedDecoder(BinaryDecoder):
         self.skip(n)
         return self._data[start : self._position]
 
+    def read_rest(self) -> bytes:
+        """All bytes that are left."""
+        return self.read(len(self._data) - self._position)
+
     def skip(self, n: int) -> None:
         """Pass over ``n`` bytes; never backwards."""
         end = self._position + n

@@ -27,6 +27,7 @@ from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Parti
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.tables import PartitionSpec, Snapshot, TableMetadata
 
+EXISTING = 0
 ADDED = 1
 DELETED = 2
 _CONTENTS = {0: FileContent.DATA, 1: FileContent.POSITION_DELETES, 2: FileContent.EQUALITY_DELETES}
@@ -184,6 +185,8 @@ class ManifestReader:
 def _entry(manifest: Manifest, partitions: _Partitions, record: Record) -> Entry:
     status, snapshot_id, sequence_number, data_file = _fields(record)
     content, path, format_name, partition, record_count, size_bytes, *bounds = _fields(data_file)
+    if status not in (EXISTING, ADDED, DELETED):
+        raise ValueError(f"the entry of {path} has the unknown status {status}")
     # Spec, "Sequence Number Inheritance" and "Snapshot ID inheritance".
     if sequence_number is None and (status == ADDED or manifest.sequence_number == 0):
         sequence_number = manifest.sequence_number
