@@ -305,6 +305,22 @@ def test_files_that_are_no_parquet_files(content: bytes, kind: Any, said: str, t
         merge_group(job)
 
 
+PLAIN_TAIL = b"\4\0\0\0tail"  # the value itself, not a copy of it in statistics
+
+
+def test_a_changed_page_of_an_input_is_noticed_by_its_checksum(tmp_path: Path) -> None:
+    """Both libraries would decode it to the same wrong rows."""
+    fields = [column(1, "s", "string")]
+    table = arrow_table(fields, {"s": ["tail"]})
+    file = write_input(tmp_path, table, compression="none", use_dictionary=False, write_page_checksum=True)
+    path = Path(file.path)
+    content = path.read_bytes()
+    assert content.count(PLAIN_TAIL) == 1
+    path.write_bytes(content.replace(PLAIN_TAIL, b"\4\0\0\0tall"))
+    with pytest.raises(FileUnreadable, match="checksum"):
+        merge_group(job_of(fields, [file], tmp_path / "out.parquet"))
+
+
 def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:
     fields = [column(1, "a", "int")]
     job = job_for(tmp_path, fields, arrow_table(fields, {"a": [1]}))
@@ -316,7 +332,9 @@ def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:
 def test_groups_that_are_none_are_refused(tmp_path: Path) -> None:
     fields = [column(1, "a", "int")]
     job = job_for(tmp_path, fields, arrow_table(fields, {"a": [1]}))
-    for files in ((), job.group.files * 2):
+    whole = job.group.files[0]
+    spelt_otherwise = dataclasses.replace(whole, path=f"file:{whole.path}")
+    for files in ((), (whole, whole), (whole, spelt_otherwise)):
         with pytest.raises(InvalidMessage):
             merge_group(dataclasses.replace(job, group=dataclasses.replace(job.group, files=files)))
 

@@ -181,6 +181,17 @@ def test_without_a_fault_the_same_writers_pass(tmp_path: Path) -> None:
         merge_group(job, writer=FaultyWriter(writer, lambda table: table))
 
 
+def test_a_writer_that_stops_listening_is_caught(tmp_path: Path) -> None:
+    """What it did not take is in neither digest."""
+
+    class Impatient(FaultyWriter):
+        def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:
+            self.inner.write([next(iter(batches))], file, layout)
+
+    with pytest.raises(ProofFailed, match="3 rows read, 5 planned"):
+        merge_group(job_without_map(tmp_path), writer=Impatient(ARROW_RS, lambda table: table))
+
+
 def truncated_by_half(file: BinaryIO) -> None:
     file.truncate(os.fstat(file.fileno()).st_size // 2)
 
@@ -194,9 +205,11 @@ def emptied(file: BinaryIO) -> None:
 
 
 def changed_value(file: BinaryIO) -> None:
+    value = b"\4\0\0\0tail"  # not a copy of it in statistics
     content = file.read()
-    file.seek(content.index(b"tail"))
-    file.write(b"tall")
+    assert content.count(value) == 1
+    file.seek(content.index(value))
+    file.write(b"\4\0\0\0tall")
 
 
 def changed_footer(file: BinaryIO) -> None:

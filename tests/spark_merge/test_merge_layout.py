@@ -6,6 +6,7 @@ import dataclasses
 import os
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pytest
 from icewright_spark.merge import MergeJob, WriterSettings, merge_group
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge import write as write_module
-from icewright_spark.merge.dictionary import SAMPLE_FILES_MAX, dictionary_ids, spread
+from icewright_spark.merge.dictionary import SAMPLE_FILES_MAX, dictionary_ids, spread, wholly_encoded
 from icewright_spark.merge.errors import OutputExists, UnsupportedLocation
 from icewright_spark.merge.merge import FILES_PER_SAMPLE, sampled
 from icewright_spark.merge.read import decode_arrow_rs
@@ -145,13 +146,23 @@ def test_row_groups_have_the_size_that_is_set(writer: Writer, tmp_path: Path) ->
     )
     metadata = pq.ParquetFile(result.output.path).metadata
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    assert len(groups) in (4, 5)
+    assert len(groups) in (4, 5)  # rows are as long as in the inputs, up to a remainder
     for group in groups[:3]:
         encoded = sum(group.column(position).total_compressed_size for position in range(group.num_columns))
         assert 0.8 * size_bytes < encoded <= 1.05 * size_bytes
     assert result.output.split_offsets == tuple(sorted(result.output.split_offsets))
     assert len(set(result.output.split_offsets)) == len(groups)
     assert sum(result.output.column_sizes.values()) == sum(c.total_compressed_size for c in leaf_chunks(result))
+
+
+def test_footers_of_tiny_files_do_not_shrink_row_groups(tmp_path: Path) -> None:
+    """Ten rows need a kilobyte of footer: by the size of such files, every row would seem long."""
+    fields = [column(1, "id", "long")]
+    files = [write_input(tmp_path, arrow_table(fields, {"id": list(range(10))})) for _ in range(50)]
+    job = job_of(fields, files, tmp_path / "out.parquet")
+    settings = WriterSettings(row_group_size_bytes=job.group.size_bytes // 3)
+    result = merge_group(dataclasses.replace(job, settings=settings))
+    assert len(result.output.split_offsets) == 1
 
 
 def test_pyarrow_ends_a_row_group_before_memory_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -182,6 +193,38 @@ def test_the_level_is_obeyed(writer: Writer, tmp_path: Path) -> None:
         for level in (1, 19)
     ]
     assert sizes[1] < 0.97 * sizes[0]
+
+
+JAVA_WHOLE = ("PLAIN_DICTIONARY", "BIT_PACKED", "RLE")
+JAVA_GIVEN_UP = ("PLAIN", "PLAIN_DICTIONARY", "BIT_PACKED", "RLE")
+ARROW = ("PLAIN", "RLE", "RLE_DICTIONARY")
+
+
+@pytest.mark.parametrize(
+    ("encodings", "dictionary_bytes", "encoded"),
+    [
+        (JAVA_WHOLE, 900, True),
+        (JAVA_GIVEN_UP, 10, False),
+        (ARROW, 10, True),
+        (ARROW, 900, False),
+        (("PLAIN", "RLE"), None, False),
+        (("RLE", "DELTA_BINARY_PACKED", "RLE_DICTIONARY"), 10, False),
+    ],
+)
+def test_what_footers_say_of_dictionaries(
+    encodings: tuple[str, ...],
+    dictionary_bytes: int | None,
+    encoded: bool,  # noqa: FBT001 - pytest's
+) -> None:
+    """Encodings as found in footers of parquet-java 1.16 and of Arrow's writers; chunks of 1000 bytes."""
+    chunk = SimpleNamespace(
+        encodings=encodings,
+        has_dictionary_page=dictionary_bytes is not None,
+        dictionary_page_offset=4,
+        data_page_offset=4 + (dictionary_bytes or 0),
+        total_compressed_size=1000,
+    )
+    assert wholly_encoded(chunk) is encoded
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,8 @@ def test_all_columns_at_once_by_either_writer(writer: Any, tmp_path: Path) -> No
     table = arrow_table(fields, columns)
     files = [write_input(tmp_path, table) for _ in range(3)]
 
-    result = merge_group(job_of(fields, files, tmp_path / "out.parquet"), writer=writer)
+    job = job_of(fields, files, tmp_path / "out.parquet")
+    result = merge_group(pickle.loads(pickle.dumps(job)), writer=writer)  # noqa: S301 - as Spark sends it to a worker
 
     assert same(pq.read_table(result.output.path).to_pylist(), table.to_pylist() * 3)
     assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - as Spark sends it to the driver

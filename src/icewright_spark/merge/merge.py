@@ -92,8 +92,8 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
     _check_group(job.group)
     with _frugal_memory():
         merge = _Merge(job, writer)
-        merge.inspect()
-        digest, metrics = merge.write()
+        encoded_bytes = merge.inspect()
+        digest, metrics = merge.write(encoded_bytes)
         merge.check_samples()
         read_back = merge.read_back(digest)
         output = _output_file(job, digest.rows, metrics)
@@ -140,20 +140,24 @@ class _Merge:
         self._sampled = sampled(job.group.files)
         self._sample_digests: dict[str, Digest] = {}
 
-    def inspect(self) -> None:
-        """Refuses what can be refused before there is an output."""
-        for file in self._job.group.files:
-            self._rows.inspect(file)
+    def inspect(self) -> int:
+        """Refuses what can be refused before there is an output; gives the bytes of all the inputs' columns."""
+        return sum(self._rows.inspect(file) for file in self._job.group.files)
 
-    def write(self) -> tuple[Digest, ColumnMetrics]:
-        """Writes the output; gives digest and metrics of the rows handed to the writer."""
+    def write(self, encoded_bytes: int) -> tuple[Digest, ColumnMetrics]:
+        """Writes the output; gives digest and metrics of the rows handed to the writer.
+
+        The writers count the rows of a row group, not its bytes; rows are taken to be as long as in the inputs.
+        """
         group = self._job.group
         identities = dictionary_ids([file.path for file in group.files])
         layout = Layout(
             schema=self._schema,
             settings=self._job.settings,
             dictionary=dictionary_paths(self._leaves, identities),
-            row_group_rows=max(1, self._job.settings.row_group_size_bytes * group.record_count // group.size_bytes),
+            row_group_rows=max(
+                1, self._job.settings.row_group_size_bytes * group.record_count // max(1, encoded_bytes)
+            ),
         )
         digest = RowsDigest(self._schema)
         metrics = MetricsOfRows(self._job.schema_fields, self._job.metrics_modes)
@@ -210,9 +214,9 @@ class _Merge:
 
 
 def _check_group(group: FileGroup) -> None:
-    if not group.files or group.size_bytes <= 0:
+    if not group.files:
         raise InvalidMessage(f"group {group.group_id} has no files")
-    if len({file.path for file in group.files}) != len(group.files):
+    if len({local_path(file.path) for file in group.files}) != len(group.files):
         raise InvalidMessage(f"group {group.group_id} names a file twice")
 
 

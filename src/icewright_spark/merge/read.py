@@ -42,8 +42,11 @@ Decoder: TypeAlias = Callable[[str, int], tuple[Any, Iterator[Any]]]
 
 
 def decode_pyarrow(path: str, batch_rows: int) -> tuple[Any, Iterator[Any]]:
-    """Reads with Parquet C++. ``pre_buffer`` is off, since it would hold whole row groups."""
-    file = pq.ParquetFile(path, memory_map=False, pre_buffer=False)
+    """Reads with Parquet C++, and checks the checksums of pages that have them (parquet-java writes them).
+
+    ``pre_buffer`` is off, since it would hold whole row groups.
+    """
+    file = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
     return file.schema_arrow, file.iter_batches(batch_size=batch_rows, use_threads=False)
 
 
@@ -65,9 +68,10 @@ class RowsOfTable:
         """The table's Arrow schema. Raises :class:`UnsupportedColumn`."""
         return arrow_schema(self.schema_fields)
 
-    def inspect(self, file: InputFile) -> None:
+    def inspect(self, file: InputFile) -> int:
         """All that can be seen of a file without reading rows: its size, its number of rows, its schema.
 
+        Gives the bytes that its column chunks have, encoded and compressed.
         Raises :class:`ProofFailed` when it is not what its manifest says, :class:`FileUnreadable`,
         :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
@@ -79,6 +83,7 @@ class RowsOfTable:
         _expect_rows(file, footer.metadata.num_rows)
         _refuse_int96(file.path, footer, self.schema_fields)
         self._converter(footer.schema_arrow)
+        return _chunk_bytes(footer.metadata)
 
     def batches(self, location: str, decode: Decoder) -> Iterator[Any]:
         """All rows of a file, in order, in bounded batches.
@@ -163,6 +168,11 @@ def _refuse_int96(location: str, footer: Any, schema_fields: Sequence[Json]) -> 
         leaf = footer.schema.column(position)
         if identity in wanted and leaf.physical_type == "INT96":
             raise UnsupportedFile(f"{location}: column {leaf.path!r} is INT96")
+
+
+def _chunk_bytes(metadata: Any) -> int:
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return sum(group.column(n).total_compressed_size for group in groups for n in range(group.num_columns))
 
 
 def _batch_rows(metadata: Any) -> int:

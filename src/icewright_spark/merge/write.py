@@ -111,6 +111,7 @@ class PyArrowWriter:
                 store_decimal_as_integer=True,
                 store_schema=False,
                 write_page_index=True,
+                write_page_checksum=True,
             )
             with writer:
                 for table in _row_groups(batches, layout):
