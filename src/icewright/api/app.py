@@ -73,11 +73,14 @@ def _document(app: FastAPI) -> dict[str, Any]:
         title=app.title, version=app.version, description=app.description, routes=app.routes, openapi_version="3.1.0"
     )
     parts = document.setdefault("components", {})
-    parts["schemas"] = {**components()}
+    parts["schemas"] = {**parts.get("schemas", {}), **components()}
+    # FastAPI's own shape of validation errors, which are problems with status 400 here.
+    for unused in ("HTTPValidationError", "ValidationError"):
+        parts["schemas"].pop(unused, None)
     parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{"token": []}]
     document["paths"][f"{PREFIX}/healthz"]["get"]["security"] = []
     for path in document["paths"].values():
         for described in path.values():
-            described["responses"].pop("422", None)  # FastAPI's own; here such errors are 400 problems
+            described["responses"].pop("422", None)
     return document

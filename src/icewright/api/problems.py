@@ -58,11 +58,11 @@ class Problem:
     hint: str = ""
 
 
-class BadRequest(IcewrightError):
-    """A request that is wrong as HTTP, before any of the domain's rules: its status is part of it."""
+class BadRequest(Exception):
+    """A request that is wrong as HTTP, before any of the domain's rules."""
 
     def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.detail, hint=problem.hint)
+        super().__init__(problem.detail)
         self.problem = problem
 
 
@@ -81,8 +81,6 @@ class ProblemDocument:
 
 def problem_of(error: IcewrightError) -> Problem:
     """The problem that an error is. Errors outside the branches of the tree are our own fault: status 500."""
-    if isinstance(error, BadRequest):
-        return error.problem
     status = next((s for kind, s in _STATUSES if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
     return Problem(status, error.code, error.message, error.hint)
 
@@ -107,6 +105,7 @@ def problem_response(problem: Problem, instance: str, headers: Mapping[str, str]
 def add_handlers(app: FastAPI) -> None:
     """Make every error that FastAPI, Starlette or a service raises end as a problem."""
     app.add_exception_handler(IcewrightError, _on_icewright_error)
+    app.add_exception_handler(BadRequest, _on_bad_request)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
 
@@ -114,6 +113,11 @@ def add_handlers(app: FastAPI) -> None:
 def _on_icewright_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, IcewrightError)  # noqa: S101 - Starlette calls the handler for this class alone
     return problem_response(problem_of(error), request.url.path)
+
+
+def _on_bad_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, BadRequest)  # noqa: S101 - see above
+    return problem_response(error.problem, request.url.path)
 
 
 def _on_validation_error(request: Request, error: Exception) -> Response:

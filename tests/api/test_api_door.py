@@ -1,0 +1,231 @@
+from collections.abc import Iterator
+
+import pytest
+from fastapi.routing import iter_route_contexts
+from fastapi.testclient import TestClient
+from structlog.testing import capture_logs
+
+from icewright.api.access import SESSION_MS, Access
+from icewright.domain.errors import Unavailable
+from icewright.domain.events import CommitEvent
+from icewright.domain.names import TableName
+from icewright.domain.plans import Reason
+from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, problem
+
+PUBLIC_ROUTES = {("GET", "/api/v1/healthz"), ("GET", "/")}
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW")
+COOKIE = f"icewright-session-{PORT}"
+
+
+@pytest.fixture
+def served() -> Served:
+    return Served()
+
+
+def routes(served: Served) -> Iterator[tuple[str, str]]:
+    """Every method and path that the application serves, parameters filled in."""
+    for route in iter_route_contexts(served.app.routes):
+        path = str(route.path)
+        for name in ("uuid", "plan_id", "task_id", "optimizer_id", "name"):
+            path = path.replace(f"{{{name}}}", "x")
+        assert "{" not in path
+        for method in route.methods or ():
+            yield method, path
+
+
+def test_every_route_but_the_public_ones_refuses_strangers(served: Served) -> None:
+    stranger = served.client()
+    found = set(routes(served))
+    assert len(found) > 20
+    assert found >= PUBLIC_ROUTES
+    for method, path in found - PUBLIC_ROUTES:
+        response = stranger.request(method, path)
+        problem(response, 401, "unauthenticated")
+        assert response.headers["www-authenticate"] == "Bearer"
+
+
+def test_other_methods_and_paths_that_nobody_thought_of_refuse_strangers_as_well(served: Served) -> None:
+    stranger = served.client()
+    paths = {path for _, path in routes(served)} | {"/docs", "/redoc", "/openapi.json", f"{V1}/nothing", "/assets/x"}
+    paths |= {f"{V1}/healthz/", "//", f"/{V1}/status", "/api/v1/healthz/../status", "/api/v1/%2e%2e/v1/status"}
+    for path in paths:
+        for method in METHODS:
+            if (method, path) not in PUBLIC_ROUTES:
+                assert stranger.request(method, path).status_code == 401, (method, path)
+
+
+def test_the_public_routes_tell_strangers_nothing(served: Served) -> None:
+    stranger = served.client()
+    assert stranger.get(f"{V1}/healthz").json() == {"status": "ok"}
+    refused = stranger.get("/")
+    assert refused.status_code == 401
+    assert "icewright serve" in refused.text
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    ["", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer \xff"],
+)
+def test_wrong_tokens_are_refused_and_not_repeated(served: Served, credentials: str) -> None:
+    with capture_logs() as logs:
+        response = served.client().get(f"{V1}/status", headers={"Authorization": credentials.encode("latin-1")})
+    problem(response, 401, "unauthenticated")
+    assert TOKEN not in response.text + str(logs)
+
+
+def test_a_wrong_token_is_not_made_good_by_a_session(served: Served) -> None:
+    client = logged_in(served)
+    assert client.get(f"{V1}/status").status_code == 200
+    problem(client.get(f"{V1}/status", headers={"Authorization": "Bearer wrong"}), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:1", f"localhost.evil.example:{PORT}", ""]
+)
+def test_other_hosts_are_refused_even_with_the_token(served: Served, host: str) -> None:
+    for path in (f"{V1}/status", f"{V1}/healthz", "/"):
+        problem(served.http.get(path, headers={"Host": host}), 421, "wrong-host")
+
+
+@pytest.mark.parametrize("host", [HOST, f"localhost:{PORT}", f"LOCALHOST:{PORT}", f"[::1]:{PORT}"])
+def test_all_names_of_this_machine_are_answered(served: Served, host: str) -> None:
+    assert served.http.get(f"{V1}/status", headers={"Host": host}).status_code == 200
+
+
+def test_every_answer_carries_the_security_headers(served: Served) -> None:
+    client = logged_in(served)
+    stranger = served.client()
+    answers = [
+        client.get("/"),
+        client.get("/assets/page.js"),
+        served.http.get(f"{V1}/status"),
+        served.http.get(f"{V1}/nothing"),
+        stranger.get(f"{V1}/status"),
+        stranger.get("/"),
+        stranger.get("/", headers={"Host": "evil.example"}),
+    ]
+    for response in answers:
+        policy = response.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'")
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["referrer-policy"] == "no-referrer"
+        assert response.headers["cache-control"] == "no-store"
+        assert not [name for name in response.headers if name.startswith("access-control")]
+
+
+def logged_in(served: Served, code: str = LOGIN_CODE) -> TestClient:
+    client = served.client()
+    response = client.get("/", params={"token": code})
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    return client
+
+
+def test_the_one_time_code_opens_the_page_once(served: Served) -> None:
+    client = served.client()
+    response = client.get("/", params={"token": LOGIN_CODE})
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    cookie = response.headers["set-cookie"]
+    assert cookie.startswith(f"{COOKIE}=")
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+    assert LOGIN_CODE not in cookie
+    assert client.get("/").status_code == 200
+    assert client.get(f"{V1}/status").status_code == 200
+    again = served.client().get("/", params={"token": LOGIN_CODE})
+    assert again.status_code == 401
+    assert "works once" in again.text
+
+
+@pytest.mark.parametrize("code", ["", "wrong", TOKEN, LOGIN_CODE + "x", "\x00", "é" * 900])
+def test_wrong_codes_open_nothing_and_do_not_use_up_the_right_one(served: Served, code: str) -> None:
+    response = served.client().get("/", params={"token": code})
+    assert response.status_code == 401
+    assert "set-cookie" not in response.headers
+    logged_in(served)
+
+
+def test_a_fresh_link_can_be_had_with_the_token(served: Served) -> None:
+    path = served.post("/login-codes")["path"]
+    client = served.client()
+    assert client.get(path).status_code == 303
+    assert client.get(path, headers={"Cookie": ""}).status_code == 401
+
+
+def test_a_session_ends(served: Served) -> None:
+    client = logged_in(served)
+    served.clock.advance(SESSION_MS - 1)
+    assert client.get(f"{V1}/status").status_code == 200
+    served.clock.advance(1)
+    problem(client.get(f"{V1}/status"), 401, "unauthenticated")
+    assert client.get("/").status_code == 401
+
+
+def test_made_up_sessions_are_refused(served: Served) -> None:
+    for value in ("x", TOKEN, LOGIN_CODE, ""):
+        problem(served.client({"Cookie": f"{COOKIE}={value}"}).get(f"{V1}/status"), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize("origin", [None, "null", "http://evil.example", f"http://localhost:{PORT}", f"https://{HOST}"])
+def test_a_page_of_another_origin_cannot_change_anything_by_the_cookie(served: Served, origin: str | None) -> None:
+    uuid = served.table(mode="approve")
+    client = logged_in(served)
+    headers = {} if origin is None else {"Origin": origin}
+    problem(client.post(f"{V1}/tables/{uuid}/plan", headers=headers), 403, "wrong-origin")
+    assert len(served.get(f"/tables/{uuid}/plans")["items"]) == 1
+
+
+def test_the_own_page_may_change_things_and_programs_need_no_origin(served: Served) -> None:
+    uuid = served.table(mode="approve")
+    own = logged_in(served).post(f"{V1}/tables/{uuid}/plan", headers={"Origin": f"http://{HOST}"})
+    assert own.status_code == 200
+    assert served.http.post(f"{V1}/tables/{uuid}/plan").status_code == 200
+
+
+def test_an_unexpected_error_is_logged_and_says_nothing_of_the_inside(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_table_id: object) -> object:
+        raise RuntimeError("secret inside")
+
+    monkeypatch.setattr(served.control.tables, "record", broken)
+    with capture_logs() as logs:
+        response = served.http.get(f"{V1}/tables/some-uuid")
+    problem(response, 500, "internal")
+    assert "secret inside" not in response.text
+    assert response.headers["x-content-type-options"] == "nosniff"
+    (entry,) = [log for log in logs if log["event"] == "unexpected error"]
+    assert entry["exc_info"]
+    assert TOKEN not in str(logs)
+
+
+def test_health_tells_when_the_store_is_away(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> int:
+        raise Unavailable("the store does not answer")
+
+    monkeypatch.setattr(served.control.tasks, "now", away)
+    response = served.client().get(f"{V1}/healthz")
+    problem(response, 503, "unavailable")
+
+
+def test_there_is_no_server_without_a_token() -> None:
+    with pytest.raises(ValueError, match="token"):
+        Access("", frozenset())
+
+
+def test_status_says_what_the_server_sees_and_does(served: Served) -> None:
+    served.table()
+    bad = TableName("lake", ("db",), "b\u202ead")
+    served.control.loop.unreadable[bad] = Reason("unreadable", "damaged")
+    served.lake.available = False
+    served.append(EVENTS, "later")
+    served.control.tables.receive(CommitEvent(EVENTS, 1))
+    served.control.loop.round()
+    status = served.get("/status")
+    assert status["tasks"]["queued"] == 1
+    by_name = {catalog["name"]: catalog["paused_until"] for catalog in status["catalogs"]}
+    assert by_name["lake"] > status["now"]
+    assert by_name["other"] is None
+    assert status["unreadable"] == [
+        {"name": str(bad), "reason": {"code": "unreadable", "text": "damaged", "figures": {}}}
+    ]

@@ -1,0 +1,163 @@
+"""The OpenAPI document is true: it is complete, its references resolve, and real answers are as it says."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from icewright.domain.codec import from_json, to_json
+from icewright.domain.jobs import Committed, Heartbeat, TableCheck, TaskSpec
+from icewright.domain.tasks import Progress
+from tests.api.served import EVENTS, V1, Served, hello
+from tests.api.test_api_tasks import carry_out, claimed, report
+
+
+@pytest.fixture(scope="module")
+def document() -> Any:
+    return Served().get("/openapi.json")
+
+
+def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def refs(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for item in value.values():
+            yield from refs(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from refs(item)
+
+
+def test_every_route_of_the_api_is_described_and_no_other(document: Any) -> None:
+    served = Served()
+    found = {
+        (method, str(route.path))
+        for route in iter_route_contexts(served.app.routes)
+        for method in route.methods or ()
+        if str(route.path).startswith(V1) and not str(route.path).endswith("/openapi.json")
+    }
+    assert {(method, path) for method, path, _ in operations(document)} == found
+    assert document["openapi"].startswith("3.1")
+
+
+def test_every_reference_resolves(document: Any) -> None:
+    for ref in refs(document):
+        assert ref.removeprefix("#/components/schemas/") in document["components"]["schemas"], ref
+
+
+def test_every_operation_says_what_it_is_and_how_it_fails(document: Any) -> None:
+    for method, path, operation in operations(document):
+        assert operation["description"], (method, path)
+        problem = operation["responses"]["4XX"]["content"]["application/problem+json"]["schema"]
+        assert problem == {"$ref": "#/components/schemas/ProblemDocument"}
+        assert "422" not in operation["responses"]
+        if path != f"{V1}/healthz":
+            assert "security" not in operation  # the document's own holds: the token
+
+
+def test_every_code_that_is_answered_is_documented(document: Any) -> None:
+    said = set(re.findall(r"`([a-z]+(?:-[a-z]+)*)`", document["info"]["description"]))
+    served = Served()
+    for path, code in (("/tables?limit=0", "invalid-request"), ("/tables/x", "not-found"), ("/x", "not-found")):
+        assert served.http.get(V1 + path).json()["code"] == code
+        assert code in said
+
+
+def test_real_answers_are_as_the_document_says(document: Any) -> None:
+    described = {(method, path): operation for method, path, operation in operations(document)}
+    seen = set()
+    for method, path, response in a_life(Served()):
+        seen.add((method, path))
+        operation = described[method, path]
+        said = operation["responses"][str(response.status_code)]
+        if response.status_code == 204:
+            assert "content" not in said
+            continue
+        schema = {**said["content"]["application/json"]["schema"], "components": document["components"]}
+        jsonschema_rs.validator_for(schema).validate(response.json())
+    assert seen == set(described)
+
+
+def test_a_refusal_is_as_the_document_says(document: Any) -> None:
+    schema = {**document["components"]["schemas"]["ProblemDocument"], "components": document["components"]}
+    validator = jsonschema_rs.validator_for(schema)
+    served = Served()
+    for response in (
+        served.http.get(f"{V1}/tables/x"),
+        served.client().get(f"{V1}/status"),
+        served.http.post(f"{V1}/events/commits", content=b"{"),
+    ):
+        validator.validate(response.json())
+
+
+def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) -> None:
+    served = Served()
+    served.table()
+    spec = claimed(served)
+    bodies = {
+        "/optimizers": hello(),
+        "/tasks/{task_id}/heartbeat": Heartbeat(1, Progress("merging", 0, 1)),
+        "/tasks/{task_id}/report": report(spec, Committed(2**62)),
+        "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
+        "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
+    }
+    accepting = {path for method, path, operation in operations(document) if "requestBody" in operation}
+    assert accepting == {V1 + path for path in bodies}
+    for path, body in bodies.items():
+        declared = document["paths"][V1 + path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        validator = jsonschema_rs.validator_for({**declared, "components": document["components"]})
+        validator.validate(json.loads(json.dumps(to_json(body))))
+        assert not validator.is_valid({})
+        assert not validator.is_valid({**to_json(body), "unknown": 1})
+
+
+def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
+    """Each operation at least once, on a table that goes the whole way."""
+
+    def call(method: str, template: str, body: Any = None, **values: str) -> tuple[str, str, Any]:
+        path = V1 + template.format(**values)
+        content = None if body is None else to_json(body)
+        response = served.http.request(method, path, json=content)
+        assert response.is_success, response.text
+        return method, V1 + template, response
+
+    uuid = served.table(mode="approve")
+    yield call("GET", "/healthz")
+    yield call("POST", "/login-codes")
+    looked = call("POST", "/tables/{uuid}/plan", uuid=uuid)
+    yield looked
+    plan_id = looked[2].json()["plan"]["plan_id"]
+    yield call("GET", "/plans/{plan_id}", plan_id=plan_id)
+    yield call("POST", "/plans/{plan_id}/apply", plan_id=plan_id)
+    task_id = served.get("/tasks")["items"][0]["task_id"]
+    yield call("POST", "/tasks/{task_id}/cancel", task_id=task_id)
+    yield call("POST", "/tasks/{task_id}/retry", task_id=task_id)
+    yield call("POST", "/optimizers", hello())
+    claim = call("POST", "/optimizers/{optimizer_id}/claims", optimizer_id="optimizer-1")
+    yield claim
+    yield call("POST", "/optimizers/{optimizer_id}/claims", optimizer_id="optimizer-1")
+    served.post("/optimizers", hello("optimizer-2"))
+    spec = from_json(TaskSpec, claim[2].json())
+    beat = Heartbeat(spec.fencing_token, Progress("merging", 0, 1))
+    yield call("POST", "/tasks/{task_id}/heartbeat", beat, task_id=task_id)
+    yield call("POST", "/tables/{uuid}/check", TableCheck(spec.table_id, "x"), uuid=uuid)
+    yield call("GET", "/tasks/{task_id}", task_id=task_id)
+    done = report(spec, Committed(carry_out(served, spec)))
+    yield call("POST", "/tasks/{task_id}/report", done, task_id=task_id)
+    yield call("POST", "/events/commits", {"table_name": str(EVENTS), "snapshot_id": 1})
+    served.control.loop.round()
+    for path in ("/status", "/tables", "/tasks", "/optimizers"):
+        yield call("GET", path)
+    for path in ("", "/partitions", "/snapshots", "/refs", "/plans"):
+        yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
+    yield call("GET", "/tasks/{task_id}", task_id=task_id)
