@@ -13,8 +13,8 @@ from typing import Final
 import structlog
 import uvicorn
 
-from icewright.api.access import Access
-from icewright.api.application import create_app
+from icewright.api.access import Access, loopback_hosts
+from icewright.api.app import create_app
 from icewright.app.address import ServerAddress, remove_address, write_address
 from icewright.app.control import open_control_plane
 from icewright.config.model import Config
@@ -39,15 +39,15 @@ def serve(
         port = int(listening.getsockname()[1])
         host = f"[{server.host}]" if ":" in server.host else server.host
         url = f"http://{host}:{port}"
-        access = Access(token=lasting_token(server.state_dir), port=port, login_code=secrets.token_urlsafe(16))
+        address = ServerAddress(url, lasting_token(server.state_dir), os.getpid())
+        access = Access(address.token, loopback_hosts(port))
         app = create_app(control, access)
-        address = ServerAddress(url, access.token, os.getpid())
         write_address(server.address_file, address)
         loop = threading.Thread(target=control.loop.run, args=(LOOP_PAUSE_S,), name="loop")
         loop.start()
         try:
             if announce is not None:
-                announce(url, f"{url}/?token={access.login_code}")
+                announce(url, f"{url}/?token={access.new_login_code()}")
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
             uvicorn.Server(
                 uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=3)

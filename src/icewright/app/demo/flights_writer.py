@@ -38,7 +38,7 @@ def main() -> int:
     catalog.create_namespace(NAMESPACE)
     weather = read_weather()
     _append(_create(catalog, WEATHER, weather), weather)
-    print(f"{WEATHER}: {weather.num_rows:,} rows in one commit, well laid out", flush=True)
+    print(f"{WEATHER}: {weather.num_rows:,} rows in one commit, well laid out", flush=True)  # noqa: T201 - its log
     flights = read_flights()
     table = _create(catalog, FLIGHTS, flights)
     for number, day in enumerate(by_day(flights), start=1):
@@ -47,7 +47,7 @@ def main() -> int:
         if number > options.burst_days:
             time.sleep(options.pause_s)
         _append(table, day)
-        print(f"{FLIGHTS}: {day[_DATE][0]}, {day.num_rows:,} flights, commit {number}", flush=True)
+        print(f"{FLIGHTS}: {day[_DATE][0]}, {day.num_rows:,} flights, commit {number}", flush=True)  # noqa: T201 - its log
     return 0
 
 

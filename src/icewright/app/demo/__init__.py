@@ -1,0 +1,1 @@
+"""``make demo``: the whole loop on real data, beside a writer that knows nothing of it."""

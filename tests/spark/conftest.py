@@ -1,0 +1,60 @@
+"""One real Spark session for all tests of the process; each test brings its own lake as a catalog of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.optimizers import OptimizerSettings
+from icewright_spark.session import build_session
+from tests.lakes.sqlite import make_lake
+
+
+def settings(catalogs: tuple[CatalogEntry, ...] = ()) -> OptimizerSettings:
+    return OptimizerSettings(
+        server_url="http://127.0.0.1:1",
+        token="none",  # noqa: S106 - nobody is asked
+        optimizer_id="optimizer-test",
+        resource_group="default",
+        slots=2,
+        master="local[2]",
+        driver_memory="2g",
+        packages=("org.xerial:sqlite-jdbc:3.50.3.0",),
+        jars=(),
+        spark_conf={"spark.sql.shuffle.partitions": "2"},
+        catalogs=catalogs,
+        poll_interval_ms=100,
+        recycle_after_tasks=1000,
+        recycle_memory_bytes=8 * 1024**3,
+    )
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = build_session(settings())
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> CatalogEntry:
+    """A fresh lake, reachable from the session under a name that no other test uses."""
+    name = f"lake{abs(hash(request.node.nodeid))}"
+    entry = make_lake(tmp_path, name)
+    for key, value in entry.spark_properties().items():
+        spark.conf.set(key, value)
+    return entry
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> Callable[[str], list[str]]:
+    """All rows of a table as Spark reads their bytes, sorted; ``count(*)`` would be answered from metadata."""
+
+    def read(name: str) -> list[str]:
+        return sorted(str(row) for row in spark.table(name).collect())
+
+    return read

@@ -1,0 +1,106 @@
+"""The loop around a real Spark session, in one process and without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from icewright.adapters.clock import SystemClock, SystemIds
+from icewright.adapters.memory.table_store import MemoryTableStore
+from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.jobs import (
+    PROTOCOL_VERSION,
+    Heartbeat,
+    HeartbeatReply,
+    OptimizerHello,
+    TableCheck,
+    TaskReport,
+    TaskSpec,
+)
+from icewright.domain.names import TableName
+from icewright.domain.policy import PolicyRule
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import Task
+from icewright.ports.store import TaskFilter
+from icewright.services.control import build_control_plane
+from icewright_spark.attempt import Attempt
+
+OPTIMIZER = "optimizer-test"
+AUTO = {"icewright.mode": "auto"}
+
+
+class AheadClock:
+    """The system's clock, set ahead: files that were written just now are old enough to be merged."""
+
+    def __init__(self, ahead_ms: int = 120_000) -> None:
+        self.ahead_ms = ahead_ms
+        self._clock = SystemClock()
+
+    def now(self) -> Instant:
+        return self._clock.now() + self.ahead_ms
+
+
+class DirectServer:
+    """The server's answers without HTTP; ``before_commit`` runs when an attempt asks whether it may commit."""
+
+    def __init__(self, loop: SparkLoop) -> None:
+        self._loop = loop
+
+    def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
+        if heartbeat.progress.phase == "committing":
+            hook, self._loop.before_commit = self._loop.before_commit, lambda: None
+            hook()
+        return self._loop.control.dispatcher.heartbeat(task_id, heartbeat)
+
+    def sees_the_same(self, check: TableCheck) -> bool:
+        task = next(t for t in self._loop.tasks() if t.table_id == check.table_id)
+        seen = self._loop.catalog.metadata_location(task.table_name)
+        return seen == check.metadata_location
+
+
+class SparkLoop:
+    """One lake under icewright's care, with the optimizer in this process."""
+
+    def __init__(self, spark: SparkSession, entry: CatalogEntry) -> None:
+        self.spark, self.entry = spark, entry
+        self.catalog = PyIcebergCatalog(entry)
+        self.clock = AheadClock()
+        self.before_commit: Callable[[], None] = lambda: None
+        self.control = build_control_plane(
+            {entry.name: self.catalog},
+            MemoryTableStore(self.clock),
+            MemoryTaskStore(self.clock),
+            self.clock,
+            SystemIds(),
+            rules=[PolicyRule(entry.name, (), AUTO)],
+        )
+        self.control.dispatcher.hello(
+            OptimizerHello(PROTOCOL_VERSION, OPTIMIZER, "test", "default", 1, (entry.name,), spark.version, "1.12.0")
+        )
+
+    def name(self, *path: str) -> TableName:
+        return TableName(self.entry.name, path[:-1], path[-1])
+
+    def tasks(self) -> list[Task]:
+        return list(self.control.tasks.tasks(TaskFilter(), limit=100))
+
+    def claim(self, name: TableName) -> TaskSpec:
+        """Plan the table and take its task, as an optimizer does."""
+        self.control.keeper.look(name, plan_anew=True)
+        spec = self.control.dispatcher.claim(OPTIMIZER)
+        assert spec is not None, self.control.keeper.look(name).plan.reason
+        assert spec.table_name == name
+        return spec
+
+    def attempt(self, spec: TaskSpec) -> TaskReport:
+        return Attempt(self.spark, DirectServer(self), spec).run()
+
+    def rewrite(self, name: TableName) -> Task:
+        """Plan, carry out, report, verify; the task as it ended."""
+        spec = self.claim(name)
+        self.control.dispatcher.report(self.attempt(spec))
+        self.control.loop.round()
+        return self.control.tasks.get(spec.task_id)

@@ -1,0 +1,272 @@
+"""``rewrite_data_files`` on real Spark and real Iceberg: better tables, the same rows, and every way to be refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyiceberg.types import StringType
+from pyspark.sql import SparkSession
+
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.jobs import Committed, Conflicted, Failed, TaskSpec
+from icewright.domain.names import TableName, quote_part
+from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
+from icewright.domain.tasks import TaskState
+from tests.lakes.sqlite import BY_CITY, SCHEMA, append, make_table, rows, writer
+from tests.readers.duck import duckdb_with_iceberg
+from tests.spark.loop import SparkLoop
+
+pytestmark = pytest.mark.spark
+
+CITIES = ("Bonn", "Ulm", "a b/c='%")
+
+
+@pytest.fixture
+def loop(spark: SparkSession, lake: CatalogEntry) -> SparkLoop:
+    return SparkLoop(spark, lake)
+
+
+def sql_name(name: TableName) -> str:
+    return ".".join(quote_part(part) for part in (name.catalog, *name.path))
+
+
+def contents(spark: SparkSession, name: TableName) -> Counter[str]:
+    """The multiset of rows, read from bytes."""
+    return Counter(str(row) for row in spark.table(sql_name(name)).collect())
+
+
+def fill(entry: CatalogEntry, commits: int = 8, *, properties: dict[str, str] | None = None) -> None:
+    table = make_table(entry, spec=BY_CITY, properties=properties)
+    for number in range(commits):
+        append(table, range(number * 10, number * 10 + 6), CITIES)
+
+
+def live_files(entry: CatalogEntry, path: tuple[str, str] = ("db", "events")) -> list[str]:
+    return sorted(writer(entry).load_table(path).inspect.data_files()["file_path"].to_pylist())
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_small_files_become_one_per_partition_with_the_same_rows(
+    loop: SparkLoop, lake: CatalogEntry, spark: SparkSession, version: str
+) -> None:
+    fill(lake, properties={"format-version": version})
+    name = loop.name("db", "events")
+    before = contents(spark, name)
+
+    task = loop.rewrite(name)
+
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert len(live_files(lake)) == len(CITIES)
+    assert contents(spark, name) == before
+    scanned = writer(lake).load_table("db.events").scan().to_arrow()
+    assert Counter((row["id"], row["city"]) for row in scanned.to_pylist()) == Counter(
+        (number * 10 + i, CITIES[i % len(CITIES)]) for number in range(8) for i in range(6)
+    )
+
+
+def test_the_commit_is_signed_and_every_reachable_path_exists(
+    loop: SparkLoop, lake: CatalogEntry, spark: SparkSession
+) -> None:
+    fill(lake)
+    name = loop.name("db", "events")
+    task = loop.rewrite(name)
+
+    snapshot = writer(lake).load_table("db.events").current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary[TASK_ID_KEY] == task.task_id
+    assert snapshot.summary[PROOF_KEY]
+    table = sql_name(name)
+    paths = {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.all_files").collect()}  # noqa: S608 - a test
+    paths |= {row[0] for row in spark.sql(f"SELECT path FROM {table}.all_manifests").collect()}  # noqa: S608 - a test
+    assert len(paths) > 2 * len(CITIES)
+    missing = [path for path in paths if not Path(path.removeprefix("file://").removeprefix("file:")).exists()]
+    assert missing == []
+
+
+def test_duckdb_reads_the_same_rows(loop: SparkLoop, lake: CatalogEntry) -> None:
+    fill(lake)
+    loop.rewrite(loop.name("db", "events"))
+    location = writer(lake).load_table("db.events").metadata_location.removeprefix("file://")
+
+    connection = duckdb_with_iceberg()
+    found = connection.sql(f"SELECT id, city FROM iceberg_scan('{location}')").fetchall()  # noqa: S608 - a test
+
+    expected = Counter((number * 10 + i, CITIES[i % len(CITIES)]) for number in range(8) for i in range(6))
+    assert Counter(found) == expected
+
+
+def test_an_append_that_comes_first_is_kept(loop: SparkLoop, lake: CatalogEntry, spark: SparkSession) -> None:
+    fill(lake)
+    name = loop.name("db", "events")
+    before = contents(spark, name)
+    more = f"INSERT INTO {sql_name(name)} VALUES (1000, 'Bonn'), (1001, 'Ulm')"  # noqa: S608 - a test
+
+    def insert() -> None:
+        spark.sql(more)
+
+    loop.before_commit = insert
+
+    task = loop.rewrite(name)
+
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert contents(spark, name) == before + Counter(["Row(id=1000, city='Bonn')", "Row(id=1001, city='Ulm')"])
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_delete_that_comes_first_stands(loop: SparkLoop, lake: CatalogEntry, spark: SparkSession, mode: str) -> None:
+    fill(lake, properties={"format-version": "2", "write.delete.mode": mode})
+    name = loop.name("db", "events")
+    spec = loop.claim(name)
+    after_delete: list[Counter[str]] = []
+
+    def delete() -> None:
+        spark.sql(f"DELETE FROM {sql_name(name)} WHERE id = 13")  # noqa: S608 - a test
+        after_delete.append(contents(spark, name))
+
+    loop.before_commit = delete
+    report = loop.attempt(spec)
+
+    assert isinstance(report.result, Conflicted), report.result
+    assert loop.control.dispatcher.report(report).state is TaskState.SUPERSEDED
+    assert contents(spark, name) == after_delete[0]
+    assert sum(after_delete[0].values()) == 8 * 6 - 1
+
+
+def test_a_rewrite_that_comes_first_is_not_repeated(loop: SparkLoop, lake: CatalogEntry, spark: SparkSession) -> None:
+    fill(lake)
+    name = loop.name("db", "events")
+    before = contents(spark, name)
+    spec = loop.claim(name)
+    first = loop.attempt(spec)
+    assert isinstance(first.result, Committed)
+
+    second = loop.attempt(replace(spec, attempt=2))
+
+    assert isinstance(second.result, Conflicted), second.result
+    assert contents(spark, name) == before
+    snapshots = writer(lake).load_table("db.events").metadata.snapshots
+    assert [s.summary[TASK_ID_KEY] for s in snapshots if s.summary and s.summary[TASK_ID_KEY]] == [spec.task_id]
+
+
+def test_deletes_at_the_planned_snapshot_are_refused_by_the_job_itself(
+    loop: SparkLoop, lake: CatalogEntry, spark: SparkSession
+) -> None:
+    """The planner does not plan such partitions; the job does not rely on it."""
+    fill(lake, properties={"format-version": "2", "write.delete.mode": "merge-on-read"})
+    name = loop.name("db", "events")
+    spec = loop.claim(name)
+    spark.sql(f"DELETE FROM {sql_name(name)} WHERE id = 13")  # noqa: S608 - a test
+    before = contents(spark, name)
+    current = writer(lake).load_table("db.events").current_snapshot()
+    assert current is not None
+
+    report = loop.attempt(replace(spec, action=replace(spec.action, base_snapshot_id=current.snapshot_id)))
+
+    assert isinstance(report.result, Failed), report.result
+    assert "delete files may apply" in report.result.detail
+    assert contents(spark, name) == before
+
+
+def _dropped_and_created_again(loop: SparkLoop, spec: TaskSpec) -> TaskSpec:
+    catalog = writer(loop.entry)
+    catalog.drop_table("db.events")
+    fill(loop.entry)
+    return spec
+
+
+def _schema_changed(loop: SparkLoop, spec: TaskSpec) -> TaskSpec:
+    with writer(loop.entry).load_table("db.events").update_schema() as update:
+        update.add_column("later", StringType())
+    return spec
+
+
+def _another_base(_loop: SparkLoop, spec: TaskSpec) -> TaskSpec:
+    return replace(spec, action=replace(spec.action, base_snapshot_id=12345))
+
+
+@pytest.mark.parametrize("change", [_dropped_and_created_again, _schema_changed, _another_base])
+def test_a_table_that_is_not_the_planned_one_is_left_alone(
+    loop: SparkLoop, lake: CatalogEntry, spark: SparkSession, change: Callable[[SparkLoop, TaskSpec], TaskSpec]
+) -> None:
+    fill(lake)
+    name = loop.name("db", "events")
+    spec = change(loop, loop.claim(name))
+    before, snapshots = contents(spark, name), len(writer(lake).load_table("db.events").metadata.snapshots)
+
+    report = loop.attempt(spec)
+
+    assert isinstance(report.result, Conflicted), report.result
+    assert contents(spark, name) == before
+    assert len(writer(lake).load_table("db.events").metadata.snapshots) == snapshots
+
+
+def test_an_input_that_is_not_what_was_planned_fails_and_commits_nothing(loop: SparkLoop, lake: CatalogEntry) -> None:
+    fill(lake)
+    name = loop.name("db", "events")
+    spec = loop.claim(name)
+    before = live_files(lake)
+    group = spec.action.groups[0]
+    lying = replace(group, files=(replace(group.files[0], record_count=99), *group.files[1:]))
+
+    report = loop.attempt(replace(spec, action=replace(spec.action, groups=(lying, *spec.action.groups[1:]))))
+
+    assert isinstance(report.result, Failed), report.result
+    assert not report.result.retryable
+    assert live_files(lake) == before
+
+
+def test_a_lost_lease_commits_nothing(loop: SparkLoop, lake: CatalogEntry) -> None:
+    fill(lake)
+    name = loop.name("db", "events")
+    spec = loop.claim(name)
+    before = live_files(lake)
+
+    def lose() -> None:
+        loop.clock.ahead_ms += 10 * spec.lease_ms
+
+    loop.before_commit = lose
+    report = loop.attempt(spec)
+
+    assert isinstance(report.result, Failed), report.result
+    assert report.result.code == "lease-lost"
+    assert live_files(lake) == before
+
+
+def test_a_cancelled_task_commits_nothing(loop: SparkLoop, lake: CatalogEntry) -> None:
+    fill(lake)
+    spec = loop.claim(loop.name("db", "events"))
+    before = live_files(lake)
+
+    def cancel() -> None:
+        loop.control.dispatcher.cancel(spec.task_id)
+
+    loop.before_commit = cancel
+
+    report = loop.attempt(spec)
+
+    assert report.result.kind == "cancelled"
+    assert loop.control.dispatcher.report(report).state is TaskState.CANCELLED
+    assert live_files(lake) == before
+
+
+@pytest.mark.parametrize("table", ["plain", "with`tick", "with'quote", "with\nnewline", "ice🧊berg", "a.dot", "--drop"])
+def test_hostile_names(loop: SparkLoop, lake: CatalogEntry, spark: SparkSession, table: str) -> None:
+    make_table(lake)
+    # Hadoop's own paths cannot hold a line break, so the table gets a plain location, as a careful owner's would.
+    catalog = writer(lake)
+    made = catalog.create_table(("db", table), SCHEMA, location=f"{lake.warehouse_uri}/hostile")
+    for number in range(6):
+        made.append(rows([number]))
+    name = loop.name("db", table)
+    before = contents(spark, name)
+
+    task = loop.rewrite(name)
+
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert contents(spark, name) == before
+    assert len(live_files(lake, ("db", table))) == 1
