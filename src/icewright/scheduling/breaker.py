@@ -1,4 +1,7 @@
-"""The circuit breaker of a table: work that keeps failing or losing against its writers is parked for a day."""
+"""The circuit breaker of a table: work that keeps failing or losing against its writers is parked for a day.
+
+A commit that did not keep the rows is parked at once: whatever went wrong must not be repeated before a person looked.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ FAILURES_MAX = 5
 """So many tasks without a success in a row open the breaker."""
 PARKED_MS = 24 * 60 * 60 * 1000
 
+VERIFICATION_FAILED = "verification-failed"
+"""The code of an outcome that says: committed, and the table is not what it was to become."""
+
 _WASTED = frozenset({TaskState.FAILED, TaskState.SUPERSEDED})
 
 
@@ -22,11 +28,15 @@ def parked(latest: Sequence[Task], now: Instant) -> Reason | None:
     Tasks that were superseded before their first try cost nothing and do not count.
     """
     ended = [task for task in latest if task.attempt > 0][:FAILURES_MAX]
-    if len(ended) < FAILURES_MAX or any(task.state not in _WASTED for task in ended):
+    if not ended or now >= ended[0].updated_at + PARKED_MS:
         return None
     until = ended[0].updated_at + PARKED_MS
-    if now >= until:
+    last = None if ended[0].outcome is None else ended[0].outcome.reason
+    if ended[0].state is TaskState.FAILED and last is not None and last.code == VERIFICATION_FAILED:
+        text = f"task {ended[0].task_id} did not keep the rows, so the table is left alone for a day: {last.text}"
+        return Reason("parked", text, {"until": until, "tasks": 1})
+    if len(ended) < FAILURES_MAX or any(task.state not in _WASTED for task in ended):
         return None
-    last = "" if ended[0].outcome is None else f"; the last: {ended[0].outcome.reason.text}"
-    text = f"the last {FAILURES_MAX} tasks of the table came to nothing, so it is left alone for a day{last}"
+    said = "" if last is None else f"; the last: {last.text}"
+    text = f"the last {FAILURES_MAX} tasks of the table came to nothing, so it is left alone for a day{said}"
     return Reason("parked", text, {"until": until, "tasks": FAILURES_MAX})

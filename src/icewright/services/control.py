@@ -44,10 +44,11 @@ def build_control_plane(
     limits: DispatchLimits | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports."""
+    limits = limits or DispatchLimits()
     observer = Observer(catalogs, tables, clock)
     planner = Planner(observer, tables, clock, ids, rules)
-    dispatcher = Dispatcher(tasks, tables, observer, ids, limits or DispatchLimits())
-    keeper = TableKeeper(observer, planner, dispatcher, tables, tasks, clock)
+    dispatcher = Dispatcher(tasks, tables, observer, ids, limits, rules)
+    keeper = TableKeeper(observer, planner, dispatcher, tables, tasks, clock, limits.chance)
     verifier = Verifier(tasks, observer, dispatcher)
     loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, clock)
     return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, verifier, loop)

@@ -7,8 +7,8 @@ optimizers around it.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from icewright.domain.codec import dumps
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, VersionMismatch
@@ -26,18 +26,21 @@ from icewright.domain.jobs import (
     TaskSpec,
 )
 from icewright.domain.plans import Plan, Reason
-from icewright.domain.policy import Mode
+from icewright.domain.policy import Mode, PolicyRule
 from icewright.domain.tasks import AttemptState, NewTask, Outcome, Task, TaskState
-from icewright.planning.applies import moved_on
+from icewright.planning.applies import still_applies
+from icewright.planning.policy import effective_policy
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.observer import Observer
 
+_ENDS = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
+
 
 @dataclass(frozen=True, slots=True)
 class DispatchLimits:
-    """How tasks are tried. ``chance`` gives numbers in [0, 1) that spread retries."""
+    """How tasks are tried. ``chance`` gives numbers in [0, 1) that spread retries, and looks at tables."""
 
     lease_ms: int = 30_000
     attempts_max: int = 3
@@ -48,9 +51,16 @@ class Dispatcher:
     """The way of a task from plan to report."""
 
     def __init__(
-        self, tasks: TaskStore, tables: TableStore, observer: Observer, ids: Ids, limits: DispatchLimits
+        self,
+        tasks: TaskStore,
+        tables: TableStore,
+        observer: Observer,
+        ids: Ids,
+        limits: DispatchLimits,
+        rules: Sequence[PolicyRule] = (),
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
+        self._rules = tuple(rules)
 
     @property
     def lease_ms(self) -> int:
@@ -80,19 +90,21 @@ class Dispatcher:
     def apply(self, plan_id: str) -> Task:
         """Queue exactly that plan, because a person says so.
 
-        Raises ``NotFound``; :class:`NotAllowed` when there is nothing to do or the mode is ``observe``; and
-        :class:`Conflict` when the table has moved on so that the plan would not be the one that was looked at.
+        Raises ``NotFound``; :class:`NotAllowed` when there is nothing to do, or the mode was ``observe`` for the plan
+        or is so now; and :class:`Conflict` when the table has moved on so that the plan would not be the one that was
+        looked at.
         """
         plan = self._tables.plan(plan_id)
         if not plan.actions:
             raise NotAllowed(f"plan {plan_id} is to do nothing: {plan.reason.text}")
-        if plan.mode is Mode.OBSERVE:
+        metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
+        if Mode.OBSERVE in (plan.mode, effective_policy(metadata, self._rules).mode):
             raise NotAllowed(
                 f"{plan.table_name} is in mode observe: plans and explanations only",
                 hint="set the table property icewright.mode to approve or auto, then plan again",
             )
-        metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
-        obstacle = moved_on(plan, metadata)
+        (action,) = plan.actions
+        obstacle = still_applies(action, plan.table_id, metadata)
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         enqueued = self.enqueue(plan, priority=1)
@@ -106,10 +118,15 @@ class Dispatcher:
         self._tables.optimizer_seen(hello)
 
     def claim(self, optimizer_id: str) -> TaskSpec | None:
-        """The next task for an optimizer. Raises :class:`NotAllowed` for one that has not said hello."""
+        """The next task for an optimizer.
+
+        Raises :class:`NotAllowed` for one that has not said hello, and :class:`VersionMismatch` for one that did so
+        to a server of another version.
+        """
         known = next((o for o in self._tables.optimizers() if o.hello.optimizer_id == optimizer_id), None)
         if known is None:
             raise NotAllowed(f"optimizer {optimizer_id} has not introduced itself")
+        _check_protocol(known.hello.protocol_version, "this optimizer")
         task = self._tasks.claim(
             optimizer_id,
             resource_group=known.hello.resource_group,
@@ -155,6 +172,10 @@ class Dispatcher:
         reason = Reason("retried", "queued again on request")
         return self._tasks.change(Change(task_id, task.version, TaskState.QUEUED, Outcome(reason)))
 
+    def withdraw(self, task: Task, reason: Reason) -> Task:
+        """Take back a waiting task that must not be tried any more. Raises :class:`Conflict` once it is claimed."""
+        return self._tasks.change(Change(task.task_id, task.version, TaskState.SUPERSEDED, Outcome(reason)))
+
     def lease_expired(self, task: Task) -> Task:
         """An attempt was not heard of for as long as its lease ran: nobody knows how far it came."""
         reason = Reason("lease-expired", f"attempt {task.attempt} was not heard of for {self._limits.lease_ms} ms")
@@ -184,6 +205,17 @@ class Dispatcher:
         return Change(task.task_id, task.version, state, Outcome(reason), attempt_state, report_json, delay_ms)
 
     def _change(self, task: Task, report: TaskReport) -> Change:
+        """What a report makes of its task.
+
+        Unless this was the first attempt, no task ends by a report alone: an earlier one, thought dead, may have been
+        faster, and then the table has our task id.
+        """
+        change = self._said(task, report)
+        if task.attempt > 1 and change.state in _ENDS:
+            return replace(change, state=TaskState.IN_DOUBT)
+        return change
+
+    def _said(self, task: Task, report: TaskReport) -> Change:
         text = dumps(report)
 
         def change(state: TaskState, reason: Reason, attempt: AttemptState, snapshot_id: int | None = None) -> Change:
@@ -193,9 +225,6 @@ class Dispatcher:
             case Committed(snapshot_id):
                 reason = Reason("committed", f"committed as snapshot {snapshot_id}, to be verified")
                 return change(TaskState.COMMITTED, reason, AttemptState.COMMITTED, snapshot_id)
-            case Conflicted(detail) if task.attempt > 1:
-                # An earlier attempt, thought dead, may be the one that was faster: then the table has our task id.
-                return change(TaskState.IN_DOUBT, Reason("conflict", detail), AttemptState.CONFLICT)
             case Conflicted(detail):
                 return self.follow_up(task, End.CONFLICT, Reason("conflict", detail), AttemptState.CONFLICT, text)
             case CommitUnknown(detail):

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
-from icewright.domain.errors import IcewrightError, NotFound, Rejected, Unreadable
+from icewright.domain.errors import Conflict, IcewrightError, NotFound, Rejected, Unreadable
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
+from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
+from icewright.planning.applies import still_applies
 from icewright.ports.clock import Clock
-from icewright.ports.store import Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import FAILURES_MAX, parked
+from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
 from icewright.services.dispatcher import Dispatcher
-from icewright.services.observer import Observer
+from icewright.services.observer import CatalogNotConfigured, Observer
 from icewright.services.planner import Planner, PlanRefused
 
 _TASKS_LOOKED_AT = 4 * FAILURES_MAX
@@ -50,56 +55,100 @@ class TableKeeper:
         self._observer, self._planner, self._dispatcher = observer, planner, dispatcher
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        self._planned_from: dict[TableId, str] = {}
+        """The metadata that a table's present plan was made from, by this process: its rules never change."""
 
     def look(self, name: TableName, *, plan_anew: bool = False) -> Looked:
         """Observe the table; plan when its present plan does not stand any more; queue where the owner lets us.
 
+        A waiting task is withdrawn where its owner does not let us any more, and where it would come to nothing.
         A table that cannot be read or planned keeps the reason in its record and is looked at again later; a dropped
         one is marked so; both errors pass through. Raises :class:`~icewright.domain.errors.Unavailable` when the
         catalog is away; then nothing changes.
         """
         # The inventory moves forward from what is stored: two looks at one table must not do so at the same time.
-        with self._locks[hash(name) % _LOCKS]:
+        with self._lock(name):
             return self._look(name, plan_anew=plan_anew)
+
+    def put_aside(self, name: TableName, problem: Reason) -> None:
+        """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""
+        with self._lock(name):
+            self._change_record(name, next_look_at=self._clock.now() + INTERVAL_MAX_MS, problem=problem)
+
+    def put_off(self, name: TableName, until: Instant) -> None:
+        """Look at a table later than planned. Harmless for a table without a record."""
+        with self._lock(name):
+            self._change_record(name, next_look_at=until)
+
+    def _lock(self, name: TableName) -> threading.Lock:
+        return self._locks[hash(name) % _LOCKS]
 
     def _look(self, name: TableName, *, plan_anew: bool) -> Looked:
         before = self._tables.record_by_name(name)
         try:
             observation = self._observer.observe(name)
-            plan = None if plan_anew else self._standing_plan(observation, before)
+            latest = self._latest(observation.metadata.table_id)
+            problem = parked(latest, self._tasks.now())
+            plan = None if plan_anew else self._standing_plan(observation, latest, problem)
             is_new = plan is None
             if plan is None:
                 plan = self._planner.plan_observed(observation).plan
         except (NotFound, Rejected, Unreadable, PlanRefused) as error:
-            if before is not None:
-                self._put_aside(before, error)
+            self._note(name, error)
             raise
-        reason = self._breaker(plan.table_id)
-        enqueued = self._dispatcher.enqueue(plan) if is_new and plan.mode is Mode.AUTO and reason is None else None
-        self._save(observation, plan, reason)
+        metadata = observation.metadata
+        self._planned_from[metadata.table_id] = metadata.metadata_location
+        if before is not None and before.table_id != metadata.table_id:
+            self._gone(before.table_id, f"{name} is another table now (uuid {metadata.table_id.uuid})")
+        acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
+        self._withdraw(latest, plan, metadata, replaceable=acts)
+        enqueued = self._dispatcher.enqueue(plan) if acts else None
+        self._save(observation, plan, problem)
         return Looked(plan, is_new, enqueued)
 
-    def _standing_plan(self, observation: Observation, before: TableRecord | None) -> Plan | None:
+    def _standing_plan(self, observation: Observation, latest: Sequence[Task], parked_by: Reason | None) -> Plan | None:
         """The plan that still stands: the table is as it was, its time has not come, and its work is in hand."""
         metadata = observation.metadata
-        if before is None or before.plan_id is None or before.metadata_location != metadata.metadata_location:
+        record = self._tables.record(metadata.table_id)
+        if self._planned_from.get(metadata.table_id) != metadata.metadata_location:
             return None
-        plan = self._tables.plan(before.plan_id)
+        if record is None or record.plan_id is None:
+            return None
+        plan = self._tables.plan(record.plan_id)
         due = plan.look_again_at is not None and plan.look_again_at <= self._clock.now()
-        if due or (plan.actions and plan.mode is Mode.AUTO and self._work_is_lost(plan)):
-            return None
-        return plan
+        acts = plan.mode is Mode.AUTO and not plan.is_empty and parked_by is None
+        return None if due or (acts and _work_is_lost(plan, latest)) else plan
 
-    def _work_is_lost(self, plan: Plan) -> bool:
-        """Whether nothing became of the plan: it was never queued, or its task was superseded."""
-        latest = self._latest(plan.table_id)
-        if any(task.state not in TERMINAL_STATES for task in latest):
-            return False
-        own = [task for task in latest if task.plan_id == plan.plan_id]
-        return not own or own[0].state is TaskState.SUPERSEDED
+    def _withdraw(self, latest: Sequence[Task], plan: Plan, metadata: TableMetadata, *, replaceable: bool) -> None:
+        """Take back a waiting task that must not run; one that the new plan takes the place of stays (coalescing)."""
+        for task in latest:
+            if task.state is not TaskState.QUEUED or (replaceable and may_coalesce(task)):
+                continue
+            reason = self._obstacle(task, plan, metadata)
+            if reason is not None:
+                self._take_back(task, reason)
 
-    def _breaker(self, table_id: TableId) -> Reason | None:
-        return parked(self._latest(table_id), self._tasks.now())
+    def _obstacle(self, task: Task, plan: Plan, metadata: TableMetadata) -> Reason | None:
+        if task.table_name != metadata.name:
+            return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
+        if plan.mode is Mode.OBSERVE:
+            return Reason("mode-observe", "the owner lets the table only be observed by now")
+        if plan.mode is Mode.APPROVE and self._tables.plan(task.plan_id).mode is Mode.AUTO:
+            return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
+        if plan.is_empty:
+            return Reason("replanned", f"the table was planned anew: {plan.reason.text}")
+        return still_applies(task.action, task.table_id, metadata)
+
+    def _gone(self, table_id: TableId, why: str) -> None:
+        self._planned_from.pop(table_id, None)
+        for task in self._latest(table_id):
+            if task.state is TaskState.QUEUED:
+                self._take_back(task, Reason("table-gone", why))
+
+    def _take_back(self, task: Task, reason: Reason) -> None:
+        # Claimed in the same moment: then its attempt finds out, and the commit is validated in any case.
+        with suppress(Conflict):
+            self._dispatcher.withdraw(task, reason)
 
     def _latest(self, table_id: TableId) -> list[Task]:
         return list(self._tasks.tasks(TaskFilter(table_id=table_id), limit=_TASKS_LOOKED_AT))
@@ -117,7 +166,29 @@ class TableKeeper:
         )
         self._tables.save_record(replace(record, next_look_at=look_at, problem=problem))
 
-    def _put_aside(self, record: TableRecord, error: IcewrightError) -> None:
+    def _note(self, name: TableName, error: IcewrightError) -> None:
+        """Keep in the record why the look failed. Read anew: it may have been observed before the failure."""
+        record = self._tables.record_by_name(name)
+        if record is None:
+            return
         now = self._clock.now()
-        aside = replace(record, problem=Reason(error.code, error.message), next_look_at=now + INTERVAL_MAX_MS)
-        self._tables.save_record(replace(aside, dropped_at=now) if isinstance(error, NotFound) else aside)
+        problem = Reason(error.code, error.message)
+        dropped = isinstance(error, NotFound) and not isinstance(error, CatalogNotConfigured)
+        if dropped:
+            self._gone(record.table_id, f"{name} was dropped")
+        self._change_record(
+            name, problem=problem, next_look_at=now + INTERVAL_MAX_MS, dropped_at=now if dropped else None
+        )
+
+    def _change_record(self, name: TableName, **changes: Any) -> None:
+        record = self._tables.record_by_name(name)
+        if record is not None:
+            self._tables.save_record(replace(record, **changes))
+
+
+def _work_is_lost(plan: Plan, latest: Sequence[Task]) -> bool:
+    """Whether nothing became of the plan: it was never queued, or its task was superseded."""
+    if any(task.state not in TERMINAL_STATES for task in latest):
+        return False
+    own = [task for task in latest if task.plan_id == plan.plan_id]
+    return not own or own[0].state is TaskState.SUPERSEDED

@@ -7,20 +7,22 @@ task or one catalog that makes trouble never stops the others; the only broad ``
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 import structlog
 
-from icewright.domain.errors import IcewrightError, NotFound, Unavailable, Unreadable
+from icewright.domain.errors import Conflict, IcewrightError, NotFound, Unavailable, Unreadable
+from icewright.domain.events import StoredEvent
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
-from icewright.domain.tasks import TaskState
+from icewright.domain.tasks import Task, TaskState
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
+from icewright.scheduling.sweep import INTERVAL_MIN_MS
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.keeper import TableKeeper
 from icewright.services.verifier import Verifier
@@ -52,7 +54,7 @@ class Loop:
         self._keeper, self._dispatcher, self._verifier = keeper, dispatcher, verifier
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._discovered_at: Instant | None = None
+        self._discovered_at: dict[str, Instant] = {}
         self._paused_until: dict[str, Instant] = {}
         self.unreadable: dict[TableName, Reason] = {}
         """Tables that were never readable, so that there is no record to keep their reason in."""
@@ -92,28 +94,55 @@ class Loop:
                 step()
 
     def _work_inbox(self) -> None:
-        events = self._tables.inbox(BATCH_MAX)
+        events = self._events()
         for name in dict.fromkeys(stored.event.table_name for stored in events):
             ids = [stored.event_id for stored in events if stored.event.table_name == name]
             if self._look(name):
                 self._tables.done(ids)
 
+    def _events(self) -> Sequence[StoredEvent]:
+        """The next events that can be worked on; those of catalogs that are away wait without being in the way."""
+        limit = BATCH_MAX
+        while True:
+            oldest = self._tables.inbox(limit)
+            ready = [stored for stored in oldest if not self._is_paused(stored.event.table_name.catalog)]
+            if len(ready) >= BATCH_MAX or len(oldest) < limit:
+                return ready[:BATCH_MAX]
+            limit *= 2
+
     def _sweep(self) -> None:
         for record in self._tables.due(self._clock.now(), BATCH_MAX):
-            self._look(record.name)
+            until = self.paused_until(record.name.catalog)
+            if record.name.catalog not in self._catalogs:
+                text = f"catalog {record.name.catalog} is not configured any more"
+                self._keeper.put_aside(record.name, Reason("catalog-not-configured", text))
+            elif until is not None:
+                # Out of the way, or the tables of a catalog that is away would fill every batch.
+                self._keeper.put_off(record.name, until)
+            else:
+                self._look(record.name)
 
     def _discover(self) -> None:
         now = self._clock.now()
-        if self._discovered_at is not None and now - self._discovered_at < DISCOVERY_INTERVAL_MS:
-            return
         for catalog in self._catalogs.values():
-            if self._is_paused(catalog.name):
+            asked_at = self._discovered_at.get(catalog.name)
+            if self._is_paused(catalog.name) or (asked_at is not None and now - asked_at < DISCOVERY_INTERVAL_MS):
                 continue
             with self._going_on("discover", catalog.name):
-                for name in catalog.tables():
-                    if self._tables.record_by_name(name) is None:
-                        self._look(name)
-        self._discovered_at = now
+                self._discover_in(catalog)
+                self._discovered_at[catalog.name] = now
+
+    def _discover_in(self, catalog: Catalog) -> None:
+        try:
+            names = frozenset(catalog.tables())
+        except Unavailable as error:
+            self._pause(catalog.name, error)
+            return
+        for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
+            self.unreadable.pop(name, None)
+        for name in sorted(names):
+            if self._tables.record_by_name(name) is None:
+                self._look(name)
 
     def _expire_leases(self) -> None:
         for task in self._tasks.expired(BATCH_MAX):
@@ -121,44 +150,81 @@ class Loop:
                 self._dispatcher.lease_expired(task)
 
     def _settle_doubts(self) -> None:
-        for task in self._tasks.tasks(TaskFilter(states=frozenset({TaskState.IN_DOUBT})), limit=BATCH_MAX):
-            with self._going_on("settle", task.task_id):
+        for task in self._answerable(TaskState.IN_DOUBT):
+            with self._asking("settle", task):
                 settled = self._verifier.settle(task)
                 if settled.state is TaskState.SUPERSEDED:
                     self._look(settled.table_name, plan_anew=True)
 
     def _verify_commits(self) -> None:
-        for task in self._tasks.tasks(TaskFilter(states=frozenset({TaskState.COMMITTED})), limit=BATCH_MAX):
-            with self._going_on("verify", task.task_id):
+        for task in self._answerable(TaskState.COMMITTED):
+            with self._asking("verify", task):
                 verified = self._verifier.verify(task)
                 _log.info("task verified", task=task.task_id, table=str(task.table_name), state=verified.state.value)
                 self._look(verified.table_name, plan_anew=True)
 
+    def _answerable(self, state: TaskState) -> Iterator[Task]:
+        """All tasks in a state whose catalogs can be asked, page by page: none is hidden behind others that wait."""
+        only, before = TaskFilter(states=frozenset({state})), None
+        while page := self._tasks.tasks(only, limit=BATCH_MAX, before=before):
+            for task in page:
+                catalog = task.table_name.catalog
+                if catalog in self._catalogs and not self._is_paused(catalog):
+                    yield task
+            before = page[-1].task_id
+
     def _look(self, name: TableName, *, plan_anew: bool = False) -> bool:
-        """Look at a table; False when its catalog is away, so that whoever asked asks again."""
+        """Look at a table; False when nothing could be seen, so that whoever asked asks again."""
         if self._is_paused(name.catalog):
             return False
         try:
             looked = self._keeper.look(name, plan_anew=plan_anew)
-        except Unreadable as error:
-            self.unreadable[name] = Reason(error.code, error.message)
-        except Unavailable as error:
-            self._paused_until[name.catalog] = self._clock.now() + CATALOG_PAUSE_MS
-            _log.warning("catalog away", catalog=name.catalog, detail=error.message)
-            return False
         except NotFound:
             self.unreadable.pop(name, None)
+        except Unavailable as error:
+            if not isinstance(error, Unreadable):
+                self._pause(name.catalog, error)
+                return False
+            self._set_aside(name, Reason(error.code, error.message))
+        except Conflict as error:
+            _log.info("table moved while it was looked at", table=str(name), detail=error.message)
+            self._keeper.put_off(name, self._clock.now() + INTERVAL_MIN_MS)
+            return False
         except IcewrightError as error:
-            self.unreadable[name] = Reason(error.code, error.message)
-            _log.warning("table put aside", table=str(name), code=error.code, detail=error.message)
+            self._set_aside(name, Reason(error.code, error.message))
+        except Exception as error:  # noqa: BLE001 - the service's loop: a defect met at one table never stops the rest
+            _log.exception("look failed", table=str(name))
+            reason = Reason("defect", f"{type(error).__name__}: {error}")
+            self._keeper.put_aside(name, reason)
+            self._set_aside(name, reason)
         else:
             self.unreadable.pop(name, None)
             if looked.is_new:
                 _log.info("planned", table=str(name), plan=looked.plan.plan_id, reason=looked.plan.reason.text)
         return True
 
+    def _set_aside(self, name: TableName, reason: Reason) -> None:
+        if self._tables.record_by_name(name) is None:
+            self.unreadable[name] = reason
+        _log.warning("table put aside", table=str(name), code=reason.code, detail=reason.text)
+
+    def _pause(self, catalog: str, error: Unavailable) -> None:
+        self._paused_until[catalog] = self._clock.now() + CATALOG_PAUSE_MS
+        _log.warning("catalog away", catalog=catalog, detail=error.message)
+
     def _is_paused(self, catalog: str) -> bool:
         return self._paused_until.get(catalog, 0) > self._clock.now()
+
+    @contextmanager
+    def _asking(self, step: str, task: Task) -> Iterator[None]:
+        """As :meth:`_going_on`; a catalog that does not answer is then left alone for a while."""
+        with self._going_on(step, task.task_id):
+            try:
+                yield
+            except Unreadable:
+                raise
+            except Unavailable as error:
+                self._pause(task.table_name.catalog, error)
 
     @contextmanager
     def _going_on(self, step: str, what: str = "") -> Iterator[None]:
@@ -166,5 +232,7 @@ class Loop:
             yield
         except Unavailable as error:
             _log.warning("put off", step=step, what=what, detail=error.message)
+        except Conflict as error:
+            _log.info("changed meanwhile", step=step, what=what, detail=error.message)
         except Exception:  # noqa: BLE001 - the service's loop: the trouble of one is logged and never stops the rest
             _log.exception("step failed", step=step, what=what)

@@ -26,6 +26,10 @@ REMOVALS_LOOKED_AT = 20
 _REMOVALS_REMEMBERED = 10_000
 
 
+class CatalogNotConfigured(NotFound):
+    """No catalog of that name is configured. It says nothing about its tables: they are not gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Removal:
     """What one commit removed; immutable, hence remembered."""
@@ -42,12 +46,12 @@ class Observer:
         self._removals: dict[tuple[TableId, int], _Removal] = {}
 
     def catalog(self, name: str) -> Catalog:
-        """The catalog of that name. Raises :class:`NotFound`."""
+        """The catalog of that name. Raises :class:`CatalogNotConfigured`."""
         try:
             return self._catalogs[name]
         except KeyError:
             known = ", ".join(sorted(self._catalogs)) or "none"
-            raise NotFound(f"no catalog {name!r}", hint=f"configured catalogs: {known}") from None
+            raise CatalogNotConfigured(f"no catalog {name!r}", hint=f"configured catalogs: {known}") from None
 
     def observe(self, name: TableName) -> Observation:
         """The table as it is now.

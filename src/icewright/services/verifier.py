@@ -10,18 +10,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.errors import NotFound
+from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.inventory import ManifestSummary
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.tables import ATTEMPT_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.planning.inventory import manifest_changes
 from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TaskStore
+from icewright.scheduling.breaker import VERIFICATION_FAILED
 from icewright.scheduling.retry import End
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.observer import Observer
+
+VERIFY_PATIENCE_MS = 60 * 60 * 1000
+"""How long a commit may stay unverified because its table cannot be read. Meanwhile nothing else is done to it."""
+
+_REPORTED_ENDS = {
+    AttemptState.LOST: End.LOST,
+    AttemptState.UNKNOWN: End.ABSENT,
+    AttemptState.CONFLICT: End.CONFLICT,
+    AttemptState.FAILED: End.FINAL,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +71,38 @@ class Verifier:
         snapshot = metadata.snapshot_of_task(task.task_id)
         if snapshot is not None:
             reason = Reason("found", f"the commit is in the table: snapshot {snapshot.snapshot_id}")
-            return self._change(task, TaskState.COMMITTED, Outcome(reason, snapshot.snapshot_id))
-        lost = self._tasks.attempts(task.task_id)[-1].state is AttemptState.LOST
-        was = "" if task.outcome is None else f" ({task.outcome.reason.text})"
-        reason = Reason("not-committed", f"no snapshot of the table carries this task{was}")
-        return self._tasks.change(self._dispatcher.follow_up(task, End.LOST if lost else End.ABSENT, reason))
+            own = snapshot.summary.get(ATTEMPT_KEY) == str(task.attempt)
+            outcome = Outcome(reason, snapshot.snapshot_id)
+            return self._change(task, TaskState.COMMITTED, outcome, AttemptState.COMMITTED if own else None)
+        return self._tasks.change(self._without_commit(task))
 
     def verify(self, task: Task) -> Task:
-        """Check a committed task against the table. Raises as :meth:`settle` does."""
+        """Check a committed task against the table.
+
+        Raises as :meth:`settle` does; of a table that stays unreadable for :data:`VERIFY_PATIENCE_MS`, nothing more
+        is hoped for.
+        """
+        try:
+            return self._verify(task)
+        except Unreadable as error:
+            if self._tasks.now() - task.updated_at < VERIFY_PATIENCE_MS:
+                raise
+            reason = Reason("unverified", f"the commit was reported, but cannot be verified: {error.message}")
+            return self._change(task, TaskState.FAILED, Outcome(reason))
+
+    def _without_commit(self, task: Task) -> Change:
+        """What follows on a doubt when the table has no commit of the task."""
+        attempt = self._tasks.attempts(task.task_id)[-1]
+        said = None if task.outcome is None else task.outcome.reason
+        if attempt.state is AttemptState.CANCELLED and said is not None:
+            return Change(task.task_id, task.version, TaskState.CANCELLED, Outcome(said))
+        end = _REPORTED_ENDS[attempt.state]
+        if end is not End.FINAL or said is None:
+            was = "" if said is None else f" ({said.text})"
+            said = Reason("not-committed", f"no snapshot of the table carries this task{was}")
+        return self._dispatcher.follow_up(task, end, said)
+
+    def _verify(self, task: Task) -> Task:
         metadata = self._load(task)
         snapshot = None if metadata is None else metadata.snapshot_of_task(task.task_id)
         if metadata is None or snapshot is None:
@@ -88,7 +123,7 @@ class Verifier:
         deltas = changes_between(catalog, metadata, parent, snapshot)
         problem = row_problem(action, deltas)
         if problem is not None:
-            return Outcome(Reason("verification-failed", problem), snapshot.snapshot_id)
+            return Outcome(Reason(VERIFICATION_FAILED, problem), snapshot.snapshot_id)
         gone = -sum(delta.data_files for delta in deltas.values())
         expected = action.input_files - len(action.groups)
         figures = {
@@ -103,15 +138,21 @@ class Verifier:
         return Outcome(Reason("verified", text, figures), snapshot.snapshot_id)
 
     def _load(self, task: Task) -> TableMetadata | None:
-        """The table of the task, None when the name leads to no table or to another one."""
+        """The table of the task, None when the name leads to no table or to another one.
+
+        Raises ``NotFound`` when the catalog is not configured any more: that says nothing about the table.
+        """
+        catalog = self._observer.catalog(task.table_name.catalog)
         try:
-            metadata = self._observer.catalog(task.table_name.catalog).load(task.table_name)
+            metadata = catalog.load(task.table_name)
         except NotFound:
             return None
         return metadata if metadata.table_id == task.table_id else None
 
-    def _change(self, task: Task, state: TaskState, outcome: Outcome) -> Task:
-        return self._tasks.change(Change(task.task_id, task.version, state, outcome))
+    def _change(
+        self, task: Task, state: TaskState, outcome: Outcome, attempt_state: AttemptState | None = None
+    ) -> Task:
+        return self._tasks.change(Change(task.task_id, task.version, state, outcome, attempt_state))
 
 
 def changes_between(
