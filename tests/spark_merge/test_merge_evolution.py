@@ -13,8 +13,14 @@ import pytest
 
 from icewright.domain.errors import InvalidMessage, Unsupported
 from icewright_spark.merge import MergeJob, merge_group
-from icewright_spark.merge.errors import FileUnreadable, UnsupportedColumn, UnsupportedFile, UnsupportedLocation
-from icewright_spark.merge.read import BATCH_ROWS_MIN, local_path
+from icewright_spark.merge.errors import (
+    FileUnreadable,
+    UnsupportedColumn,
+    UnsupportedFile,
+    UnsupportedLocation,
+    reading,
+)
+from icewright_spark.merge.read import BATCH_ROWS_MIN, decode_arrow_rs, local_path
 from icewright_spark.merge.schema import arrow_schema, compatible_name, leaf_ids, leaves, unsupported_type
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.spark_merge.merge_tables import (
@@ -319,6 +325,19 @@ def test_a_changed_page_of_an_input_is_noticed_by_its_checksum(tmp_path: Path) -
     path.write_bytes(content.replace(PLAIN_TAIL, b"\4\0\0\0tall"))
     with pytest.raises(FileUnreadable, match="checksum"):
         merge_group(job_of(fields, [file], tmp_path / "out.parquet"))
+
+
+def test_a_panic_of_arrow_rs_is_an_error_like_others(tmp_path: Path) -> None:
+    """It derives from BaseException, and would go past every handler to the end of the worker."""
+    path = tmp_path / "bad.parquet"
+    path.write_bytes(b"PAR1" + bytes(20) + b"PAR1")
+    with pytest.raises(FileUnreadable, match=r"bad\.parquet: PanicException"), reading(str(path)):
+        decode_arrow_rs(str(path), 1024)
+
+
+def test_an_interruption_is_none_of_our_errors() -> None:
+    with pytest.raises(KeyboardInterrupt), reading("a"):
+        raise KeyboardInterrupt
 
 
 def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:

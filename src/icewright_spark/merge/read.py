@@ -33,6 +33,7 @@ from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves
 BATCH_ROWS_MAX = 65_536
 BATCH_ROWS_MIN = 1_024
 _BATCH_BYTES = 16 << 20
+_COLUMN_BUFFER_BYTES = 1 << 20
 
 _MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
@@ -44,9 +45,11 @@ Decoder: TypeAlias = Callable[[str, int], tuple[Any, Iterator[Any]]]
 def decode_pyarrow(path: str, batch_rows: int) -> tuple[Any, Iterator[Any]]:
     """Reads with Parquet C++, and checks the checksums of pages that have them (parquet-java writes them).
 
-    ``pre_buffer`` is off, since it would hold whole row groups.
+    Without ``pre_buffer`` and with a buffer it holds a buffer per column, not the column chunks of a row group.
     """
-    file = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
+    file = pq.ParquetFile(
+        path, memory_map=False, pre_buffer=False, buffer_size=_COLUMN_BUFFER_BYTES, page_checksum_verification=True
+    )
     return file.schema_arrow, file.iter_batches(batch_size=batch_rows, use_threads=False)
 
 
