@@ -153,11 +153,12 @@ def read_task(data: Json) -> TaskView:
 def print_task(terminal: Terminal, task: TaskView) -> None:
     """Print what a task is and how it stands."""
     said = task.prediction
+    stopping = task.cancel_requested and task.state is TaskState.RUNNING
     terminal.pairs(
         [
             ("task", task.task_id),
             ("table", task.table),
-            ("state", task.state.value + (" (to be cancelled)" if task.cancel_requested else "")),
+            ("state", task.state.value + (" (asked to stop)" if stopping else "")),
             ("because", task.reason.text),
             ("outcome", "" if task.outcome is None else task.outcome.reason.text),
             ("committed", "" if task.outcome is None else str(task.outcome.snapshot_id or "")),

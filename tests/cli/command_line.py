@@ -1,0 +1,62 @@
+"""The command line as a test uses it: in this process, on a lake of its own, away from the user's own settings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from icewright.cli.main import app
+from icewright.domain.catalogs import CatalogEntry
+from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table
+
+HOSTILE = ("we'ird", "[bold]x`\x1b[31m\n\u202e🧊")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command said, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+
+def icewright(*arguments: str) -> Said:
+    """Run a command; an exception that it does not expect is raised here."""
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    return Said(result.exit_code, result.stdout, result.stderr)
+
+
+def write_configuration(folder: Path, entry: CatalogEntry, more: str = "") -> None:
+    """``icewright.toml`` for one catalog, its state beside it."""
+    text = f'[server]\nport = 0\nstate_dir = "state"\n{_catalog(entry)}{more}'
+    (folder / "icewright.toml").write_text(text)
+
+
+def _catalog(entry: CatalogEntry) -> str:
+    values = {"name": entry.name, "type": "sql", "uri": entry.uri, "warehouse": entry.warehouse}
+    return "[[catalogs]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+
+
+def make_sample_lake(folder: Path) -> CatalogEntry:
+    """A table of many small files, a good one, an empty one, one with a hostile name, and a broken one."""
+    entry = make_lake(folder)
+    busy = make_table(entry, spec=BY_CITY)
+    for first in range(0, 60, 10):
+        append(busy, range(first, first + 10), ("Bonn", "Kyoto"))
+    append(make_table(entry, ("db", "good")), range(100))
+    make_table(entry, ("db", "empty"))
+    append(make_table(entry, HOSTILE), range(3))
+    broken = make_table(entry, ("db", "broken"))
+    append(broken, range(3))
+    Path(broken.metadata_location.removeprefix("file://")).unlink()
+    return entry

@@ -1,0 +1,191 @@
+"""Without a server and without Java: what there is to see of a real lake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icewright.domain.codec import from_json
+from icewright.domain.names import TableName
+from icewright.services.plan_views import PlanView
+from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
+from tests.cli.command_line import HOSTILE, icewright, make_sample_lake, write_configuration
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lake")
+    write_configuration(folder, make_sample_lake(folder))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lake)
+    monkeypatch.setenv("HOME", str(lake / "home"))
+    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+
+
+def test_scan_shows_all_tables_and_stops_at_none() -> None:
+    said = icewright("scan")
+    assert said.status == 1
+    head, broken, empty, events, good, hostile, _, summary = said.out.splitlines()
+    assert " ".join(head.split()) == "table files bytes small deletes done mode what is wrong"
+    assert broken.startswith("lake.db.broken ")
+    assert "cannot be opened" in broken
+    assert empty.split()[:2] == ["lake.db.empty", "0"]
+    assert events.split()[:2] == ["lake.db.events", "12"]
+    assert "merge 12 small files" in events
+    assert good.endswith("nothing")
+    assert hostile.startswith("lake.`we'ird`.`[bold]x``\\x1b[31m\\n\\u202e🧊` ")
+    assert summary.startswith("5 looked at, 2 with something to say.")
+
+
+def test_scan_as_json_is_complete() -> None:
+    said = icewright("scan", "--json")
+    assert (said.status, said.json["found"], said.err) == (1, 2, "")
+    tables = {row["name"]: row for row in said.json["tables"]}
+    assert tables["lake.db.broken"]["problem"]["code"] == "unreadable"
+    assert tables["lake.db.events"]["figures"]["small_files"] == 12
+    assert tables["lake.db.events"]["findings"][0]["text"].startswith("merge 12 small files")
+    assert str(TableName("lake", (HOSTILE[0],), HOSTILE[1])) in tables
+
+
+def test_a_catalog_that_cannot_be_listed_is_a_row(lake: Path) -> None:
+    text = (lake / "icewright.toml").read_text()
+    other = lake / "two.toml"
+    other.write_text(
+        text + f'[[catalogs]]\nname = "gone"\ntype = "sql"\nuri = "sqlite:///{lake}/gone/x.db"\nwarehouse = "/w"\n'
+    )
+    rows = icewright("--config", str(other), "scan", "--json").json["tables"]
+    assert [(row["name"], row["problem"]["code"]) for row in rows if row["figures"] is None] == [
+        ("lake.db.broken", "unreadable"),
+        ("gone", "unavailable"),
+    ]
+    assert len(icewright("--config", str(other), "scan", "--json", "--catalog", "gone").json["tables"]) == 1
+    assert icewright("scan", "--catalog", "pond").status == 2
+
+
+def test_a_table_as_a_whole() -> None:
+    said = icewright("table", "show", "db.events")
+    assert said.status == 0
+    assert "partitioned by  city" in said.out
+    assert "icewright.mode" in said.out
+    view = from_json(TableView, icewright("table", "show", "lake.db.events", "--json").json)
+    assert (view.figures.data_files, view.figures.records, view.snapshots) == (12, 60, 6)
+
+
+@pytest.mark.parametrize(
+    ("command", "cls", "count"),
+    [
+        ("partitions", PartitionView, 2),
+        ("snapshots", SnapshotView, 6),
+        ("manifests", ManifestView, 6),
+        ("files", FileView, 12),
+        ("refs", RefView, 1),
+    ],
+)
+def test_what_a_table_is_made_of(command: str, cls: type[object], count: int) -> None:
+    listed = icewright("table", command, "db.events", "--json").json
+    assert len([from_json(cls, item) for item in listed["items"]]) == count
+    said = icewright("table", command, "db.events")
+    assert (said.status, len(said.out.splitlines())) == (0, count + 1)
+
+
+@pytest.mark.parametrize("command", ["partitions", "snapshots", "manifests", "files", "refs", "show"])
+def test_a_table_without_snapshots_is_no_special_case(command: str) -> None:
+    assert icewright("table", command, "db.empty").status == 0
+
+
+def test_long_lists_say_that_they_are_cut() -> None:
+    said = icewright("table", "files", "db.events", "--limit", "5")
+    assert len(said.out.splitlines()) == 6
+    assert said.err == "the first 5 only; --limit 0 shows all\n"
+    assert len(icewright("table", "files", "db.events", "--limit", "0").out.splitlines()) == 13
+
+
+def test_files_of_one_partition() -> None:
+    files = icewright("table", "files", "db.events", "--partition", "city=Bonn", "--json").json["items"]
+    assert {file["partition"] for file in files} == {"city=Bonn"}
+    assert len(files) == 6
+    assert icewright("table", "files", "db.events", "--partition", "city=Rome").status == 2
+
+
+def test_a_hostile_name_can_be_asked_for() -> None:
+    name = str(TableName("lake", (HOSTILE[0],), HOSTILE[1]))
+    for command in (["table", "show"], ["table", "files"], ["plan"], ["explain"]):
+        said = icewright(*command, name)
+        assert said.status == 0
+        assert all(line.isprintable() for line in (said.out + said.err).split("\n"))
+
+
+def test_a_plan_without_a_server_says_that_it_cannot_be_applied() -> None:
+    said = icewright("plan", "db.events")
+    assert said.status == 1
+    assert "files     12 -> 2" in said.out
+    assert "city=Bonn" in said.out
+    assert "CALL `lake`.system.rewrite_data_files(table => '`db`.`events`'" in said.out
+    assert "icewright serve" in said.out.splitlines()[-1]
+    assert "icewright apply" not in said.out
+    assert said.err == "planned here: no server is running\n"
+    answer = icewright("plan", "db.events", "--json").json
+    view = from_json(PlanView, answer["plan"])
+    assert (answer["from_server"], view.can_apply) == (False, True)
+    assert view.prediction is not None
+    assert view.prediction.data_files_after == 2
+
+
+def test_nothing_to_do_is_explained() -> None:
+    assert icewright("plan", "db.good").status == 0
+    said = icewright("explain", "db.good")
+    assert said.status == 0
+    assert said.out.startswith("lake.db.good: nothing, because")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["plan", "db.gone"], 2, "no table lake.db.gone"),
+        (["plan", "x.db.events"], 2, "no catalog 'x' in the configuration"),
+        (["plan", "gone"], 2, "not a full table name: 'gone'"),
+        (["plan", "db.broken"], 1, "cannot be opened"),
+        (["apply", "plan-1"], 2, "no server is running"),
+        (["tasks", "list"], 2, "no server is running"),
+        (["--config", "gone.toml", "scan"], 2, "--config: there is no file"),
+    ],
+)
+def test_errors_are_clear_and_have_a_status(arguments: list[str], status: int, message: str) -> None:
+    said = icewright(*arguments)
+    assert said.status == status
+    line = next(line for line in said.err.splitlines() if line.startswith("icewright: "))
+    assert message in line
+    as_json = icewright(*arguments, "--json")
+    assert (as_json.status, as_json.err) == (status, "")
+    assert message in as_json.json["error"]["detail"]
+
+
+def test_looking_changes_nothing(lake: Path) -> None:
+    def state() -> dict[str, bytes]:
+        return {str(file): file.read_bytes() for file in lake.rglob("*") if file.is_file()}
+
+    before = state()
+    for arguments in (
+        ["scan"],
+        ["plan", "db.events"],
+        ["table", "files", "db.events"],
+        ["table", "partitions", "db.events"],
+    ):
+        icewright(*arguments)
+    assert state() == before
+
+
+def test_without_any_catalog_the_next_step_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".pyiceberg.yaml").write_text("catalog:\n  cloud:\n    uri: https://example.org\n")
+    for command in (["scan"], ["plan", "db.events"]):
+        said = icewright(*command)
+        assert said.status == 2
+        assert "cloud of" in said.err
+        assert "icewright config init" in said.err

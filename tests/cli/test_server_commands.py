@@ -1,0 +1,146 @@
+"""With a server: plan, apply, the queue, notify and status, through a real server process on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from icewright.api.task_views import TaskDocument
+from icewright.cli.tasks import read_task
+from icewright.domain.codec import from_json
+from icewright.domain.tasks import TaskState
+from tests.cli.command_line import icewright, write_configuration
+from tests.lakes.sqlite import append, make_lake, make_table
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("server")]
+
+_PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("served")
+    entry = make_lake(folder)
+    for name, mode in (("watched", "observe"), ("asked", "approve"), ("again", "approve")):
+        table = make_table(entry, ("db", name), properties={"icewright.mode": mode})
+        for first in range(0, 60, 10):
+            append(table, range(first, first + 10))
+    write_configuration(folder, entry)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(lake: Path) -> Iterator[None]:
+    environ = {**os.environ, "HOME": str(lake / "home")}
+    command = [sys.executable, "-m", "icewright", "--config", str(lake / "icewright.toml"), "serve"]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - our own words
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(autouse=True)
+def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lake)
+    monkeypatch.setenv("HOME", str(lake / "home"))
+    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+    deadline = time.monotonic() + _PATIENCE_S
+    while icewright("status").status or not icewright("plan", "db.again", "--json").json["from_server"]:
+        assert time.monotonic() < deadline, "the server does not answer, or does not see its tables"
+        time.sleep(0.2)
+
+
+def plan_id(table: str) -> str:
+    answer = icewright("plan", table, "--json").json
+    assert answer["from_server"]
+    found: str = answer["plan"]["plan_id"]
+    return found
+
+
+def test_status_in_words_and_as_json() -> None:
+    said = icewright("status")
+    assert (said.status, "catalogs  lake" in said.out) == (0, True)
+    assert "no optimizer yet" in said.out
+    assert icewright("status", "--json").json["catalogs"][0]["name"] == "lake"
+
+
+def test_the_api_call_is_shown_without_the_token(lake: Path) -> None:
+    said = icewright("plan", "db.watched", "--show-api")
+    get, post = said.err.splitlines()
+    assert get.startswith("GET http://127.0.0.1:")
+    assert "/api/v1/tables?name=lake.db.watched&limit=1" in get
+    assert post.endswith("/plan?catalog=lake")
+    token = json.loads((lake / "state" / "server.json").read_text())["token"]
+    assert token not in said.out + said.err
+
+
+def test_a_plan_of_the_server_says_how_to_apply_it() -> None:
+    said = icewright("plan", "db.asked")
+    assert said.status == 1
+    assert said.out.splitlines()[-1].startswith("Next: icewright apply plan-")
+    assert said.err == ""
+
+
+def test_what_is_only_observed_is_not_applied() -> None:
+    said = icewright("apply", plan_id("db.watched"))
+    assert said.status == 1
+    assert "mode observe" in said.err
+    assert "icewright.mode" in said.err
+
+
+def test_a_plan_is_applied_cancelled_and_retried() -> None:
+    task = read_task(icewright("apply", plan_id("db.asked"), "--json").json)
+    assert (task.state, task.table) == (TaskState.QUEUED, "lake.db.asked")
+    listed = icewright("tasks", "list", "--table", "db.asked", "--state", "queued", "--json").json
+    assert [item["task_id"] for item in listed["items"]] == [task.task_id]
+    assert task.task_id in icewright("tasks", "list").out
+    cancelled = icewright("tasks", "cancel", task.task_id)
+    assert (cancelled.status, "state    cancelled" in cancelled.out) == (0, True)
+    assert icewright("tasks", "cancel", task.task_id).status == 1
+    assert read_task(icewright("tasks", "retry", task.task_id, "--json").json).state is TaskState.QUEUED
+    document = from_json(TaskDocument, icewright("tasks", "show", task.task_id, "--json").json)
+    assert [entry.state.value for entry in document.history] == ["queued", "cancelled", "queued"]
+    assert "History" in icewright("tasks", "show", task.task_id).out
+
+
+def test_lists_go_on_where_they_ended() -> None:
+    for table in ("db.asked", "db.again"):
+        icewright("apply", plan_id(table))
+    first = icewright("tasks", "list", "--limit", "1", "--json").json
+    rest = icewright("tasks", "list", "--limit", "1", "--cursor", first["next_cursor"], "--json").json
+    assert first["items"][0]["task_id"] > rest["items"][0]["task_id"]
+    assert "there are more: --cursor" in icewright("tasks", "list", "--limit", "1").err
+
+
+def test_an_event_is_taken_once() -> None:
+    assert icewright("notify", "db.watched", "--snapshot-id", "7").out == "the server will look at it now\n"
+    assert icewright("notify", "db.watched", "--snapshot-id", "7", "--json").json["repeated"] is True
+    assert icewright("notify", "pond.db.watched", "--snapshot-id", "7").status == 2
+    assert icewright("notify", "db.watched", "--snapshot-id", "-1").status == 2
+
+
+@pytest.mark.parametrize("arguments", [["apply", "plan-0"], ["tasks", "show", "../x"], ["tasks", "cancel", "task-0"]])
+def test_what_is_not_there_is_wrong_use(arguments: list[str]) -> None:
+    said = icewright(*arguments, "--json")
+    assert (said.status, said.json["error"]["code"]) == (2, "not-found")
+
+
+def test_a_token_of_another_server_is_refused(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = json.loads((lake / "state" / "server.json").read_text())
+    monkeypatch.setenv("ICEWRIGHT_OPTIMIZER__SERVER_URL", address["url"])
+    monkeypatch.setenv("ICEWRIGHT_OPTIMIZER__SERVER_TOKEN", "env:TOKEN")
+    monkeypatch.setenv("TOKEN", "wrong")
+    assert icewright("status").status == 2
+    monkeypatch.setenv("TOKEN", address["token"])
+    assert icewright("status").status == 0
+    monkeypatch.setenv("ICEWRIGHT_OPTIMIZER__SERVER_URL", "http://127.0.0.1:9")
+    said = icewright("status")
+    assert (said.status, "does not answer" in said.err) == (1, True)

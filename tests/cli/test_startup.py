@@ -1,0 +1,44 @@
+"""The command line answers at once because it loads nothing that the command does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# typer itself reads values with pydantic, so that one is loaded as soon as there is an argument.
+HEAVY = ("pyiceberg", "pyarrow", "pyspark", "fastapi", "sqlalchemy", "uvicorn", "httpx2", "structlog")
+
+SCRIPT = """
+import sys
+from icewright.cli.main import app
+try:
+    app({arguments!r}, prog_name="icewright")
+except SystemExit as exit:
+    status = exit.code
+print("LOADED", sorted({{name.split(".")[0] for name in sys.modules}} & set({heavy!r})), status)
+"""
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - our own words
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["scan", "--help"], ["table", "--help"], ["version"], ["config", "path"]]
+)
+def test_nothing_heavy_is_loaded_without_need(arguments: list[str]) -> None:
+    done = python("-c", SCRIPT.format(arguments=arguments, heavy=HEAVY))
+    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
+
+
+def test_it_is_a_module_too() -> None:
+    assert python("-m", "icewright", "version").stdout.startswith("icewright 0.")
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["plan"], ["tasks", "list", "--state", "odd"]])
+def test_wrong_use_is_exit_status_2(arguments: list[str]) -> None:
+    done = python("-m", "icewright", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")

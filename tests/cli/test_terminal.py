@@ -1,0 +1,123 @@
+"""Nothing that a stranger named reaches the terminal as anything but text."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icewright.cli.terminal import FOUND, WRONG_USE, Column, Terminal, safe
+from icewright.domain.errors import (
+    Conflict,
+    IcewrightError,
+    InvalidConfiguration,
+    InvalidName,
+    NotAllowed,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@given(st.text())
+def test_safe_text_prints_and_is_stable(text: str) -> None:
+    shown = safe(text)
+    assert shown.isprintable()
+    assert safe(shown) == shown
+    shown.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a\x1b[31m", "a\\x1b[31m"), ("a\nb", "a\\nb"), ("\u202eb", "\\u202eb"), ("ünï 🧊", "ünï 🧊"), ("\x9b", "\\x9b")],
+)
+def test_what_a_terminal_would_act_on_is_escaped(text: str, shown: str) -> None:
+    assert safe(text) == shown
+
+
+@given(st.lists(st.text(), min_size=1, max_size=3))
+def test_a_table_has_one_line_per_row_whatever_is_in_it(names: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout", stream := io.StringIO())
+        Terminal(as_json=False).table([Column("name"), Column("n", is_number=True)], [(name, "1") for name in names])
+    lines = stream.getvalue().split("\n")
+    assert len(lines) == len(names) + 2
+    assert all(line.isprintable() for line in lines)
+    assert all(safe(name).rstrip() in line for name, line in zip(names, lines[1:], strict=False))
+
+
+def test_markup_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = Terminal(as_json=False)
+    terminal.say("[bold]x[/bold] :ice:")
+    terminal.table([Column("[red]")], [["[link=http://x]y[/link]"]])
+    assert capsys.readouterr().out == "[bold]x[/bold] :ice:\n[red]\n[link=http://x]y[/link]\n"
+
+
+def test_long_cells_are_neither_cut_nor_wrapped_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    Terminal(as_json=False).table([Column("a"), Column("b")], [["x" * 500, "y" * 500]])
+    assert capsys.readouterr().out == f"a{' ' * 501}b\n{'x' * 500}  {'y' * 500}\n"
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colours_only_on_a_terminal_that_wants_them(
+    monkeypatch: pytest.MonkeyPatch, no_color: str, *, coloured: bool
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr("sys.stdout", screen := Screen())
+    Terminal(as_json=False).say("careful", style="red")
+    assert ("\x1b[31m" in screen.getvalue()) is coloured
+    monkeypatch.setattr("sys.stdout", pipe := io.StringIO())
+    Terminal(as_json=False).say("careful", style="red")
+    assert pipe.getvalue() == "careful\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidName("x"), WRONG_USE),
+        (InvalidConfiguration("x"), WRONG_USE),
+        (NotFound("x"), WRONG_USE),
+        (NotAllowed("x"), FOUND),
+        (Unsupported("x"), FOUND),
+        (Conflict("x"), FOUND),
+        (Unavailable("x"), FOUND),
+    ],
+)
+def test_errors_are_one_line_a_hint_and_a_status(
+    capsys: pytest.CaptureFixture[str], error: IcewrightError, status: int
+) -> None:
+    error.message, error.hint = "it is \x1b[2Jwrong", "do\nthis"
+    assert Terminal(as_json=False).problem(error) == status
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "icewright: it is \\x1b[2Jwrong\nhint: do\\nthis\n")
+    assert Terminal(as_json=True).problem(error) == status
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["error"] == {"code": error.code, "detail": error.message, "hint": error.hint}
+    assert (printed.err, printed.out.isascii()) == ("", True)
+
+
+def test_where_an_error_came_from_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    Terminal(as_json=False, verbose=True).problem(NotFound("no \x1b[2J"))
+    printed = capsys.readouterr().err
+    assert "icewright.domain.errors.NotFound" in printed
+    assert "\x1b" not in printed
+
+
+@given(st.lists(st.dictionaries(st.text(), st.text())))
+def test_lists_are_whole_json_although_printed_one_by_one(items: list[dict[str, str]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout", stream := io.StringIO())
+        assert Terminal(as_json=True).documents(iter(items), "next") == len(items)
+    assert json.loads(stream.getvalue()) == {"items": items, "next_cursor": "next"}
+    assert stream.getvalue().isascii()
