@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from icewright.domain.names import TableName
 from icewright.services.plan_views import PlanView
 from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
 from tests.cli.command_line import HOSTILE, icewright, make_sample_lake, write_configuration
+from tests.lakes.sqlite import append, make_lake, make_table
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +152,8 @@ def test_nothing_to_do_is_explained() -> None:
         (["plan", "x.db.events"], 2, "no catalog 'x' in the configuration"),
         (["plan", "gone"], 2, "not a full table name: 'gone'"),
         (["plan", "db.broken"], 1, "cannot be opened"),
-        (["apply", "plan-1"], 2, "no server is running"),
-        (["tasks", "list"], 2, "no server is running"),
+        (["apply", "plan-1"], 1, "no server is running"),
+        (["tasks", "list"], 1, "no server is running"),
         (["--config", "gone.toml", "scan"], 2, "--config: there is no file"),
     ],
 )
@@ -189,3 +191,20 @@ def test_without_any_catalog_the_next_step_is_named(tmp_path: Path, monkeypatch:
         assert said.status == 2
         assert "cloud of" in said.err
         assert "icewright config init" in said.err
+
+
+def test_a_list_that_breaks_off_ends_in_an_error_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    entry = make_lake(tmp_path)
+    table = make_table(entry)
+    for first in range(2):
+        append(table, [first])
+    write_configuration(tmp_path, entry)
+    snapshot = table.refresh().current_snapshot()
+    assert snapshot is not None
+    last = snapshot.manifests(table.io)[-1].manifest_path
+    Path(last.removeprefix("file://")).write_bytes(b"damaged")
+    said = icewright("table", "manifests", "db.events", "--json")
+    assert said.status == 1
+    assert json.loads(said.err)["error"]["code"] == "unreadable"
+    assert "error" not in said.out

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from icewright.adapters.http.client import Client
 from icewright.app.address import read_address
 from icewright.config.secrets import resolve
+from icewright.domain.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from icewright.cli.invocation import Invocation
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
 def server(invocation: Invocation, *, show_api: bool = False) -> Iterator[Client]:
     """A client of the server; with ``show_api`` the calls that were made are printed behind the result.
 
-    Raises :class:`~icewright.domain.errors.NotFound` when no server is known.
+    Raises :class:`~icewright.domain.errors.Unavailable` when no server runs here and none is configured.
     """
     config = invocation.config
     if config.optimizer.server_url is not None:
         url = config.optimizer.server_url
         token = resolve(config.optimizer.server_token or "", key="optimizer.server_token", environ=os.environ)
     else:
-        address = read_address(config.server.address_file)
+        try:
+            address = read_address(config.server.address_file)
+        except NotFound as error:
+            raise Unavailable(error.message, hint=error.hint) from error
         url, token = address.url, address.token
     with Client(url, token) as client:
         try:

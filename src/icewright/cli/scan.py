@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -77,27 +78,25 @@ def scan(
 def _with_progress(terminal: Terminal, offline: Offline, catalogs: list[str]) -> Iterator[ScanRow]:
     if terminal.as_json or not terminal.err.is_terminal:
         for catalog in catalogs:
-            yield from _scan(offline, catalog)
+            yield from _scan(offline, catalog, list)
         return
     from rich.progress import Progress  # noqa: PLC0415 - only where somebody looks
 
     with Progress(console=terminal.err, transient=True) as progress:
         for catalog in catalogs:
-            task = progress.add_task(f"scanning {catalog}", total=None)
-            for row in _scan(offline, catalog):
-                progress.advance(task)
-                yield row
-            progress.remove_task(task)
+            yield from _scan(offline, catalog, partial(progress.track, description=f"scanning {catalog}"))
 
 
-def _scan(offline: Offline, catalog: str) -> Iterator[ScanRow]:
+def _scan(
+    offline: Offline, catalog: str, follow: Callable[[list[TableName]], Iterable[TableName]]
+) -> Iterator[ScanRow]:
     """One catalog; whatever cannot be read becomes a row of its own and stops nothing."""
     try:
         names = list(offline.names(catalog))
     except IcewrightError as error:
         yield ScanRow(catalog, None, None, None, None, (), Reason(error.code, error.message))
         return
-    for name in names:
+    for name in follow(names):
         yield _look(offline, name)
 
 

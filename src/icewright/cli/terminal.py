@@ -40,6 +40,7 @@ class Terminal:
 
     def __init__(self, *, as_json: bool, verbose: bool = False) -> None:
         self.as_json, self.verbose = as_json, verbose
+        self._in_list = False
 
     @cached_property
     def out(self) -> Console:
@@ -53,16 +54,17 @@ class Terminal:
 
     def document(self, value: Any) -> None:
         """Print a value as JSON, in ASCII: whole for every program, harmless for every terminal."""
-        print(json.dumps(to_json(value), indent=2), file=sys.stdout)  # noqa: T201 - this is where commands print
+        sys.stdout.write(json.dumps(to_json(value), indent=2) + "\n")
 
     def documents(self, values: Iterable[Any], next_cursor: str | None = None) -> int:
         """Print a list as ``{"items": [...], "next_cursor": ...}``, one item at a time; the number of items."""
-        count = 0
+        count, self._in_list = 0, True
         sys.stdout.write('{\n"items": [')
         for value in values:
             sys.stdout.write((",\n" if count else "\n") + json.dumps(to_json(value)))
             count += 1
         sys.stdout.write(f'\n],\n"next_cursor": {json.dumps(next_cursor)}\n}}\n')
+        self._in_list = False
         return count
 
     def say(self, text: str = "", *, style: str = "") -> None:
@@ -110,7 +112,11 @@ class Terminal:
             sys.stderr.write(safe_lines("".join(traceback.format_exception(error))))
         status = WRONG_USE if isinstance(error, Rejected) and not isinstance(error, _REFUSALS) else FOUND
         if self.as_json:
-            self.document({"error": {"code": error.code, "detail": error.message, "hint": error.hint}})
+            document = {"error": {"code": error.code, "detail": error.message, "hint": error.hint}}
+            # A list that broke off is no JSON any more; the error must not look like a part of it.
+            stream = sys.stderr if self._in_list else sys.stdout
+            stream.write(json.dumps(document, indent=2) + "
+")
             return status
         _print(self.err, f"icewright: {error.message}", "red")
         if error.hint:
