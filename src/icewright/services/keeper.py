@@ -115,6 +115,8 @@ class TableKeeper:
         if record is None or record.plan_id is None:
             return None
         plan = self._tables.plan(record.plan_id)
+        if plan.table_name != metadata.name:
+            return None
         due = plan.look_again_at is not None and plan.look_again_at <= self._clock.now()
         acts = plan.mode is Mode.AUTO and not plan.is_empty and parked_by is None
         return None if due or (acts and _work_is_lost(plan, latest)) else plan

@@ -1,0 +1,119 @@
+"""A whole lakehouse on in-memory ports: catalog, writers, control plane; for tests, stories and the simulation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from icewright.adapters.memory.catalog import MemoryCatalog
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.ids import SequentialIds
+from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.table_store import MemoryTableStore
+from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.domain.events import CommitEvent
+from icewright.domain.files import Partition
+from icewright.domain.names import TableId, TableName
+from icewright.domain.policy import PolicyRule
+from icewright.domain.tables import PartitionField, Snapshot, TableMetadata
+from icewright.domain.tasks import Task
+from icewright.ports.catalog import Catalog
+from icewright.ports.store import TableRecord, TaskFilter
+from icewright.services.control import ControlPlane, build_control_plane
+from icewright.services.dispatcher import DispatchLimits
+
+KIB = 1024
+MIB = 1024 * KIB
+SECOND_MS = 1000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+LEASE_MS = 30 * SECOND_MS
+NAME = TableName("lake", ("db",), "events")
+AUTO = {"icewright.mode": "auto", "write.target-file-size-bytes": str(64 * MIB)}
+ALL_AUTO = PolicyRule("lake", (), AUTO)
+BONN, KYOTO = Partition(0, '["Bonn"]'), Partition(0, '["Kyoto"]')
+BY_CITY = (PartitionField(2, 1000, "city", "identity"),)
+
+
+class Lakehouse:
+    """One catalog named ``lake`` (more by ``others``), and a control plane that :meth:`restart` replaces."""
+
+    def __init__(self, *, rules: Sequence[PolicyRule] = (ALL_AUTO,), others: Sequence[str] = (), seed: int = 0) -> None:
+        self.clock = ManualClock()
+        self.ids = SequentialIds()
+        self.chance = random.Random(seed)  # noqa: S311 - spreads retries in tests
+        self.tables, self.tasks = MemoryTableStore(self.clock), MemoryTaskStore(self.clock)
+        self.catalog = MemoryCatalog("lake", self.clock)
+        self.catalogs: dict[str, MemoryCatalog] = {"lake": self.catalog}
+        self.catalogs.update({name: MemoryCatalog(name, self.clock) for name in others})
+        self.rules = tuple(rules)
+        self._files = 0
+        self.control = self.restart()
+
+    def restart(self, *, without: frozenset[str] = frozenset()) -> ControlPlane:
+        """A new server process over the same stores, perhaps with fewer catalogs configured."""
+        catalogs: Mapping[str, Catalog] = {k: v for k, v in self.catalogs.items() if k not in without}
+        limits = DispatchLimits(lease_ms=LEASE_MS, attempts_max=3, chance=self.chance.random)
+        self.control = build_control_plane(
+            catalogs, self.tables, self.tasks, self.clock, self.ids, rules=self.rules, limits=limits
+        )
+        return self.control
+
+    def create(self, name: TableName = NAME, properties: Mapping[str, str] | None = None) -> TableId:
+        """A table partitioned by city."""
+        return self.catalogs[name.catalog].create(name, partition_fields=BY_CITY, properties=properties)
+
+    def files(
+        self, count: int, partition: Partition = BONN, size_bytes: int = MIB, records: int = 10
+    ) -> list[MemoryFile]:
+        """New files that nobody has committed yet."""
+        first, self._files = self._files, self._files + count
+        return [
+            MemoryFile(f"f{number:05d}.parquet", partition, size_bytes, records)
+            for number in range(first, first + count)
+        ]
+
+    def append(self, count: int = 1, partition: Partition = BONN, name: TableName = NAME) -> Snapshot:
+        """A writer appends small files of ten rows each."""
+        return self.catalogs[name.catalog].append(name, self.files(count, partition))
+
+    def notify(self, snapshot: Snapshot, name: TableName = NAME) -> bool:
+        """Somebody reports a commit."""
+        return self.control.tables.receive(CommitEvent(name, snapshot.snapshot_id))
+
+    def ready_table(self, name: TableName = NAME, properties: Mapping[str, str] | None = None) -> TableId:
+        """A table with eight small files that are old enough to be merged."""
+        table_id = self.create(name, properties)
+        for _ in range(2):
+            self.append(4, name=name)
+            self.pass_time(10 * MINUTE_MS)
+        return table_id
+
+    def pass_time(self, delta_ms: int) -> None:
+        """Nothing happens for a while."""
+        self.clock.advance(delta_ms)
+
+    def rounds(self, count: int, every_ms: int = SECOND_MS) -> None:
+        """Rounds of the loop, with time in between."""
+        for _ in range(count):
+            self.control.loop.round()
+            self.clock.advance(every_ms)
+
+    def metadata(self, name: TableName = NAME) -> TableMetadata:
+        """The table as its catalog has it."""
+        return self.catalogs[name.catalog].load(name)
+
+    def record(self, name: TableName = NAME) -> TableRecord:
+        """What the store knows of a table that is not dropped."""
+        record = self.tables.record_by_name(name)
+        assert record is not None
+        return record
+
+    def all_tasks(self) -> list[Task]:
+        """All tasks, oldest first."""
+        return list(reversed(self.tasks.tasks(TaskFilter(), limit=10_000)))
+
+    def only_task(self) -> Task:
+        """The only task there is."""
+        (task,) = self.all_tasks()
+        return task

@@ -1,0 +1,210 @@
+"""An observation is of one snapshot, moves forward from what is stored, and errs on the side of caution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from icewright.adapters.memory.catalog import MemoryCatalog
+from icewright.adapters.memory.lake import MemoryFile
+from icewright.domain.errors import NotFound, Unavailable, Unreadable
+from icewright.domain.files import FileContent
+from icewright.domain.inventory import ManifestKey, ManifestSummary
+from icewright.domain.names import TableName
+from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.planning.inventory import recompute
+from icewright.ports.store import InventoryUpdate
+from icewright.services.observer import REMOVALS_LOOKED_AT, CatalogNotConfigured, Observer
+from tests.services.lakehouse import BONN, KYOTO, MINUTE_MS, NAME, Lakehouse
+
+
+class CountingCatalog(MemoryCatalog):
+    """Remembers which manifests were read."""
+
+    read: list[ManifestKey]
+
+    def summarize(
+        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey]
+    ) -> Iterator[ManifestSummary]:
+        self.read.extend(keys)
+        return super().summarize(table, snapshot, keys)
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    house = Lakehouse()
+    house.create()
+    return house
+
+
+def counting(house: Lakehouse) -> tuple[CountingCatalog, Observer]:
+    catalog = CountingCatalog("lake", house.clock)
+    catalog.read = []
+    catalog.create(NAME)
+    return catalog, Observer({"lake": catalog}, house.tables, house.clock)
+
+
+def test_a_table_without_snapshots(house: Lakehouse) -> None:
+    observation = house.control.observer.observe(NAME)
+    assert observation.inventory.snapshot_id is None
+    assert observation.inventory.partitions == ()
+    assert observation.commit_interval_ms is None
+
+
+def test_a_commit_costs_its_own_manifests_only(house: Lakehouse) -> None:
+    catalog, observer = counting(house)
+    for _ in range(3):
+        catalog.append(NAME, house.files(2))
+    observer.observe(NAME)
+    assert len(catalog.read) == 3
+    catalog.read.clear()
+    snapshot = catalog.append(NAME, house.files(2))
+    observed = observer.observe(NAME)
+    assert {key.added_snapshot_id for key in catalog.read} == {snapshot.snapshot_id}
+    assert observed.inventory.partitions[0].counts.data_files == 8
+    catalog.read.clear()
+    observer.observe(NAME)
+    assert catalog.read == []
+
+
+def test_everything_in_an_observation_is_of_one_snapshot(house: Lakehouse) -> None:
+    house.append(3)
+    house.control.observer.observe(NAME)
+    house.append(2, KYOTO)
+    observed = house.control.observer.observe(NAME)
+    metadata = observed.metadata
+    snapshot = metadata.current_snapshot
+    assert snapshot is not None
+    assert observed.inventory.snapshot_id == metadata.current_snapshot_id
+    assert set(observed.inventory.manifests) == set(house.catalog.manifests(metadata, snapshot))
+    summaries = house.catalog.summarize(metadata, snapshot, observed.inventory.manifests)
+    assert observed.inventory.partitions == recompute(metadata, summaries)
+
+
+def test_a_rollback_moves_the_inventory_back(house: Lakehouse) -> None:
+    first = house.append(3)
+    house.append(4)
+    house.control.observer.observe(NAME)
+    house.catalog.set_ref(NAME, "main", first.snapshot_id)
+    assert house.control.observer.observe(NAME).inventory.partitions[0].counts.data_files == 3
+
+
+def test_a_stored_sum_that_is_none_is_counted_anew(house: Lakehouse) -> None:
+    house.append(3)
+    house.append(2, KYOTO)
+    observed = house.control.observer.observe(NAME)
+    bonn, kyoto = observed.inventory.partitions
+    broken = replace(bonn, counts=replace(bonn.counts, data_files=1, records=1))
+    stray = replace(kyoto, partition=replace(KYOTO, values='["Atlantis"]'))
+    house.tables.apply_inventory(InventoryUpdate(house.record(), [], [], [broken, stray], []))
+    house.catalog.delete(NAME, [file.path for file in house.catalog.live_files(NAME) if file.partition == BONN][:2])
+    observed = house.control.observer.observe(NAME)
+    assert [(one.partition, one.counts.data_files) for one in observed.inventory.partitions] == [(BONN, 1), (KYOTO, 2)]
+
+
+def test_an_unreadable_manifest_leaves_the_store_as_it_was(house: Lakehouse) -> None:
+    house.append(3)
+    house.control.observer.observe(NAME)
+    known, keys = house.record(), house.tables.manifest_keys(house.record().table_id)
+    snapshot = house.append(1)
+    came = [k for k in house.catalog.manifests(house.metadata(), snapshot) if k not in keys]
+    house.catalog.damage(came[0].path)
+    with pytest.raises(Unreadable):
+        house.control.observer.observe(NAME)
+    assert house.record() == known
+    assert house.tables.manifest_keys(known.table_id) == keys
+
+
+def test_a_catalog_that_is_away_changes_nothing(house: Lakehouse) -> None:
+    house.control.observer.observe(NAME)
+    known = house.record()
+    house.catalog.available = False
+    with pytest.raises(Unavailable):
+        house.control.observer.observe(NAME)
+    assert house.record() == known
+
+
+def test_an_unknown_catalog_is_told_apart_from_an_unknown_table(house: Lakehouse) -> None:
+    with pytest.raises(CatalogNotConfigured, match="no catalog 'other'") as unknown:
+        house.control.observer.observe(TableName("other", ("db",), "t"))
+    assert "lake" in unknown.value.hint
+    with pytest.raises(NotFound) as missing:
+        house.control.observer.observe(TableName("lake", ("db",), "t"))
+    assert not isinstance(missing.value, CatalogNotConfigured)
+
+
+def test_the_record_says_when_the_table_changed_and_when_it_was_seen(house: Lakehouse) -> None:
+    house.append(1)
+    house.control.observer.observe(NAME)
+    first = house.record()
+    house.pass_time(MINUTE_MS)
+    house.control.observer.observe(NAME)
+    second = house.record()
+    assert second.changed_at == first.changed_at
+    assert second.observed_at == first.observed_at + MINUTE_MS
+
+
+def test_removals_are_told_by_partition(house: Lakehouse) -> None:
+    house.append(3)
+    house.append(3, KYOTO)
+    house.pass_time(MINUTE_MS)
+    path = next(file.path for file in house.catalog.live_files(NAME) if file.partition == KYOTO)
+    removed = house.catalog.overwrite(
+        NAME, add=house.files(1, KYOTO), remove=[path], first_written_at=house.clock.now() - 5 * MINUTE_MS
+    )
+    removals = house.control.observer.observe(NAME).removals
+    assert removals.removed_at == {KYOTO: removed.committed_at}
+    assert removals.everywhere_at is None
+    assert removals.writer_run_ms_max == 5 * MINUTE_MS
+
+
+def test_delete_files_are_removals(house: Lakehouse) -> None:
+    house.append(3)
+    deletes = MemoryFile("d", BONN, 100, 3, content=FileContent.POSITION_DELETES)
+    removed = house.catalog.overwrite(NAME, add=[deletes], remove=[])
+    assert house.control.observer.observe(NAME).removals.removed_at == {BONN: removed.committed_at}
+
+
+def test_appends_and_rewrites_are_no_removals(house: Lakehouse) -> None:
+    base = house.append(3)
+    paths = [file.path for file in house.catalog.live_files(NAME)]
+    house.catalog.commit_rewrite(NAME, base_snapshot_id=base.snapshot_id, remove=paths, add=house.files(1))
+    removals = house.control.observer.observe(NAME).removals
+    assert removals.removed_at == {}
+    assert removals.everywhere_at is None
+
+
+def test_with_too_many_removals_the_whole_table_counts_as_touched(house: Lakehouse) -> None:
+    times = []
+    for _ in range(REMOVALS_LOOKED_AT + 2):
+        house.append(1)
+        house.pass_time(MINUTE_MS)
+        path = house.catalog.live_files(NAME)[0].path
+        times.append(house.catalog.delete(NAME, [path]).committed_at)
+    removals = house.control.observer.observe(NAME).removals
+    assert removals.removed_at == {BONN: times[-1]}
+    assert removals.everywhere_at == times[1]
+
+
+def test_a_removal_that_cannot_be_read_concerns_the_whole_table(house: Lakehouse) -> None:
+    house.append(3)
+    path = house.catalog.live_files(NAME)[0].path
+    removed = house.catalog.delete(NAME, [path])
+    house.append(3)
+    house.catalog.damage(removed.manifest_list)
+    removals = house.control.observer.observe(NAME).removals
+    assert removals.removed_at == {}
+    assert removals.everywhere_at == removed.committed_at
+
+
+def test_each_removal_is_read_once(house: Lakehouse) -> None:
+    catalog, observer = counting(house)
+    catalog.append(NAME, house.files(3))
+    catalog.delete(NAME, [catalog.live_files(NAME)[0].path])
+    observer.observe(NAME)
+    catalog.read.clear()
+    catalog.append(NAME, house.files(1))
+    observer.observe(NAME)
+    assert len(catalog.read) == 1

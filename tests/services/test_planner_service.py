@@ -1,0 +1,74 @@
+"""A plan that its checker does not accept is kept nowhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from icewright.domain.errors import Unavailable
+from icewright.domain.plans import Plan
+from icewright.planning.level0 import plan_level0
+from icewright.services import planner as planner_module
+from icewright.services.planner import PlanRefused
+from tests.services.lakehouse import NAME, Lakehouse
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    house = Lakehouse()
+    house.ready_table()
+    return house
+
+
+def doubled_rows(*args: Any, **kwargs: Any) -> Plan:
+    """A planner gone wrong: one of its files has other figures than the manifests say."""
+    plan = plan_level0(*args, **kwargs)
+    (action,) = plan.actions
+    group = action.groups[0]
+    files = (replace(group.files[0], record_count=20), *group.files[1:])
+    return replace(plan, actions=(replace(action, groups=(replace(group, files=files),)),))
+
+
+def strange_file(*args: Any, **kwargs: Any) -> Plan:
+    """A planner gone wrong: a file that is not in the table."""
+    plan = plan_level0(*args, **kwargs)
+    (action,) = plan.actions
+    group = action.groups[0]
+    files = (replace(group.files[0], path="elsewhere.parquet"), *group.files[1:])
+    return replace(plan, actions=(replace(action, groups=(replace(group, files=files),)),))
+
+
+def test_a_plan_is_kept_and_becomes_the_tables_present_one(house: Lakehouse) -> None:
+    plan = house.control.planner.plan(NAME).plan
+    assert not plan.is_empty
+    assert house.tables.plan(plan.plan_id) == plan
+    assert house.record().plan_id == plan.plan_id
+
+
+@pytest.mark.parametrize("wrong", [doubled_rows, strange_file])
+def test_a_wrong_plan_is_refused_and_kept_nowhere(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch, wrong: Any
+) -> None:
+    monkeypatch.setattr(planner_module, "plan_level0", wrong)
+    with pytest.raises(PlanRefused, match=r"does not hold: [a-z-]+: "):
+        house.control.planner.plan(NAME)
+    table_id = house.record().table_id
+    assert house.tables.plans(table_id, limit=10) == []
+    assert house.record().plan_id is None
+
+
+def test_without_anything_to_read_no_file_is_read(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, {"icewright.mode": "sometimes"})
+    observation = house.control.observer.observe(NAME)
+    house.catalog.available = False
+    assert house.control.planner.plan_observed(observation).plan.reason.code == "policy-problem"
+
+
+def test_a_catalog_that_goes_away_in_between_leaves_no_plan(house: Lakehouse) -> None:
+    observation = house.control.observer.observe(NAME)
+    house.catalog.available = False
+    with pytest.raises(Unavailable):
+        house.control.planner.plan_observed(observation)
+    assert house.record().plan_id is None
