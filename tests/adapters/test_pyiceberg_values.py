@@ -185,6 +185,20 @@ def test_partitions_of_every_type(
     assert [f.partition for f in written_files(table)] == [found.partition]
 
 
+def test_partitions_of_one_manifest_are_told_apart(tmp_path: Path) -> None:
+    table = sqlite.make_table(
+        sqlite.make_lake(tmp_path),
+        schema=Schema(NestedField(1, "p", DoubleType(), required=False)),
+        spec=PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=IdentityTransform(), name="p")),
+        properties={"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"},
+    )
+    # Python holds the two zeros to be equal; Iceberg does not.
+    for value in (0.0, -0.0, 0.5):
+        table.append(pa.table({"p": [value]}))
+    assert len(table.inspect.manifests()) == 1
+    assert {s.partition.values for s in sums(table)} == {"[0.0]", "[-0.0]", "[0.5]"}
+
+
 def test_a_partition_outlives_its_column(tmp_path: Path) -> None:
     schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "day", DateType()))
     spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day"))
