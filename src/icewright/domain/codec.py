@@ -40,7 +40,7 @@ def to_json(value: Any) -> Any:
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         data = {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        kind = getattr(type(value), "kind", None)
+        kind = _kind_of(type(value))
         return data if kind is None else {"kind": kind, **data}
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
@@ -55,6 +55,12 @@ def to_json(value: Any) -> Any:
 def from_json(cls: type[T], data: Any) -> T:
     """A ``cls`` from what ``json.loads`` gave. Raises :class:`InvalidMessage` with the path of what is wrong."""
     return cast("T", _reader(cast("Any", cls))(data, "$"))
+
+
+def _kind_of(cls: Any) -> str | None:
+    """The ``kind`` constant of a dataclass; one with a *field* of that name has none."""
+    kind = getattr(cls, "kind", None)
+    return kind if isinstance(kind, str) else None
 
 
 def _plain(key: Any) -> Any:
@@ -134,8 +140,8 @@ def _mapping_reader(key: Reader, value: Reader) -> Reader:
 
 
 def _union_reader(members: tuple[Any, ...]) -> Reader:
-    kinds = {getattr(m, "kind"): _reader(m) for m in members if isinstance(getattr(m, "kind", None), str)}  # noqa: B009
-    others = [_reader(m) for m in members if not isinstance(getattr(m, "kind", None), str)]
+    kinds = {kind: _reader(member) for member in members if (kind := _kind_of(member)) is not None}
+    others = [_reader(member) for member in members if _kind_of(member) is None]
 
     def read(data: Any, path: str) -> Any:
         if kinds and isinstance(data, Mapping):
@@ -144,10 +150,17 @@ def _union_reader(members: tuple[Any, ...]) -> Reader:
             if tagged is None:
                 raise InvalidMessage(f"{path}.kind: {kind!r} is none of {', '.join(sorted(kinds))}")
             return tagged(data, path)
+        if data is None and _read_none in others:
+            return None
         problem: InvalidMessage | None = None
         for reader in others:
             try:
                 return reader(data, path)
+            except InvalidMessage as error:
+                problem = problem or error
+        raise problem or InvalidMessage(f"{path}: not of any expected type")
+
+    return reader(data, path)
             except InvalidMessage as error:
                 problem = error if data is not None else problem
         raise problem or InvalidMessage(f"{path}: not of any expected type")
@@ -157,7 +170,7 @@ def _union_reader(members: tuple[Any, ...]) -> Reader:
 
 def _dataclass_reader(cls: Any) -> Reader:
     hints = get_type_hints(cls)
-    kind = getattr(cls, "kind", None)
+    kind = _kind_of(cls)
     fields = {field.name: field for field in dataclasses.fields(cls)}
     readers: dict[str, Reader] = {}
 

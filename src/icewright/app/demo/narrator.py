@@ -30,9 +30,8 @@ _COLOURS: Final = {TaskState.SUCCEEDED: "green", TaskState.FAILED: "red", TaskSt
 class Narrator:
     """Remembers what it has told, so that nothing is told twice."""
 
-    def __init__(self, console: Console, client: Client) -> None:
-        self._console, self._client = console, client
-        self._started_s = time.monotonic()
+    def __init__(self, console: Console, client: Client, started_s: float) -> None:
+        self._console, self._client, self._started_s = console, client, started_s
         self._snapshots: dict[str, int | None] = {}
         self._plans: dict[str, str] = {}
         self._changed: dict[str, int] = {}

@@ -74,12 +74,13 @@ def clean(path: Path, console: Console) -> int:
 
 
 def _play(options: DemoOptions, folder: DemoFolder, processes: Processes, console: Console) -> int:
+    started_s = time.monotonic()
     processes.start_writer(options.days)
     processes.start_server(options.port)
     processes.start_optimizer()
     address = _wait_for_server(folder, processes)
     with Client(address.url, address.token) as client:
-        narrator = Narrator(console, client)
+        narrator = Narrator(console, client, started_s)
         link = f"{address.url}{client.login_code()['path']}"
         narrator.say("server", f"{address.url}  log in once with {link}")
         narrator.say("optimizer", "Spark is starting behind this")
@@ -105,7 +106,7 @@ def _play(options: DemoOptions, folder: DemoFolder, processes: Processes, consol
 
 def _tell_until_settled(narrator: Narrator, client: Client, processes: Processes, folder: DemoFolder) -> None:
     """Tell what happens until the writer is done and nothing is left to do."""
-    overview_told, written_at_s = False, None
+    begun_s, overview_told, written_at_s = time.monotonic(), False, None
     while True:
         time.sleep(_POLL_S)
         _check_alive(processes, folder)
@@ -114,6 +115,8 @@ def _tell_until_settled(narrator: Narrator, client: Client, processes: Processes
         if not overview_told and files >= _OVERVIEW_FILES:
             overview_told = True
             narrator.overview()
+        if time.monotonic() - begun_s > _START_S_MAX and not client.status()["optimizers"]:
+            raise DemoFailed("the optimizer did not start", hint=f"see {folder.log('optimizer')}")
         if processes.exit_code("writer") is None:
             continue
         written_at_s = written_at_s or time.monotonic()

@@ -1,0 +1,116 @@
+"""What is stored or sent comes back as it was, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.codec import dumps, from_json, loads, to_json
+from icewright.domain.errors import InvalidMessage
+from icewright.domain.files import Partition
+from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskReport
+from icewright.domain.tasks import Lease, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    number: int
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    leaves: tuple[Leaf, ...]
+    by_partition: Mapping[Partition, int]
+    by_state: Mapping[TaskState, float] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+    anything: Any = None
+
+
+texts = st.text(max_size=20)
+trees = st.builds(
+    Tree,
+    leaves=st.lists(st.builds(Leaf, st.integers(), st.none() | texts), max_size=3).map(tuple),
+    by_partition=st.dictionaries(st.builds(Partition, st.integers(0, 9), texts), st.integers(), max_size=3),
+    by_state=st.dictionaries(st.sampled_from(TaskState), st.floats(allow_nan=False, allow_infinity=False), max_size=3),
+    names=st.frozensets(texts, max_size=3),
+    anything=st.none() | st.integers() | texts,
+)
+
+
+@given(trees)
+def test_what_goes_out_comes_back(tree: Tree) -> None:
+    assert loads(Tree, dumps(tree)) == tree
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Committed(2**63 - 1),
+        Conflicted("somebody"),
+        CommitUnknown("who knows"),
+        Failed("engine", "out of memory", retryable=True),
+        Cancelled("enough"),
+    ],
+)
+def test_a_union_is_told_by_its_kind(result: Committed | Conflicted | CommitUnknown | Failed | Cancelled) -> None:
+    report = TaskReport(1, "task-1", 2, 3, result, (), (), 4, 5)
+    assert loads(TaskReport, dumps(report)) == report
+    assert to_json(report)["result"]["kind"] == result.kind
+
+
+def test_a_field_named_kind_is_only_a_field() -> None:
+    entry = CatalogEntry("lake", CatalogKind.SQL, "sqlite:////lake.db", "/lake", {"a": "b"})
+    assert loads(CatalogEntry, dumps(entry)) == entry
+
+
+@pytest.mark.parametrize(
+    ("data", "path"),
+    [
+        ({"number": 1, "surprise": 2}, r"\$: unknown field 'surprise'"),
+        ({}, r"\$: missing field 'number'"),
+        ({"number": "1"}, r"\$\.number: expected int, found str"),
+        ({"number": True}, r"\$\.number: expected int, found bool"),
+        ({"number": 1, "text": 2}, r"\$\.text: expected str"),
+        ([], r"\$: expected an object"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_path(data: Any, path: str) -> None:
+    with pytest.raises(InvalidMessage, match=path):
+        from_json(Leaf, data)
+
+
+def test_paths_lead_into_arrays_and_mappings() -> None:
+    with pytest.raises(InvalidMessage, match=r"\$\.leaves\[1\]\.number"):
+        from_json(Tree, {"leaves": [{"number": 1}, {"number": None}], "by_partition": []})
+    with pytest.raises(InvalidMessage, match=r"\$\.by_state: 'nowhere' is none of queued"):
+        from_json(Tree, {"leaves": [], "by_partition": [], "by_state": {"nowhere": 1.0}})
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    report = to_json(TaskReport(1, "t", 1, 1, Cancelled(""), (), (), 0, 0))
+    report["result"] = {"kind": "triumph"}
+    with pytest.raises(InvalidMessage, match=r"result\.kind: 'triumph' is none of cancelled, committed"):
+        from_json(TaskReport, report)
+
+
+@pytest.mark.parametrize("text", ["", "{", "nul", b"\xff\xfe"])
+def test_text_that_is_no_json_is_refused(text: str | bytes) -> None:
+    with pytest.raises(InvalidMessage, match="not JSON"):
+        loads(Lease, text)
+
+
+def test_a_wrong_constant_is_refused() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Tagged:
+        kind: ClassVar[Literal["one"]] = "one"
+        value: int
+
+    with pytest.raises(InvalidMessage, match=r"\$\.kind: expected 'one'"):
+        from_json(Tagged, {"kind": "two", "value": 1})

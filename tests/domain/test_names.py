@@ -1,0 +1,50 @@
+"""Names are input from strangers: what is written is what was meant, whatever characters it has."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icewright.domain.errors import InvalidName
+from icewright.domain.names import PART_LENGTH_MAX, TableName, quote_part, split_parts
+
+parts = st.text(min_size=1, max_size=30) | st.sampled_from(["`", "``", "a.b", ".", "'", "\n", "🧊", "--", "a`.`b"])
+
+
+@given(parts, st.lists(parts, min_size=1, max_size=3), parts)
+def test_parse_undoes_str(catalog: str, namespace: list[str], name: str) -> None:
+    table = TableName(catalog, tuple(namespace), name)
+    assert TableName.parse(str(table)) == table
+
+
+@given(st.lists(parts, min_size=1, max_size=4))
+def test_quoted_parts_are_split_where_they_were_joined(given_parts: list[str]) -> None:
+    assert split_parts(".".join(quote_part(part) for part in given_parts)) == given_parts
+
+
+def test_plain_words_stay_bare() -> None:
+    assert str(TableName("lake", ("sales", "eu"), "orders_2026")) == "lake.sales.eu.orders_2026"
+    assert str(TableName("lake", ("db",), "a b")) == "lake.db.`a b`"
+
+
+def test_a_name_of_two_parts_is_in_the_default_catalog() -> None:
+    assert TableName.parse("db.events", default_catalog="lake") == TableName("lake", ("db",), "events")
+
+
+@pytest.mark.parametrize("text", ["", "a", "a.b", "a..b", ".a.b", "a.b.", "a.b.`c", "a.b.c`d", "a.b.`c`d", "a.`.b.c"])
+def test_what_is_no_name_is_refused(text: str) -> None:
+    with pytest.raises(InvalidName):
+        TableName.parse(text)
+
+
+@pytest.mark.parametrize(("catalog", "namespace", "name"), [("", ("a",), "b"), ("a", (), "b"), ("a", ("",), "b")])
+def test_no_part_may_be_empty(catalog: str, namespace: tuple[str, ...], name: str) -> None:
+    with pytest.raises(InvalidName):
+        TableName(catalog, namespace, name)
+
+
+def test_ten_thousand_characters_are_a_name_and_more_are_not() -> None:
+    assert TableName.parse(str(TableName("c", ("n",), "x" * PART_LENGTH_MAX))).name == "x" * PART_LENGTH_MAX
+    with pytest.raises(InvalidName, match="longer than"):
+        TableName("c", ("n",), "x" * (PART_LENGTH_MAX + 1))
