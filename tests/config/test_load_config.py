@@ -186,6 +186,11 @@ def test_a_relative_state_directory_lies_beside_the_file(tmp_path: Path) -> None
         (LAKE + "[[policies]]\ncatalog = 'lake'", "policies[0].namespace: expected a name", "namespace = "),
         (LAKE + "[[policies]]\ncatalog='lake'\nnamespace='a..b'", "policies[0].namespace: empty part", ""),
         (LAKE + "[[policies]]\ncatalog='lake'\nnamespace='a'\nmode=1", "policies[0].mode: 1 is not allowed", "observe"),
+        (
+            LAKE + "[[policies]]\ncatalog='lake'\nnamespace='a'\nproperties={'icewright.mode'='on'}",
+            "policies.lake.a.icewright.mode: 'on' is not observe, approve or auto",
+            "",
+        ),
         (LAKE + "[[policies]]\ncatalog='lake'\nnamespace='a'\nx=1", "policies[0]: unknown key x", "mode"),
         (
             LAKE + "[[policies]]\ncatalog='lake'\nnamespace='a'\n" * 2,

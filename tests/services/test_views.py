@@ -118,14 +118,17 @@ def test_partitions_add_up_to_the_table(world: World) -> None:
 
 
 def test_what_we_rewrote_is_told_from_what_was_written(world: World) -> None:
+    # One manifest with files of both partitions: a rewrite of Bonn writes it anew and Kyoto's file stays in it.
+    world.catalog.append(NAME, [MemoryFile("b10", BONN, MIB, 10), MemoryFile("k10", KYOTO, MIB, 10)])
+    world.clock.advance(60_000)
     written_at = world.view().written_at
     base = world.catalog.load(NAME).current_snapshot_id
     assert base is not None
     world.catalog.commit_rewrite(
         NAME,
         base_snapshot_id=base,
-        remove=[f"b{number}" for number in range(10)],
-        add=[MemoryFile("merged", BONN, 10 * MIB, 100)],
+        remove=[f"b{number}" for number in range(11)],
+        add=[MemoryFile("merged", BONN, 11 * MIB, 110)],
         summary={TASK_ID_KEY: "task-1"},
     )
     rewritten_at = world.clock.now()

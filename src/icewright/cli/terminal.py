@@ -115,8 +115,7 @@ class Terminal:
             document = {"error": {"code": error.code, "detail": error.message, "hint": error.hint}}
             # A list that broke off is no JSON any more; the error must not look like a part of it.
             stream = sys.stderr if self._in_list else sys.stdout
-            stream.write(json.dumps(document, indent=2) + "
-")
+            stream.write(json.dumps(document, indent=2) + "\n")
             return status
         _print(self.err, f"icewright: {error.message}", "red")
         if error.hint:
