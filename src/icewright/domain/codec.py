@@ -155,17 +155,7 @@ def _union_reader(members: tuple[Any, ...]) -> Reader:
         problem: InvalidMessage | None = None
         for reader in others:
             try:
-                return reader(data, path)
-            except InvalidMessage as error:
-                problem = problem or error
-        raise problem or InvalidMessage(f"{path}: not of any expected type")
-
-    return reader(data, path)
-            except InvalidMessage as error:
-                problem = error if data is not None else problem
-        raise problem or InvalidMessage(f"{path}: not of any expected type")
-
-    return read
+                return read
 
 
 def _dataclass_reader(cls: Any) -> Reader:
