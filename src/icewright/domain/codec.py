@@ -155,7 +155,12 @@ def _union_reader(members: tuple[Any, ...]) -> Reader:
         problem: InvalidMessage | None = None
         for reader in others:
             try:
-                return read
+                return reader(data, path)
+            except InvalidMessage as error:
+                problem = problem or error
+        raise problem or InvalidMessage(f"{path}: not of any expected type")
+
+    return read
 
 
 def _dataclass_reader(cls: Any) -> Reader:
