@@ -68,7 +68,7 @@ def test_the_public_routes_tell_strangers_nothing(served: Served) -> None:
 )
 def test_wrong_tokens_are_refused_and_not_repeated(served: Served, credentials: str) -> None:
     with capture_logs() as logs:
-        response = served.client().get(f"{V1}/status", headers={"Authorization": credentials.encode("latin-1")})
+        response = served.client().get(f"{V1}/status", headers={b"Authorization": credentials.encode("latin-1")})
     problem(response, 401, "unauthenticated")
     assert TOKEN not in response.text + str(logs)
 

@@ -111,7 +111,8 @@ def test_json_that_is_meant_to_hurt(served: Served, body: str | bytes) -> None:
 
 
 def test_a_kind_that_is_no_word(served: Served) -> None:
-    for kind in ([], {}, None, 1, "x" * 1_000_000):
+    kinds: tuple[Any, ...] = ([], {}, None, 1, "x" * 1_000_000)
+    for kind in kinds:
         body = {
             "protocol_version": 1,
             "task_id": "x",
