@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import random
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -325,3 +326,34 @@ def test_sampled_inputs_are_decoded_by_both(monkeypatch: pytest.MonkeyPatch, tmp
     job = job_in(tmp_path, rows=2)
     merge_group(job)
     assert frozenset(read) == sampled(job.group.files)
+
+
+@WRITERS
+def test_decimals_are_integers_where_they_fit(writer: Writer, tmp_path: Path) -> None:
+    kinds = ["decimal(9, 2)", "decimal(18, 2)", "decimal(19, 2)"]
+    fields = [column(number, f"d{number}", kind) for number, kind in enumerate(kinds, start=1)]
+    file = write_input(tmp_path, arrow_table(fields, {field["name"]: [Decimal("1.25")] for field in fields}))
+    result = merge_group(job_of(fields, [file], tmp_path / "out.parquet"), writer=writer)
+    assert [c.physical_type for c in leaf_chunks(result)] == ["INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"]
+
+
+@WRITERS
+def test_pages_and_dictionaries_obey_their_limits(writer: Writer, tmp_path: Path) -> None:
+    """More pages need more headers and index entries; a dictionary over its limit is given up for plain values."""
+    fields = [column(1, "s", "string")]
+    words = [f"word {number:09}" for number in range(5_000)] * 20
+    file = write_input(tmp_path, arrow_table(fields, {"s": words}), compression="none")
+    chunks, sizes = [], []
+    for name, more in {
+        "as is": {},
+        "rows": {"page_row_limit": 1000},
+        "dictionary": {"dictionary_size_bytes": 5000},
+    }.items():
+        settings = WriterSettings(codec="uncompressed", compression_level=None, **more)
+        result = merge_group(job_of(fields, [file], tmp_path / name, settings=settings), writer=writer)
+        chunks.append(leaf_chunks(result)[0])
+        sizes.append(result.output.size_bytes)
+    dictionary_bytes = [chunk.data_page_offset - chunk.dictionary_page_offset for chunk in chunks]
+    assert sizes[1] > sizes[0] + 1000
+    assert dictionary_bytes[0] == dictionary_bytes[1] > 5_000 * 14
+    assert dictionary_bytes[2] < 40_000
