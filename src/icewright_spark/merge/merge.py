@@ -63,12 +63,12 @@ class OutputFile:
     size_bytes: int
     record_count: int
     split_offsets: tuple[int, ...]
-    column_sizes: Mapping[int, int]
-    value_counts: Mapping[int, int]
-    null_counts: Mapping[int, int]
-    nan_counts: Mapping[int, int]
-    lower_bounds: Mapping[int, bytes]
-    upper_bounds: Mapping[int, bytes]
+    column_sizes: dict[int, int]
+    value_counts: dict[int, int]
+    null_counts: dict[int, int]
+    nan_counts: dict[int, int]
+    lower_bounds: dict[int, bytes]
+    upper_bounds: dict[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)

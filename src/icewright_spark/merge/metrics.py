@@ -55,11 +55,11 @@ class MetricsMode:
 class ColumnMetrics:
     """Metrics by field id; bounds in Iceberg's single-value binary serialization (spec, Appendix D)."""
 
-    value_counts: Mapping[int, int]
-    null_counts: Mapping[int, int]
-    nan_counts: Mapping[int, int]
-    lower_bounds: Mapping[int, bytes]
-    upper_bounds: Mapping[int, bytes]
+    value_counts: dict[int, int]
+    null_counts: dict[int, int]
+    nan_counts: dict[int, int]
+    lower_bounds: dict[int, bytes]
+    upper_bounds: dict[int, bytes]
 
 
 def metrics_mode(text: str) -> MetricsMode:
