@@ -59,7 +59,8 @@ def wholly_encoded(chunk: Any) -> bool:
 
     parquet-java's v1 chunks say so by their encodings: ``PLAIN`` is there only where it gave the dictionary up.
     Arrow's writers list ``PLAIN`` for the dictionary page itself and give up only on size; of theirs, a dictionary
-    counts when it is less than half of the chunk, that is, when values repeat.
+    counts when it is less than half of the chunk, that is, when values repeat. The half is a guess,
+    not a measurement; a chunk that gave up on size can pass for encoded.
     """
     encodings = frozenset(chunk.encodings)
     if not chunk.has_dictionary_page or not encodings & _DICTIONARY:

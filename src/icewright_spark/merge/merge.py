@@ -252,7 +252,8 @@ def _first_byte(chunk: Any) -> int:
 def _frugal_memory() -> Iterator[None]:
     """Arrow's allocator for the time of a merge: jemalloc, or else the system's.
 
-    mimalloc, pyarrow's default, kept up to a third more memory in our measurements, growing with a worker's history.
+    The kernel was measured with jemalloc. With mimalloc, pyarrow's default, CPU time varied with a worker's history;
+    the memory of the two was not compared with all else equal.
     """
     before = pa.default_memory_pool()
     jemalloc = "jemalloc" in pa.supported_memory_backends()
