@@ -74,12 +74,39 @@ def test_lists_have_filters_and_cursors() -> None:
     assert server.requests[0].url.query == b"state=queued&state=running&table=u&catalog=c&limit=2&cursor=x"
 
 
+def test_each_method_asks_its_own_question() -> None:
+    server = Server({"items": [], "next_cursor": None})
+    with server.client() as client:
+        client.login_code()
+        client.partitions("u", "c", limit=3)
+        client.plan_table("u", "c")
+        client.apply("plan-1")
+        client.cancel("task-1")
+        client.retry("task-1")
+    assert [(call.method, call.url.removeprefix("http://server/api/v1")) for call in client.calls] == [
+        ("POST", "/login-codes"),
+        ("GET", "/tables/u/partitions?catalog=c&limit=3"),
+        ("POST", "/tables/u/plan?catalog=c"),
+        ("POST", "/plans/plan-1/apply"),
+        ("POST", "/tasks/task-1/cancel"),
+        ("POST", "/tasks/task-1/retry"),
+    ]
+
+
 @pytest.mark.parametrize(
     "error", [NotFound, NotAllowed, Conflict, TableReplaced, LeaseLost, Unreadable, Unavailable, Rejected]
 )
 def test_problems_become_the_errors_that_they_were(error: type[IcewrightError]) -> None:
     found = problem(400, {"code": error.code, "detail": "said", "hint": "do"})
     assert (type(found), found.message, found.hint) == (error, "said", "do")
+
+
+def test_a_code_belongs_to_the_class_that_brought_it() -> None:
+    class Nearer(NotFound):
+        """Has no code of its own."""
+
+    assert Nearer.code == NotFound.code
+    assert type(problem(404, {"code": NotFound.code})) is NotFound
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,10 @@ class Client:
         """What the server sees and does."""
         return self._object("GET", "/status")
 
+    def login_code(self) -> Json:
+        """A one-time way into the server's page: ``{"path": ...}``, to be put behind the server's URL."""
+        return self._object("POST", "/login-codes")
+
     def tables(self, *, name: TableName | None = None, limit: int = 100, cursor: str | None = None) -> Page:
         """Tables that the server has seen."""
         return self._page("/tables", {"name": None if name is None else str(name), "limit": limit, "cursor": cursor})
@@ -81,6 +85,10 @@ class Client:
         if not found:
             raise NotFound(f"the server does not know a table {name}", hint="it looks for new tables now and then")
         return found[0]
+
+    def partitions(self, uuid: str, catalog: str, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """The partitions of a table as of its last observed snapshot."""
+        return self._page(f"/tables/{_part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
 
     def plan_table(self, uuid: str, catalog: str) -> Json:
         """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ...}``."""
@@ -160,8 +168,7 @@ def problem(status: int, found: Any) -> IcewrightError:
     document = found if isinstance(found, dict) else {}
     message = str(document.get("detail") or document.get("title") or f"the server answered {status}")
     hint = str(document.get("hint") or "")
-    known = {error.code: error for error in _errors(IcewrightError)}
-    error = known.get(str(document.get("code")))
+    error = next((error for error in _errors(IcewrightError) if error.code == document.get("code")), None)
     if error is not None:
         return error(message, hint=hint)
     if status == _UNAUTHORIZED:
@@ -170,6 +177,7 @@ def problem(status: int, found: Any) -> IcewrightError:
 
 
 def _errors(cls: type[IcewrightError]) -> Iterator[type[IcewrightError]]:
+    """The tree, parents first: a code that a child inherits is its parent's."""
     yield cls
     for below in cls.__subclasses__():
         yield from _errors(below)
