@@ -60,10 +60,14 @@ class Worker:
         """Ask for work."""
         return self.lakehouse.control.dispatcher.claim(self.optimizer_id)
 
+    def claim_if_any(self) -> TaskSpec | None:
+        """Say hello and ask for work."""
+        self.introduce()
+        return self.claim()
+
     def claimed(self) -> TaskSpec:
         """Ask for work that must be there."""
-        self.introduce()
-        spec = self.claim()
+        spec = self.claim_if_any()
         assert spec is not None
         return spec
 

@@ -131,6 +131,8 @@ class TableKeeper:
                 self._take_back(task, reason)
 
     def _obstacle(self, task: Task, plan: Plan, metadata: TableMetadata) -> Reason | None:
+        if metadata.snapshot_of_task(task.task_id) is not None:
+            return None  # an attempt thought dead did commit: the next one finds out, and the task ends as it should
         if task.table_name != metadata.name:
             return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
         if plan.mode is Mode.OBSERVE:

@@ -1,0 +1,363 @@
+"""The way of a task from plan to report: what is let through, what is refused, and what each report comes to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound, Unavailable, VersionMismatch
+from icewright.domain.jobs import (
+    PROTOCOL_VERSION,
+    Committed,
+    CommitUnknown,
+    Conflicted,
+    Result,
+    TaskReport,
+)
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.tasks import AttemptState, Task, TaskState
+from icewright.scheduling.retry import BACKOFF_BASE_MS, BACKOFF_MAX_MS
+from icewright.services.dispatcher import Dispatcher
+from tests.services.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
+from tests.services.worker import FINAL, RETRYABLE, STOPPED, Worker, hello
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    house = Lakehouse()
+    house.ready_table()
+    return house
+
+
+def dispatcher(house: Lakehouse) -> Dispatcher:
+    return house.control.dispatcher
+
+
+def planned(house: Lakehouse, mode: str) -> Plan:
+    house.catalog.set_properties(NAME, {"icewright.mode": mode})
+    return house.control.keeper.look(NAME).plan
+
+
+def last_attempt(house: Lakehouse, task: Task) -> AttemptState:
+    return house.tasks.attempts(task.task_id)[-1].state
+
+
+# A person applies a plan.
+
+
+def test_exactly_the_plan_that_was_looked_at_is_queued(house: Lakehouse) -> None:
+    plan = planned(house, "approve")
+    task = dispatcher(house).apply(plan.plan_id)
+    assert (task.state, task.plan_id, task.action) == (TaskState.QUEUED, plan.plan_id, plan.actions[0])
+    assert dispatcher(house).apply(plan.plan_id).task_id == task.task_id  # twice is once
+
+
+def test_a_plan_still_applies_after_appends(house: Lakehouse) -> None:
+    plan = planned(house, "approve")
+    house.append(3)
+    assert dispatcher(house).apply(plan.plan_id).plan_id == plan.plan_id
+
+
+def test_in_mode_observe_nothing_is_applied(house: Lakehouse) -> None:
+    plan = planned(house, "observe")
+    with pytest.raises(NotAllowed, match="mode observe") as refused:
+        dispatcher(house).apply(plan.plan_id)
+    assert "icewright.mode" in refused.value.hint
+    assert house.all_tasks() == []
+
+
+def test_the_mode_that_counts_is_the_one_of_now(house: Lakehouse) -> None:
+    plan = planned(house, "approve")
+    house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
+    with pytest.raises(NotAllowed, match="mode observe"):
+        dispatcher(house).apply(plan.plan_id)
+
+
+def test_a_mode_that_cannot_be_read_is_observe(house: Lakehouse) -> None:
+    plan = planned(house, "approve")
+    house.catalog.set_properties(NAME, {"icewright.mode": "of course"})
+    with pytest.raises(NotAllowed):
+        dispatcher(house).apply(plan.plan_id)
+
+
+def test_a_plan_to_do_nothing_is_not_applied() -> None:
+    house = Lakehouse()
+    house.create()
+    plan = house.control.keeper.look(NAME).plan
+    with pytest.raises(NotAllowed, match="nothing has been committed"):
+        dispatcher(house).apply(plan.plan_id)
+
+
+def test_a_stale_plan_is_refused(house: Lakehouse) -> None:
+    plan = planned(house, "approve")
+    house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
+    with pytest.raises(Conflict, match="does not hold any more") as refused:
+        dispatcher(house).apply(plan.plan_id)
+    assert refused.value.hint == "plan again"
+    assert house.all_tasks() == []
+
+
+def test_a_plan_for_a_table_that_was_replaced_is_refused(house: Lakehouse) -> None:
+    plan = planned(house, "approve")
+    house.catalog.drop(NAME)
+    with pytest.raises(NotFound):
+        dispatcher(house).apply(plan.plan_id)
+    house.create(properties={"icewright.mode": "approve"})
+    with pytest.raises(Conflict, match="another table"):
+        dispatcher(house).apply(plan.plan_id)
+
+
+def test_a_plan_is_refused_while_another_task_runs(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    Worker(house).claimed()
+    house.append(8)
+    house.pass_time(10 * MINUTE_MS)
+    plan = house.control.keeper.look(NAME).plan
+    with pytest.raises(Conflict, match="under way already"):
+        dispatcher(house).apply(plan.plan_id)
+
+
+def test_unknown_plans_and_tasks_are_not_found(house: Lakehouse) -> None:
+    for call in (dispatcher(house).apply, dispatcher(house).cancel, dispatcher(house).retry):
+        with pytest.raises(NotFound):
+            call("nothing-1")
+
+
+def test_a_catalog_that_is_away_leaves_the_plan_for_later(house: Lakehouse) -> None:
+    plan = planned(house, "approve")
+    house.catalog.available = False
+    with pytest.raises(Unavailable):
+        dispatcher(house).apply(plan.plan_id)
+    house.catalog.available = True
+    assert dispatcher(house).apply(plan.plan_id).state is TaskState.QUEUED
+
+
+# Optimizers ask for work.
+
+
+def test_who_has_not_said_hello_gets_no_work(house: Lakehouse) -> None:
+    with pytest.raises(NotAllowed, match="has not introduced itself"):
+        dispatcher(house).claim("optimizer-a")
+
+
+def test_another_version_is_refused(house: Lakehouse) -> None:
+    with pytest.raises(VersionMismatch):
+        dispatcher(house).hello(hello("optimizer-a", protocol=PROTOCOL_VERSION + 1))
+    assert house.tables.optimizers() == []
+
+
+def test_an_optimizer_that_a_server_of_another_version_knew_is_refused(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    house.tables.optimizer_seen(hello("optimizer-a", protocol=PROTOCOL_VERSION - 1))
+    with pytest.raises(VersionMismatch):
+        dispatcher(house).claim("optimizer-a")
+    assert house.only_task().state is TaskState.QUEUED
+
+
+def test_a_claim_gives_all_that_an_attempt_needs(house: Lakehouse) -> None:
+    looked = house.control.keeper.look(NAME)
+    spec = Worker(house).claimed()
+    task = house.only_task()
+    assert task.lease is not None
+    assert (spec.task_id, spec.attempt, spec.fencing_token) == (task.task_id, 1, task.lease.fencing_token)
+    assert (spec.table_id, spec.table_name, spec.action) == (task.table_id, NAME, looked.plan.actions[0])
+    assert spec.lease_ms == LEASE_MS == dispatcher(house).lease_ms
+    assert Worker(house, "optimizer-b").claim_if_any() is None
+
+
+def test_work_of_catalogs_out_of_reach_is_not_given_out(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    worker.introduce("elsewhere")
+    assert worker.claim() is None
+
+
+def test_a_heartbeat_extends_the_lease_and_hears_of_a_cancel(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    spec = worker.claimed()
+    for _ in range(5):
+        house.pass_time(LEASE_MS - 1)
+        assert not worker.beat(spec).cancel
+    dispatcher(house).cancel(spec.task_id)
+    assert worker.beat(spec).cancel
+    house.pass_time(LEASE_MS)
+    with pytest.raises(LeaseLost):
+        worker.beat(spec)
+
+
+# What each report comes to.
+
+
+@pytest.mark.parametrize(
+    ("result", "state", "attempt", "code"),
+    [
+        (Committed(17), TaskState.COMMITTED, AttemptState.COMMITTED, "committed"),
+        (Conflicted("deletes came first"), TaskState.SUPERSEDED, AttemptState.CONFLICT, "conflict"),
+        (CommitUnknown("no answer"), TaskState.IN_DOUBT, AttemptState.UNKNOWN, "commit-unknown"),
+        (RETRYABLE, TaskState.QUEUED, AttemptState.FAILED, "engine"),
+        (FINAL, TaskState.FAILED, AttemptState.FAILED, "proof-failed"),
+        (STOPPED, TaskState.CANCELLED, AttemptState.CANCELLED, "cancelled"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
+)
+def test_reports_of_a_first_attempt(
+    house: Lakehouse, result: Result, state: TaskState, attempt: AttemptState, code: str
+) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    task = worker.report(worker.claimed(), result)
+    assert task.outcome is not None
+    assert (task.state, last_attempt(house, task), task.outcome.reason.code) == (state, attempt, code)
+    report = house.tasks.attempts(task.task_id)[-1].report_json
+    assert report is not None
+    assert result.kind in report
+
+
+@pytest.mark.parametrize("result", [Conflicted("gone"), FINAL, STOPPED], ids=lambda result: result.kind)
+def test_no_later_attempt_ends_a_task_by_its_report_alone(house: Lakehouse, result: Result) -> None:
+    """The first attempt, thought dead, may have been faster than the second."""
+    house.control.keeper.look(NAME)
+    zombie, worker = Worker(house), Worker(house, "optimizer-b")
+    slow = zombie.claimed()
+    lose_attempt(house)
+    spec = worker.claimed()
+    zombie.commit(slow)
+    task = worker.report(spec, result)
+    assert task.state is TaskState.IN_DOUBT
+    house.pass_time(LEASE_MS)
+    house.control.loop.round()
+    assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED
+
+
+def test_a_retryable_failure_is_tried_again_after_a_while_and_not_for_ever(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    for attempt in (1, 2):
+        task = worker.report(worker.claimed(), RETRYABLE)
+        assert (task.state, task.attempt) == (TaskState.QUEUED, attempt)
+        assert BACKOFF_BASE_MS // 2 <= task.not_before_at - house.clock.now() <= BACKOFF_MAX_MS
+        assert worker.claim() is None
+        house.pass_time(task.not_before_at - house.clock.now())
+    worker.report(worker.claimed(), RETRYABLE)
+    house.pass_time(LEASE_MS)
+    house.control.loop.round()
+    task = house.only_task()
+    assert task.outcome is not None
+    assert (task.state, task.outcome.reason.code) == (TaskState.FAILED, "engine")
+
+
+def test_a_failure_of_a_task_that_was_asked_to_stop_is_its_end(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    spec = worker.claimed()
+    dispatcher(house).cancel(spec.task_id)
+    assert worker.report(spec, RETRYABLE).state is TaskState.CANCELLED
+
+
+def test_a_report_after_the_lease_is_lost(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    spec = worker.claimed()
+    house.pass_time(LEASE_MS)
+    with pytest.raises(LeaseLost):
+        worker.report(spec, Committed(1))  # nobody has noticed yet that the lease ran out
+    house.control.loop.round()
+    with pytest.raises(LeaseLost):
+        worker.report(spec, Committed(1))
+    assert house.only_task().state is TaskState.IN_DOUBT
+
+
+def test_a_report_of_a_former_attempt_is_lost(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    first, second = Worker(house), Worker(house, "optimizer-b")
+    old = first.claimed()
+    lose_attempt(house)
+    new = second.claimed()
+    assert new.fencing_token > old.fencing_token
+    with pytest.raises(LeaseLost):
+        first.report(old, Committed(1))
+    with pytest.raises(LeaseLost):
+        first.beat(old)
+    assert house.only_task().state is TaskState.RUNNING
+
+
+def test_a_report_of_another_version_is_refused(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    spec = Worker(house).claimed()
+    with pytest.raises(VersionMismatch):
+        dispatcher(house).report(
+            TaskReport(PROTOCOL_VERSION + 1, spec.task_id, 1, spec.fencing_token, Committed(1), (), (), 1, 1)
+        )
+    assert house.only_task().state is TaskState.RUNNING
+
+
+def test_a_task_that_changes_while_its_report_is_read_is_lost(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    spec = worker.claimed()
+    check_lease = house.tasks.check_lease
+
+    def cancelled_behind_it(task_id: str, fencing_token: int) -> Task:
+        task = check_lease(task_id, fencing_token)
+        dispatcher(house).cancel(task_id)
+        return task
+
+    monkeypatch.setattr(house.tasks, "check_lease", cancelled_behind_it)
+    with pytest.raises(LeaseLost, match="changed meanwhile"):
+        worker.report(spec, Committed(1))
+
+
+# What a person asks for.
+
+
+def test_a_waiting_task_is_cancelled_at_once(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    task = dispatcher(house).cancel(house.only_task().task_id)
+    assert task.state is TaskState.CANCELLED
+    assert Worker(house).claim_if_any() is None
+    with pytest.raises(NotAllowed):
+        dispatcher(house).cancel(task.task_id)
+
+
+def test_a_cancelled_task_stays_so_until_the_table_changes(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    dispatcher(house).cancel(house.only_task().task_id)
+    assert house.control.keeper.look(NAME).enqueued is None
+    house.append(1)
+    assert house.control.keeper.look(NAME).enqueued is not None
+
+
+def test_a_failed_or_cancelled_task_can_be_queued_again(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    failed = worker.report(worker.claimed(), FINAL)
+    assert dispatcher(house).retry(failed.task_id).state is TaskState.QUEUED
+    dispatcher(house).cancel(failed.task_id)
+    assert dispatcher(house).retry(failed.task_id).state is TaskState.QUEUED
+    worker.carry_out()
+    house.control.loop.round()
+    assert house.only_task().state is TaskState.SUCCEEDED
+    with pytest.raises(NotAllowed):
+        dispatcher(house).retry(failed.task_id)
+
+
+def test_a_waiting_task_that_is_taken_back_is_superseded(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    task = dispatcher(house).withdraw(house.only_task(), Reason("why", "because"))
+    assert task.state is TaskState.SUPERSEDED
+    with pytest.raises(Conflict):
+        dispatcher(house).withdraw(replace(task, version=task.version - 1), Reason("why", "because"))
+
+
+def lose_attempt(house: Lakehouse) -> None:
+    """The optimizer is not heard of any more; the table is looked into; the task is queued again."""
+    house.pass_time(LEASE_MS)
+    house.control.loop.round()
+    house.pass_time(LEASE_MS)
+    house.control.loop.round()
+    house.pass_time(BACKOFF_MAX_MS)
+    assert house.only_task().state is TaskState.QUEUED

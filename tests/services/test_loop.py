@@ -1,0 +1,361 @@
+"""Rounds: what is due is done once, and nobody's trouble is anybody else's."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from icewright.domain.errors import Conflict, Unavailable
+from icewright.domain.events import CommitEvent
+from icewright.domain.names import TableName
+from icewright.domain.tasks import Task, TaskState
+from icewright.services import loop as loop_module
+from icewright.services.loop import CATALOG_PAUSE_MS, DISCOVERY_INTERVAL_MS
+from tests.services.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
+from tests.services.worker import Worker
+
+OTHER = TableName("lake", ("db",), "other")
+FAR = TableName("far", ("db",), "events")
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    return Lakehouse(others=["far"])
+
+
+def state_of(house: Lakehouse) -> Any:
+    """All that a round could have changed."""
+    tasks = house.all_tasks()
+    records = house.tables.records(limit=100)
+    return (
+        tasks,
+        [house.tasks.history(task.task_id) for task in tasks],
+        records,
+        [house.tables.plans(record.table_id, limit=100) for record in records],
+        house.tables.inbox(100),
+    )
+
+
+def test_the_whole_way_from_commit_to_verified(house: Lakehouse) -> None:
+    house.create()
+    house.control.loop.round()
+    house.pass_time(HOUR_MS)
+    house.notify(house.append(8))
+    house.control.loop.round()
+    assert house.tables.inbox(10) == []
+    assert house.all_tasks() == []  # the files are too new
+    house.rounds(70)
+    Worker(house).carry_out()
+    house.control.loop.round()
+    assert house.only_task().state is TaskState.SUCCEEDED
+    assert len(house.catalog.live_files(NAME)) == 1
+    assert house.tables.plan(house.record().plan_id or "").reason.code == "well-laid-out"
+
+
+def test_a_round_is_idempotent(house: Lakehouse) -> None:
+    house.ready_table()
+    house.notify(house.append(1))
+    house.control.loop.round()
+    once = state_of(house)
+    house.control.loop.round()
+    assert state_of(house) == once
+    worker = Worker(house)
+    spec = worker.claimed()
+    for step in (lambda: worker.commit(spec), lambda: worker.commit_unknown(spec), lambda: house.pass_time(LEASE_MS)):
+        step()
+        house.control.loop.round()
+        once = state_of(house)
+        house.control.loop.round()
+        assert state_of(house) == once
+
+
+def test_tables_that_nobody_told_us_of_are_found(house: Lakehouse) -> None:
+    house.control.loop.round()
+    house.create()
+    house.catalogs["far"].create(FAR)
+    house.pass_time(DISCOVERY_INTERVAL_MS - 1)
+    house.control.loop.round()
+    assert house.tables.record_by_name(NAME) is None
+    house.pass_time(1)
+    house.control.loop.round()
+    assert house.record().name == NAME
+    assert house.record(FAR).name == FAR
+
+
+def test_a_commit_that_nobody_reported_is_found_by_the_sweep(house: Lakehouse) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    Worker(house).carry_out()
+    house.control.loop.round()
+    house.append(8)
+    house.rounds(62, every_ms=MINUTE_MS)
+    assert [task.state for task in house.all_tasks()] == [TaskState.SUCCEEDED, TaskState.QUEUED]
+
+
+def test_events_of_unknown_tables_and_catalogs_are_done(house: Lakehouse) -> None:
+    house.tables.receive(CommitEvent(TableName("lake", ("db",), "nothing"), 1))
+    house.tables.receive(CommitEvent(TableName("nowhere", ("db",), "nothing"), 1))
+    house.control.loop.round()
+    assert house.tables.inbox(10) == []
+    assert house.tables.records(limit=10) == []
+    assert house.control.loop.unreadable == {}
+
+
+def test_events_are_done_only_when_somebody_looked(house: Lakehouse) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    house.catalog.available = False
+    house.notify(house.append(1))
+    house.rounds(20)
+    assert len(house.tables.inbox(10)) == 1
+    house.restart()
+    house.control.loop.round()
+    assert len(house.tables.inbox(10)) == 1
+    house.catalog.available = True
+    house.pass_time(CATALOG_PAUSE_MS)
+    house.control.loop.round()
+    assert house.tables.inbox(10) == []
+    assert house.record().snapshot_id == house.metadata().current_snapshot_id
+
+
+def test_repeated_events_cost_one_look(house: Lakehouse) -> None:
+    house.ready_table()
+    snapshots = [house.append(1) for _ in range(5)]
+    assert [house.notify(s) for s in (*snapshots, *snapshots)] == [True] * 5 + [False] * 5
+    house.control.loop.round()
+    assert len(house.tables.plans(house.record().table_id, limit=100)) == 1
+
+
+# Trouble stays where it is.
+
+
+def test_a_catalog_that_is_away_is_left_alone_for_a_while(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    asked: list[int] = []
+
+    def away(_name: TableName) -> Any:
+        asked.append(house.clock.now())
+        raise Unavailable("no answer")
+
+    monkeypatch.setattr(house.catalog, "load", away)
+    house.notify(house.append(1))
+    start = house.clock.now()
+    house.rounds(2 * CATALOG_PAUSE_MS // SECOND_MS)
+    assert asked == [start, start + CATALOG_PAUSE_MS]
+
+
+def test_paused_catalogs_are_told(house: Lakehouse) -> None:
+    house.catalog.available = False
+    house.control.loop.round()
+    assert house.control.loop.paused_until("lake") == house.clock.now() + CATALOG_PAUSE_MS
+    assert house.control.loop.paused_until("far") is None
+    house.pass_time(CATALOG_PAUSE_MS)
+    assert house.control.loop.paused_until("lake") is None
+
+
+def test_a_catalog_that_is_away_stops_no_other(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tables, events and tasks of it are in the way."""
+    monkeypatch.setattr(loop_module, "BATCH_MAX", 3)
+    names = [TableName("lake", ("db",), f"t{number}") for number in range(5)]
+    for name in names:
+        house.ready_table(name)
+    house.catalogs["far"].create(FAR, properties=AUTO)
+    worker = Worker(house)
+    for _ in range(5):
+        house.rounds(3)
+    for name in names:
+        spec = worker.claimed()
+        assert spec.table_name in names
+        worker.commit_unknown(spec)
+        house.notify(house.append(1, name=name), name)
+    house.pass_time(2 * HOUR_MS)
+    house.catalog.available = False
+    house.append(8, name=FAR)
+    house.notify(house.append(8, name=FAR), FAR)
+    house.control.loop.round()
+    house.control.loop.round()
+    assert house.tables.inbox(100)[-1].event.table_name in names
+    assert house.record(FAR).snapshot_id == house.metadata(FAR).current_snapshot_id
+    house.rounds(300)
+    worker.introduce("far")
+    far = worker.claim()
+    assert far is not None
+    assert far.table_name == FAR
+    worker.report(far, worker.try_commit(far))
+    house.control.loop.round()
+    assert house.tasks.get(far.task_id).state is TaskState.SUCCEEDED
+    house.catalog.available = True
+    house.rounds(60)
+    assert house.tables.inbox(100) == []
+    assert {t.state for t in house.all_tasks()} <= {TaskState.SUPERSEDED, TaskState.QUEUED, TaskState.SUCCEEDED}
+
+
+def test_a_table_that_brings_the_planner_down_stops_no_other(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.ready_table()
+    house.ready_table(OTHER)
+    plan_observed = house.control.planner.plan_observed
+
+    def brittle(observation: Any) -> Any:
+        if observation.metadata.name == NAME:
+            raise ZeroDivisionError("a defect")
+        return plan_observed(observation)
+
+    monkeypatch.setattr(house.control.planner, "plan_observed", brittle)
+    house.notify(house.append(1))
+    house.control.loop.round()
+    assert [task.table_name for task in house.all_tasks()] == [OTHER]
+    problem = house.record().problem
+    assert problem is not None
+    assert (problem.code, problem.text) == ("defect", "ZeroDivisionError: a defect")
+    assert house.record().next_look_at > house.clock.now() + MINUTE_MS
+
+
+def test_an_unreadable_table_stops_no_other_and_is_listed(house: Lakehouse) -> None:
+    house.ready_table()
+    house.ready_table(OTHER)
+    house.catalog.damage(house.metadata().metadata_location)
+    house.control.loop.round()
+    assert [task.table_name for task in house.all_tasks()] == [OTHER]
+    assert house.control.loop.unreadable[NAME].code == "unreadable"
+    house.append(1)  # new metadata
+    house.pass_time(DISCOVERY_INTERVAL_MS)
+    house.control.loop.round()
+    assert house.control.loop.unreadable == {}
+
+
+def test_a_known_table_keeps_its_problem_in_its_record(house: Lakehouse) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    house.notify(house.append(1))
+    house.catalog.damage(house.metadata().metadata_location)
+    house.control.loop.round()
+    assert house.control.loop.unreadable == {}
+    assert house.record().problem is not None
+    assert house.tables.inbox(10) == []
+
+
+def test_an_unreadable_table_that_is_dropped_is_listed_no_more(house: Lakehouse) -> None:
+    house.ready_table()
+    house.catalog.damage(house.metadata().metadata_location)
+    house.control.loop.round()
+    house.catalog.drop(NAME)
+    house.pass_time(DISCOVERY_INTERVAL_MS)
+    house.control.loop.round()
+    assert house.control.loop.unreadable == {}
+
+
+def test_a_catalog_that_is_not_configured_any_more_stops_nothing(house: Lakehouse) -> None:
+    house.ready_table()
+    house.ready_table(FAR, properties=AUTO)
+    house.control.loop.round()
+    worker = Worker(house)
+    worker.introduce("far")
+    spec = worker.claim()
+    assert spec is not None
+    worker.commit_unknown(spec)
+    house.notify(house.append(1, name=FAR), FAR)
+    house.restart(without=frozenset({"far"}))
+    house.rounds(70, every_ms=MINUTE_MS)
+    record = house.record(FAR)
+    assert record.problem is not None
+    assert record.problem.code == "catalog-not-configured"
+    assert house.tasks.get(spec.task_id).state is TaskState.IN_DOUBT
+    house.restart()
+    house.rounds(70, every_ms=MINUTE_MS)
+    assert house.record(FAR).problem is None
+    assert house.tasks.get(spec.task_id).state is TaskState.SUPERSEDED
+
+
+@pytest.mark.parametrize("error", [Conflict("it changed"), Unavailable("the store is busy"), ZeroDivisionError()])
+def test_one_task_in_trouble_stops_no_other(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    for name in (NAME, OTHER, TableName("far", ("db",), "third")):
+        house.ready_table(name, properties=AUTO)
+    house.control.loop.round()
+    worker = Worker(house)
+    worker.introduce("lake", "far")
+    while (spec := worker.claim()) is not None:
+        worker.report(spec, worker.try_commit(spec))
+    verify = house.control.verifier.verify
+
+    def brittle(task: Task) -> Task:
+        if task.table_name == NAME:
+            raise error
+        return verify(task)
+
+    monkeypatch.setattr(house.control.verifier, "verify", brittle)
+    house.control.loop.round()
+    states = {task.table_name: task.state for task in house.all_tasks()}
+    assert states[NAME] is TaskState.COMMITTED
+    assert states[TableName("far", ("db",), "third")] is TaskState.SUCCEEDED
+    monkeypatch.undo()
+    house.pass_time(CATALOG_PAUSE_MS)
+    house.control.loop.round()
+    assert {task.state for task in house.all_tasks()} == {TaskState.SUCCEEDED}
+
+
+def test_a_table_that_moves_while_it_is_looked_at_is_looked_at_again(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    house.notify(house.append(1))
+
+    def moved(*_args: Any) -> Any:
+        raise Conflict("the manifest belongs to another snapshot")
+
+    monkeypatch.setattr(house.catalog, "manifests", moved)
+    house.control.loop.round()
+    assert len(house.tables.inbox(10)) == 1
+    assert house.record().problem is None
+    monkeypatch.undo()
+    house.control.loop.round()
+    assert house.tables.inbox(10) == []
+
+
+def test_a_step_that_fails_stops_no_other_step(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.ready_table()
+
+    def broken(*_args: Any, **_kwargs: Any) -> Any:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(house.tables, "inbox", broken)
+    monkeypatch.setattr(house.tasks, "expired", broken)
+    house.control.loop.round()
+    assert house.only_task().state is TaskState.QUEUED
+
+
+def test_an_expired_lease_whose_report_is_faster(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    worker = Worker(house)
+    spec = worker.claimed()
+    stale = house.only_task()
+    worker.report(spec, worker.try_commit(spec))
+    monkeypatch.setattr(house.tasks, "expired", lambda _limit: [stale])
+    house.control.loop.round()
+    assert house.only_task().state is TaskState.SUCCEEDED
+
+
+def test_it_runs_until_it_is_stopped_and_wakes_when_told(house: Lakehouse) -> None:
+    house.create()
+    rounds = threading.Semaphore(0)
+    turn = house.control.loop.round
+
+    def counted() -> None:
+        turn()
+        rounds.release()
+
+    house.control.loop.round = counted  # type: ignore[method-assign]  # counts
+    thread = threading.Thread(target=house.control.loop.run, args=(3600.0,))
+    thread.start()
+    assert rounds.acquire(timeout=30)
+    house.control.loop.wake()
+    assert rounds.acquire(timeout=30)
+    house.control.loop.stop()
+    thread.join(30)
+    assert not thread.is_alive()

@@ -1,0 +1,310 @@
+"""Whether a task took effect is told by the table, not by a report; and what a commit did, by its manifests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from icewright.adapters.memory.lake import MemoryFile
+from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.errors import Conflict, NotFound, Unavailable, Unreadable
+from icewright.domain.files import FileContent
+from icewright.domain.jobs import Committed, CommitUnknown, TaskSpec
+from icewright.domain.tables import TASK_ID_KEY
+from icewright.domain.tasks import AttemptState, Task, TaskState
+from icewright.services.verifier import VERIFY_PATIENCE_MS, changes_between, row_problem
+from tests.services.lakehouse import BONN, KYOTO, LEASE_MS, NAME, Lakehouse
+from tests.services.worker import FINAL, STOPPED, Worker
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    house = Lakehouse()
+    house.ready_table()
+    house.control.keeper.look(NAME)
+    return house
+
+
+def in_doubt(_house: Lakehouse, worker: Worker) -> tuple[TaskSpec, Task]:
+    """A task whose optimizer cannot tell whether it committed."""
+    spec = worker.claimed()
+    return spec, worker.commit_unknown(spec)
+
+
+def lost(house: Lakehouse, worker: Worker) -> tuple[TaskSpec, Task]:
+    """A task whose optimizer is not heard of any more."""
+    spec = worker.claimed()
+    house.pass_time(LEASE_MS)
+    (task,) = house.tasks.expired(10)
+    return spec, house.control.dispatcher.lease_expired(task)
+
+
+def code(task: Task) -> str:
+    assert task.outcome is not None
+    return task.outcome.reason.code
+
+
+# Doubts.
+
+
+@pytest.mark.parametrize("doubt", [in_doubt, lost])
+def test_a_commit_may_still_arrive_for_as_long_as_a_lease(house: Lakehouse, doubt: type) -> None:
+    worker = Worker(house)
+    spec, task = doubt(house, worker)
+    house.pass_time(LEASE_MS - 1)
+    assert house.control.verifier.settle(task) == task
+    snapshot = worker.commit(spec)
+    house.pass_time(1)
+    settled = house.control.verifier.settle(task)
+    assert settled.state is TaskState.COMMITTED
+    assert settled.outcome is not None
+    assert settled.outcome.snapshot_id == snapshot.snapshot_id
+    assert house.tasks.attempts(task.task_id)[-1].state is AttemptState.COMMITTED
+
+
+def test_a_lost_attempt_without_a_commit_is_tried_again(house: Lakehouse) -> None:
+    _, task = lost(house, Worker(house))
+    house.pass_time(LEASE_MS)
+    settled = house.control.verifier.settle(task)
+    assert (settled.state, code(settled)) == (TaskState.QUEUED, "not-committed")
+    assert settled.not_before_at > house.clock.now()
+    assert house.tasks.attempts(task.task_id)[-1].state is AttemptState.LOST
+
+
+def test_work_that_kills_its_optimizers_ends(house: Lakehouse) -> None:
+    for _ in range(3):
+        _, task = lost(house, Worker(house))
+        house.pass_time(LEASE_MS)
+        task = house.control.verifier.settle(task)
+        house.pass_time(task.not_before_at - house.clock.now())
+    assert task.state is TaskState.FAILED
+
+
+def test_an_unknown_commit_that_is_not_there_is_planned_again(house: Lakehouse) -> None:
+    _, task = in_doubt(house, Worker(house))
+    house.pass_time(LEASE_MS)
+    settled = house.control.verifier.settle(task)
+    assert (settled.state, code(settled)) == (TaskState.SUPERSEDED, "not-committed")
+    assert house.control.keeper.look(NAME).enqueued is not None
+
+
+@pytest.mark.parametrize("doubt", [in_doubt, lost])
+def test_a_task_in_doubt_that_was_asked_to_stop_is_not_tried_again(house: Lakehouse, doubt: type) -> None:
+    _, task = doubt(house, Worker(house))
+    task = house.control.dispatcher.cancel(task.task_id)
+    house.pass_time(LEASE_MS)
+    assert house.control.verifier.settle(task).state is TaskState.CANCELLED
+
+
+def test_a_commit_that_came_before_the_cancel_counts(house: Lakehouse) -> None:
+    worker = Worker(house)
+    spec, task = in_doubt(house, worker)
+    worker.commit(spec)
+    task = house.control.dispatcher.cancel(task.task_id)
+    house.pass_time(LEASE_MS)
+    assert house.control.verifier.settle(task).state is TaskState.COMMITTED
+
+
+@pytest.mark.parametrize(
+    ("result", "state", "reason"),
+    [(FINAL, TaskState.FAILED, "proof-failed"), (STOPPED, TaskState.CANCELLED, "cancelled")],
+)
+def test_a_later_attempt_that_ended_so_has_ended_so_when_no_commit_is_found(
+    house: Lakehouse, result: type, state: TaskState, reason: str
+) -> None:
+    worker = Worker(house)
+    _, task = lost(house, worker)
+    house.pass_time(LEASE_MS)
+    task = house.control.verifier.settle(task)
+    house.pass_time(task.not_before_at - house.clock.now())
+    task = worker.report(worker.claimed(), result)  # type: ignore[arg-type]  # one of the results
+    assert task.state is TaskState.IN_DOUBT
+    house.pass_time(LEASE_MS)
+    settled = house.control.verifier.settle(task)
+    assert (settled.state, code(settled)) == (state, reason)
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+def test_a_doubt_about_a_table_that_is_gone_is_over(house: Lakehouse, recreated: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+    _, task = in_doubt(house, Worker(house))
+    house.catalog.drop(NAME)
+    if recreated:
+        house.create()
+    house.pass_time(LEASE_MS)
+    settled = house.control.verifier.settle(task)
+    assert (settled.state, code(settled)) == (TaskState.SUPERSEDED, "table-gone")
+
+
+def test_a_table_that_cannot_be_asked_leaves_the_doubt(house: Lakehouse) -> None:
+    _, task = in_doubt(house, Worker(house))
+    house.pass_time(LEASE_MS)
+    house.catalog.available = False
+    with pytest.raises(Unavailable):
+        house.control.verifier.settle(task)
+    house.restart(without=frozenset({"lake"}))
+    with pytest.raises(NotFound):
+        house.control.verifier.settle(task)
+    with pytest.raises(NotFound):
+        house.control.verifier.verify(task)
+    assert house.tasks.get(task.task_id) == task
+
+
+def test_a_task_that_changed_meanwhile_is_left_alone(house: Lakehouse) -> None:
+    _, task = in_doubt(house, Worker(house))
+    house.control.dispatcher.cancel(task.task_id)
+    house.pass_time(2 * LEASE_MS)
+    with pytest.raises(Conflict):
+        house.control.verifier.settle(task)
+
+
+# Commits.
+
+
+def test_a_verified_commit_says_what_it_brought(house: Lakehouse) -> None:
+    task = house.control.verifier.verify(Worker(house).carry_out())
+    assert (task.state, code(task)) == (TaskState.SUCCEEDED, "verified")
+    assert task.outcome is not None
+    assert task.outcome.snapshot_id == house.metadata().current_snapshot_id
+    assert task.outcome.reason.figures == {
+        "data_files_removed": 8,
+        "data_files_added": 1,
+        "data_files_fewer": 7,
+        "data_files_fewer_predicted": 7,
+        "records": 80,
+        "input_bytes": 8 * 1024 * 1024,
+    }
+
+
+def test_appends_around_the_commit_are_not_counted(house: Lakehouse) -> None:
+    house.append(3)
+    reported = Worker(house).carry_out()
+    house.append(2, KYOTO)
+    assert house.control.verifier.verify(reported).state is TaskState.SUCCEEDED
+
+
+def test_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
+    task = house.control.verifier.verify(Worker(house, lost_rows=1).carry_out())
+    assert (task.state, code(task)) == (TaskState.FAILED, "verification-failed")
+    assert task.outcome is not None
+    assert "-1 rows" in task.outcome.reason.text
+    assert task.outcome.snapshot_id is not None
+
+
+def test_a_report_of_a_commit_that_is_not_there_is_not_believed(house: Lakehouse) -> None:
+    worker = Worker(house)
+    task = worker.report(worker.claimed(), Committed(house.metadata().current_snapshot_id or 0))
+    assert (house.control.verifier.verify(task).state, code(house.only_task())) == (TaskState.FAILED, "unverified")
+
+
+def test_the_snapshot_that_counts_carries_the_task_whatever_the_report_says(house: Lakehouse) -> None:
+    worker = Worker(house)
+    spec = worker.claimed()
+    snapshot = worker.commit(spec)
+    task = house.control.verifier.verify(worker.report(spec, Committed(1)))
+    assert task.state is TaskState.SUCCEEDED
+    assert task.outcome is not None
+    assert task.outcome.snapshot_id == snapshot.snapshot_id
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+def test_a_table_that_is_gone_cannot_be_verified(house: Lakehouse, recreated: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+    task = Worker(house).carry_out()
+    house.catalog.drop(NAME)
+    if recreated:
+        house.create()
+    assert (house.control.verifier.verify(task).state, code(house.only_task())) == (TaskState.FAILED, "unverified")
+
+
+def test_a_snapshot_without_its_parent_cannot_be_verified(house: Lakehouse) -> None:
+    task = Worker(house).carry_out()
+    metadata = house.metadata()
+    house.catalog.expire(NAME, [s.snapshot_id for s in metadata.snapshots if s != metadata.current_snapshot])
+    verified = house.control.verifier.verify(task)
+    assert (verified.state, code(verified)) == (TaskState.FAILED, "unverified")
+
+
+def test_an_expired_snapshot_cannot_be_verified(house: Lakehouse) -> None:
+    task = Worker(house).carry_out()
+    rewrite = house.metadata().current_snapshot_id or 0
+    house.append(1)
+    house.catalog.expire(NAME, [rewrite])
+    assert (house.control.verifier.verify(task).state, code(house.only_task())) == (TaskState.FAILED, "unverified")
+
+
+def test_an_unreadable_table_is_waited_for_but_not_for_ever(house: Lakehouse) -> None:
+    task = Worker(house).carry_out()
+    snapshot = house.metadata().current_snapshot
+    assert snapshot is not None
+    house.catalog.damage(snapshot.manifest_list)
+    house.pass_time(VERIFY_PATIENCE_MS - 1)
+    with pytest.raises(Unreadable):
+        house.control.verifier.verify(task)
+    house.pass_time(1)
+    verified = house.control.verifier.verify(task)
+    assert (verified.state, code(verified)) == (TaskState.FAILED, "unverified")
+
+
+def test_a_catalog_that_is_away_is_waited_for(house: Lakehouse) -> None:
+    task = Worker(house).carry_out()
+    house.catalog.available = False
+    house.pass_time(2 * VERIFY_PATIENCE_MS)
+    with pytest.raises(Unavailable):
+        house.control.verifier.verify(task)
+    assert house.only_task() == task
+
+
+def test_what_a_commit_did_to_other_partitions_is_noticed(house: Lakehouse) -> None:
+    """Rows moved from one partition to another: the sum is right, the table is not."""
+    worker = Worker(house)
+    spec = worker.claimed()
+    house.append(1, KYOTO)
+    paths = [file.path for group in spec.action.groups for file in group.files]
+    moved = [MemoryFile("bonn", BONN, 1, 79), MemoryFile("kyoto", KYOTO, 1, 1)]
+    house.catalog.commit_rewrite(
+        NAME,
+        base_snapshot_id=spec.action.base_snapshot_id,
+        remove=paths,
+        add=moved,
+        summary={TASK_ID_KEY: spec.task_id},
+    )
+    task = house.control.verifier.verify(worker.report(spec, Committed(1)))
+    assert (task.state, code(task)) == (TaskState.FAILED, "verification-failed")
+
+
+def test_what_changed_is_compared_with_the_action_in_files_rows_and_deletes(house: Lakehouse) -> None:
+    action: RewriteDataFiles = house.only_task().action
+    before = house.metadata()
+    Worker(house).carry_out()
+    metadata = house.metadata()
+    parent, snapshot = before.current_snapshot, metadata.current_snapshot
+    assert parent is not None
+    assert snapshot is not None
+    deltas = changes_between(house.catalog, metadata, parent, snapshot)
+    assert row_problem(action, deltas) is None
+    delta = deltas[BONN]
+    assert "1 files" not in str(row_problem(action, deltas))
+    assert row_problem(action, {}) is not None
+    assert row_problem(action, {**deltas, KYOTO: replace(delta, data_files=0, records=-1)}) is not None
+    assert row_problem(action, {**deltas, KYOTO: delta}) is not None
+    assert row_problem(action, {BONN: replace(delta, delete_files=1)}) is not None
+    assert row_problem(action, {BONN: replace(delta, records=1)}) is not None
+    assert row_problem(action, {BONN: replace(delta, data_files=-6)}) is not None
+
+
+def test_delete_files_that_a_commit_drops_are_noticed(house: Lakehouse) -> None:
+    deletes = MemoryFile("d", KYOTO, 100, 3, content=FileContent.POSITION_DELETES)
+    parent = house.catalog.overwrite(NAME, add=[deletes, *house.files(1, KYOTO)], remove=[])
+    snapshot = house.catalog.delete(NAME, ["d"])
+    deltas = changes_between(house.catalog, house.metadata(), parent, snapshot)
+    assert deltas[KYOTO].delete_files == -1
+
+
+def test_an_optimizer_that_cannot_tell_is_not_asked_twice(house: Lakehouse) -> None:
+    worker = Worker(house)
+    spec = worker.claimed()
+    worker.commit(spec)
+    task = worker.report(spec, CommitUnknown("timeout"))
+    house.pass_time(LEASE_MS)
+    settled = house.control.verifier.settle(task)
+    assert house.control.verifier.verify(settled).state is TaskState.SUCCEEDED
