@@ -166,6 +166,7 @@ def test_wrong_methods_and_unknown_paths_are_problems_too(served: Served) -> Non
     problem(refused, 405, "method-not-allowed")
     assert refused.headers["allow"] == "GET"
     problem(served.http.get(f"{V1}/nothing"), 404, "not-found")
+    problem(served.http.get(f"{V1}/tables/"), 404, "not-found")
     problem(served.http.get("/assets/..%2f..%2fapp.py"), 404, "not-found")
     problem(served.http.get("/assets/page.html"), 404, "not-found")
 

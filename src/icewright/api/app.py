@@ -47,6 +47,7 @@ def create_app(control: ControlPlane, access: Access) -> FastAPI:
         openapi_url=None,  # it would be a route of its own beside the others; ours follows below
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.state.control, app.state.access, app.state.lookups = control, access, Lookups(control)
     api = APIRouter(prefix=PREFIX)
