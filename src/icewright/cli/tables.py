@@ -10,6 +10,18 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, TableArgument, begin
+from icewright.cli.table_cells import (
+    FILES,
+    MANIFESTS,
+    PARTITIONS,
+    REFS,
+    SNAPSHOTS,
+    file_cells,
+    manifest_cells,
+    partition_cells,
+    ref_cells,
+    snapshot_cells,
+)
 from icewright.cli.terminal import Column, Terminal
 from icewright.domain.errors import NotFound
 
@@ -18,65 +30,13 @@ if TYPE_CHECKING:
     from icewright.domain.tables import TableMetadata
     from icewright.ports.catalog import Catalog
     from icewright.services.planner import Planned
-    from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
+    from icewright.services.views import TableView
 
 V = TypeVar("V")
 
 app = typer.Typer(help="Show one table: what it is, and what it is made of. Reads only.", no_args_is_help=True)
 
 Limit = Annotated[int, typer.Option("--limit", min=0, help="At most so many; 0 for all.")]
-
-_PARTITIONS = (
-    Column("partition"),
-    Column("files", is_number=True),
-    Column("bytes", is_number=True),
-    Column("rows", is_number=True),
-    Column("small", is_number=True),
-    Column("deletes", is_number=True),
-    Column("deleted rows", is_number=True),
-    Column("done", is_number=True),
-    Column("spec", is_number=True),
-    Column("formats"),
-    Column("last write"),
-    Column("last optimized"),
-)
-_SNAPSHOTS = (
-    Column("snapshot", is_number=True),
-    Column("committed"),
-    Column("operation"),
-    Column("files", is_number=True),
-    Column("rows", is_number=True),
-    Column("refs"),
-    Column("task"),
-)
-_REFS = (
-    Column("name"),
-    Column("type"),
-    Column("snapshot", is_number=True),
-    Column("committed"),
-    Column("kept at least", is_number=True),
-)
-_MANIFESTS = (
-    Column("manifest"),
-    Column("content"),
-    Column("length", is_number=True),
-    Column("partitions", is_number=True),
-    Column("files", is_number=True),
-    Column("bytes", is_number=True),
-    Column("rows", is_number=True),
-    Column("deletes", is_number=True),
-    Column("added by snapshot", is_number=True),
-)
-_FILES = (
-    Column("file"),
-    Column("partition"),
-    Column("format"),
-    Column("bytes", is_number=True),
-    Column("rows", is_number=True),
-    Column("small"),
-    Column("sequence number", is_number=True),
-    Column("added by snapshot", is_number=True),
-)
 
 
 @app.command()
@@ -104,7 +64,7 @@ def partitions(context: typer.Context, table: TableArgument, *, limit: Limit = 1
     optimized = optimized_at(catalog, planned.observation.metadata)
     found = planned.observation.inventory.partitions
     views = (partition_view(s, planned.policy, optimized.get(s.partition)) for s in found)
-    _list(invocation.terminal, _PARTITIONS, views, _partition_cells, limit)
+    _list(invocation.terminal, PARTITIONS, views, partition_cells, limit)
 
 
 @app.command()
@@ -114,7 +74,7 @@ def snapshots(context: typer.Context, table: TableArgument, *, limit: Limit = 10
 
     invocation = begin(context, as_json=as_json)
     metadata, _ = _load(invocation, table)
-    _list(invocation.terminal, _SNAPSHOTS, snapshot_views(metadata), _snapshot_cells, limit)
+    _list(invocation.terminal, SNAPSHOTS, snapshot_views(metadata), snapshot_cells, limit)
 
 
 @app.command()
@@ -124,7 +84,7 @@ def refs(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
 
     invocation = begin(context, as_json=as_json)
     metadata, _ = _load(invocation, table)
-    _list(invocation.terminal, _REFS, ref_views(metadata), _ref_cells, 0)
+    _list(invocation.terminal, REFS, ref_views(metadata), ref_cells, 0)
 
 
 @app.command()
@@ -137,7 +97,7 @@ def manifests(context: typer.Context, table: TableArgument, *, limit: Limit = 10
     snapshot = metadata.current_snapshot
     keys = () if snapshot is None else catalog.manifests(metadata, snapshot)
     found = () if snapshot is None else catalog.summarize(metadata, snapshot, keys)
-    _list(invocation.terminal, _MANIFESTS, (manifest_view(summary) for summary in found), _manifest_cells, limit)
+    _list(invocation.terminal, MANIFESTS, (manifest_view(summary) for summary in found), manifest_cells, limit)
 
 
 @app.command()
@@ -162,11 +122,11 @@ def files(
         raise NotFound(f"no partition {partition!r}", hint=f"`icewright table partitions {table}` lists them")
     snapshot = observation.metadata.current_snapshot
     if snapshot is None:
-        _list(invocation.terminal, _FILES, (), _file_cells, limit)
+        _list(invocation.terminal, FILES, (), file_cells, limit)
         return
     found = catalog.data_files(observation.metadata, snapshot, observation.inventory.manifests, frozenset(paths))
     views = (file_view(file, paths, planned.policy) for file in found)
-    _list(invocation.terminal, _FILES, views, _file_cells, limit)
+    _list(invocation.terminal, FILES, views, file_cells, limit)
 
 
 def _look(invocation: Invocation, table: str) -> tuple[Planned, Catalog]:
@@ -238,73 +198,7 @@ def _sections(view: TableView) -> list[tuple[str, tuple[Column, ...], list[tuple
     parts = [
         ("Policy", (Column("property"), Column("value"), Column("from")), settings),
         ("Settings that cannot be used", (Column("from"), Column("property"), Column("problem")), problems),
-        ("Refs", _REFS, [_ref_cells(ref) for ref in view.refs]),
+        ("Refs", REFS, [ref_cells(ref) for ref in view.refs]),
         ("Columns", (Column("id", is_number=True), Column("name"), Column("type"), Column(""), Column("doc")), columns),
     ]
     return [(title, heads, rows) for title, heads, rows in parts if rows]  # type: ignore[misc] # rows of any width
-
-
-def _partition_cells(view: PartitionView) -> tuple[str, ...]:
-    return (
-        view.path or "(unpartitioned)",
-        text.number(view.data_files),
-        text.size(view.size_bytes),
-        text.number(view.records),
-        text.number(view.small_files),
-        text.number(view.delete_files) + (f" ({view.equality_delete_files} eq)" if view.equality_delete_files else ""),
-        text.number(view.deleted_records),
-        text.ratio(view.optimization_ratio),
-        str(view.spec_id),
-        ", ".join(sorted(view.formats)),
-        text.instant(view.written_at),
-        text.instant(view.optimized_at),
-    )
-
-
-def _snapshot_cells(view: SnapshotView) -> tuple[str, ...]:
-    def change(key: str) -> str:
-        added, removed = view.summary.get(f"added-{key}"), view.summary.get(f"deleted-{key}")
-        return " ".join(f"{sign}{count}" for sign, count in (("+", added), ("-", removed)) if count)
-
-    operation = view.operation or "-"
-    return (
-        str(view.snapshot_id),
-        text.instant(view.committed_at),
-        operation if view.is_ancestor else f"{operation} (not in the current line)",
-        change("data-files"),
-        change("records"),
-        ", ".join(view.refs),
-        view.task_id or "",
-    )
-
-
-def _ref_cells(view: RefView) -> tuple[str, ...]:
-    kept = view.min_snapshots_to_keep
-    return (view.name, view.type, str(view.snapshot_id), text.instant(view.committed_at), str(kept or "-"))
-
-
-def _manifest_cells(view: ManifestView) -> tuple[str, ...]:
-    return (
-        view.path,
-        view.content,
-        text.size(view.length_bytes),
-        text.number(view.partitions),
-        text.number(view.data_files),
-        text.size(view.size_bytes),
-        text.number(view.records),
-        text.number(view.delete_files),
-        str(view.added_snapshot_id),
-    )
-
-
-def _file_cells(view: FileView) -> tuple[str, ...]:
-    return (
-        view.path,
-        view.partition or "(unpartitioned)",
-        view.format,
-        text.size(view.size_bytes),
-        text.number(view.records),
-        "small" if view.is_small else "",
-        str(view.data_sequence_number),
-        str(view.snapshot_id),
-    )
