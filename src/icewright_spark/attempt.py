@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from pyspark.sql import SparkSession
 
@@ -30,8 +30,8 @@ from icewright.domain.jobs import (
 from icewright_spark.commit import first_line
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.rewrite_data_files import Phase, rewrite_data_files
-from icewright_spark.lease import LeaseKeeper
-from icewright_spark.server import Server
+from icewright_spark.lease import HeartbeatServer, LeaseKeeper
+from icewright_spark.session import activate
 
 _LOOKS_MAX: Final = 5
 """A writer may commit between our look and the server's; five disagreements in a row are no coincidence."""
@@ -44,10 +44,18 @@ class _Done:
     figures: tuple[GroupFigures, ...] = ()
 
 
+class AttemptServer(HeartbeatServer, Protocol):
+    """What an attempt asks of the server."""
+
+    def sees_the_same(self, check: TableCheck) -> bool:
+        """See :meth:`icewright_spark.server.Server.sees_the_same`."""
+        ...
+
+
 class Attempt:
     """Runs one spec in this process's Spark session, with the lease kept all the while."""
 
-    def __init__(self, spark: SparkSession, server: Server, spec: TaskSpec) -> None:
+    def __init__(self, spark: SparkSession, server: AttemptServer, spec: TaskSpec) -> None:
         self._spark, self._server, self._spec = spark, server, spec
         self._phase = Phase(len(spec.action.groups))
         self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop)
@@ -55,6 +63,7 @@ class Attempt:
     def run(self) -> TaskReport:
         """Carry the task out and say how it ended, whatever happens."""
         spec, started, cpu_started = self._spec, time.monotonic(), time.thread_time()
+        activate(self._spark)
         self._spark.sparkContext.setJobGroup(spec.task_id, f"icewright {spec.task_id}", interruptOnCancel=True)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", spec.task_id)
         self.lease.start()

@@ -74,6 +74,11 @@ def java_gateway(spark: SparkSession) -> Any:
     return spark._jvm  # noqa: SLF001 - the documented way to Iceberg's Java API from PySpark
 
 
+def activate(spark: SparkSession) -> None:
+    """Make the session the active one of this thread: Spark looks its catalogs up in the active session's settings."""
+    java_gateway(spark).org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - no other way
+
+
 def _libraries(settings: OptimizerSettings) -> dict[str, str]:
     if settings.jars:
         return {"spark.jars": ",".join(settings.jars)}

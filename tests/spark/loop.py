@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from icewright.adapters.clock import SystemClock, SystemIds
@@ -96,7 +97,12 @@ class SparkLoop:
         return spec
 
     def attempt(self, spec: TaskSpec) -> TaskReport:
-        return Attempt(self.spark, DirectServer(self), spec).run()
+        """One attempt in a thread of its own, as the resident optimizer runs it: no session is active there yet."""
+        reports: list[TaskReport] = []
+        thread = InheritableThread(target=lambda: reports.append(Attempt(self.spark, DirectServer(self), spec).run()))
+        thread.start()
+        thread.join()
+        return reports[0]
 
     def rewrite(self, name: TableName) -> Task:
         """Plan, carry out, report, verify; the task as it ended."""

@@ -24,6 +24,7 @@ from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.merge.settings import writer_settings
 
+
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """What a rewrite did: how the commit ended, the receipts, and what each group cost."""
