@@ -103,6 +103,15 @@ class Lakehouse:
         """The table as its catalog has it."""
         return self.catalogs[name.catalog].load(name)
 
+    def metadata_of(self, name: TableName) -> TableMetadata:
+        """The table as it is, also while the catalog is away."""
+        catalog = self.catalogs[name.catalog]
+        available, catalog.available = catalog.available, True
+        try:
+            return catalog.load(name)
+        finally:
+            catalog.available = available
+
     def record(self, name: TableName = NAME) -> TableRecord:
         """What the store knows of a table that is not dropped."""
         record = self.tables.record_by_name(name)
