@@ -1,0 +1,106 @@
+"""``python -m benchmarks [B1 ...]``: measure, save the results, and say what was met."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from pyspark.sql import SparkSession
+
+from benchmarks import b1, machine
+from benchmarks.render import render
+from benchmarks.results import Result, loads, save, table
+from icewright.domain.catalogs import SQLITE_JDBC_PACKAGE
+from icewright.domain.optimizers import OptimizerSettings
+from icewright_spark.session import build_session
+
+_ROOT: Final = Path(__file__).parent.parent
+_RESULTS: Final = _ROOT / "benchmarks" / "results"
+_PAGE: Final = _ROOT / "docs" / "benchmarks.md"
+_SEED: Final = 1
+
+Benchmark: TypeAlias = Callable[[SparkSession, Path, int, bool], Result]
+
+
+def _b1(spark: SparkSession, folder: Path, seed: int, is_short: bool) -> Result:  # noqa: FBT001 - one signature for all
+    return b1.run(spark, folder, b1.short(seed) if is_short else b1.full(seed), _say)
+
+
+_BENCHMARKS: Final[Mapping[str, Benchmark]] = {b1.NAME: _b1}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0 when everything ran, whether targets were met or not."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(_BENCHMARKS)}; all unless given")
+    parser.add_argument("--seed", type=int, default=_SEED, help="decides the data and the order of the runs")
+    parser.add_argument("--short", action="store_true", help="show that it works; nothing is saved")
+    parser.add_argument("--render", action="store_true", help=f"only write {_PAGE.relative_to(_ROOT)} from the results")
+    parser.add_argument("--results", type=Path, default=_RESULTS, help="the folder of the results")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in _BENCHMARKS]
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(_BENCHMARKS)}")
+    if options.render:
+        return _render(options.results)
+    _measure(options.names or list(_BENCHMARKS), options.seed, options.short, options.results)
+    return 0
+
+
+def _measure(names: Sequence[str], seed: int, is_short: bool, results: Path) -> None:  # noqa: FBT001 - one caller, right above
+    spark = build_session(_session())
+    try:
+        done: list[Result] = []
+        for name in names:
+            _say(f"{name}, seed {seed}")
+            with tempfile.TemporaryDirectory(prefix="icewright-benchmark-") as folder:
+                result = _BENCHMARKS[name](spark, Path(folder), seed, is_short)
+            done.append(result)
+            if not is_short:
+                _say(f"saved {save(result, results)}")
+        for result in done:
+            _say(f"\n{result.benchmark}: {result.title}\n{table(result)}")
+    finally:
+        spark.stop()
+
+
+def _render(results: Path) -> int:
+    files = sorted(results.glob("*.json"))
+    if not files:
+        _say(f"there are no results in {results}")
+        return 2
+    _PAGE.write_text(render([loads(file.read_text()) for file in files]))
+    _say(f"wrote {_PAGE}")
+    return 0
+
+
+def _session() -> OptimizerSettings:
+    """A session as an optimizer on this machine has it; catalogs join it as the benchmarks make them."""
+    return OptimizerSettings(
+        server_url="",
+        token="",
+        optimizer_id="benchmark",
+        resource_group="default",
+        slots=1,
+        master=f"local[{machine.cores()}]",
+        driver_memory="2g",
+        packages=(SQLITE_JDBC_PACKAGE,),
+        jars=(),
+        spark_conf={},
+        catalogs=(),
+        poll_interval_ms=1_000,
+        recycle_after_tasks=1,
+        recycle_memory_bytes=1 << 40,
+    )
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

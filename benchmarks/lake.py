@@ -1,0 +1,140 @@
+"""A lake of the benchmark's own: tables written by Spark, rewritten, and set back to the very files they began with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks import data
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.names import TableName
+from icewright.domain.policy import Mode
+from icewright.planning.settings import MODE_KEY, TARGET_FILE_SIZE_KEY
+from icewright_spark.iceberg import SparkTable
+
+TARGET_FILE_SIZE_BYTES: Final = 128 << 20
+"""What both contestants aim at: the size of a row group, so that it limits neither of them otherwise."""
+
+
+class Mismatch(Exception):
+    """Something is not as it must be for a measurement to count: rows differ, or work was left undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The data files of one snapshot."""
+
+    count: int
+    size_bytes: int
+    records: int
+
+
+def make_lake(spark: SparkSession, folder: Path, name: str) -> CatalogEntry:
+    """An empty catalog ``name`` on SQLite in ``folder``, known to the session."""
+    entry = CatalogEntry(name, CatalogKind.SQL, f"sqlite:///{folder}/{name}.db", str(folder / name))
+    for key, value in entry.spark_properties().items():
+        spark.conf.set(key, value)
+    spark.sql(f"CREATE NAMESPACE {name}.bench")
+    return entry
+
+
+class BenchTable:
+    """One table of many small files, as it is before, and as it is after a rewrite."""
+
+    def __init__(self, spark: SparkSession, entry: CatalogEntry, name: str) -> None:
+        self._spark, self._warehouse = spark, Path(entry.warehouse)
+        self.name = TableName(entry.name, ("bench",), name)
+        self._kept: set[int] = set()
+        self.base_snapshot_id = 0
+        self.base = Files(0, 0, 0)
+
+    def write(self, files: int, rows_per_file: int, seed: int, target_file_size_bytes: int) -> None:
+        """Create the table with so many files in one append: written by Spark, one task each."""
+        properties = {
+            "format-version": "2",
+            TARGET_FILE_SIZE_KEY: str(target_file_size_bytes),
+            MODE_KEY: Mode.AUTO.value,
+            "write.distribution-mode": "none",
+        }
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+        self._spark.sql(f"CREATE TABLE {self.name} ({data.SPARK_SCHEMA}) USING iceberg TBLPROPERTIES ({listed})")
+        cloudpickle.register_pickle_by_value(data)  # type: ignore[no-untyped-call] # workers need not find this package
+        try:
+            numbers = self._spark.range(0, files, 1, files)
+            numbers.mapInArrow(_writer(rows_per_file, seed), data.SPARK_SCHEMA).writeTo(str(self.name)).append()
+        finally:
+            cloudpickle.unregister_pickle_by_value(data)  # type: ignore[no-untyped-call] # it has no annotations
+        self.base_snapshot_id = self.snapshot_id()
+        self.base = self.files(self.base_snapshot_id)
+        if self.base.count != files:
+            raise Mismatch(f"{self.base.count} files were written instead of {files}")
+
+    def snapshot_id(self) -> int:
+        """The snapshot that readers see."""
+        return int(SparkTable(self._spark, self.name).java.currentSnapshot().snapshotId())
+
+    def summary(self, key: str) -> int:
+        """A number of the current snapshot's summary, 0 where it has none."""
+        return int(SparkTable(self._spark, self.name).java.currentSnapshot().summary().get(key) or 0)
+
+    def files(self, snapshot_id: int) -> Files:
+        """The data files of a snapshot."""
+        (row,) = (
+            self._read(f"{self.name}.files", snapshot_id)
+            .selectExpr("count(*)", "sum(file_size_in_bytes)", "sum(record_count)")
+            .collect()
+        )
+        return Files(int(row[0]), int(row[1]), int(row[2]))
+
+    def fingerprint(self, snapshot_id: int) -> tuple[Any, ...]:
+        """Equal for equal multisets of rows: their number and the sums of two 64-bit hashes over all columns.
+
+        Read by Spark from the files themselves; a difference that keeps both sums has a chance of about 2^-128.
+        """
+        hashed = [f"sum(cast(xxhash64({columns}) AS decimal(38,0)))" for columns in ("*", "'again', *")]
+        (row,) = self._read(str(self.name), snapshot_id).selectExpr("sum(1)", *hashed).collect()
+        return tuple(row)
+
+    def scan(self, snapshot_id: int) -> None:
+        """Read every value of every column; a hash keeps Spark from answering out of metadata."""
+        self._read(str(self.name), snapshot_id).selectExpr("sum(hash(*))").collect()
+
+    def _read(self, name: str, snapshot_id: int) -> DataFrame:
+        return self._spark.read.option("versionAsOf", snapshot_id).table(name)
+
+    def keep(self) -> int:
+        """Keep the current snapshot and its files for reading when the table is set back; gives its id."""
+        snapshot_id = self.snapshot_id()
+        self._spark.sql(f"ALTER TABLE {self.name} CREATE TAG `kept-{snapshot_id}` AS OF VERSION {snapshot_id}")
+        self._kept.add(snapshot_id)
+        return snapshot_id
+
+    def set_back(self) -> None:
+        """Bring the table back to the files that it began with, and remove what a rewrite has left since.
+
+        Raises :class:`Mismatch` when files are there that should not be, or the other way round.
+        """
+        table = SparkTable(self._spark, self.name)
+        current = int(table.java.currentSnapshot().snapshotId())
+        if current != self.base_snapshot_id:
+            table.java.manageSnapshots().rollbackTo(self.base_snapshot_id).commit()
+            if current not in self._kept:
+                table.java.expireSnapshots().expireSnapshotId(current).commit()
+        expected = self.base.count + sum(self.files(snapshot_id).count for snapshot_id in self._kept)
+        found = sum(1 for _ in (self._warehouse / "bench" / self.name.name).glob("**/*.parquet"))
+        if found != expected:
+            raise Mismatch(f"{found} data files lie in the table's folder instead of {expected}")
+
+
+def _writer(rows_per_file: int, seed: int) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    def write(batches: Iterable[Any]) -> Iterable[Any]:
+        for batch in batches:
+            for file_number in batch.column(0).to_pylist():
+                yield data.events(file_number, rows_per_file, seed)
+
+    return write

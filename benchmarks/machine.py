@@ -1,0 +1,50 @@
+"""Where and with what a benchmark ran: what a reader needs to judge a figure."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+from pyspark.sql import SparkSession
+
+from icewright_spark.session import iceberg_version, java_gateway
+
+_PACKAGES = ("icewright", "pyspark", "pyiceberg", "pyarrow", "arro3-io", "xxhash")
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def versions(spark: SparkSession) -> dict[str, str]:
+    """Versions of all that took part."""
+    found = {package: version(package) for package in _PACKAGES}
+    java = str(java_gateway(spark).System.getProperty("java.version"))
+    return {**found, "iceberg": iceberg_version(spark), "java": java, "python": platform.python_version()}
+
+
+def description() -> dict[str, str]:
+    """The machine, and how busy it was right now."""
+    return {
+        "Processor": _processor(),
+        "Memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
+        "System": f"{platform.system()} {platform.release()}",
+        "Load before": f"{os.getloadavg()[0]:.2f}",
+    }
+
+
+def today() -> str:
+    """The date, UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

@@ -1,0 +1,135 @@
+"""Who rewrites data files: icewright, with everything that it does in production, and Iceberg's own procedure."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from benchmarks.lake import BenchTable, Mismatch
+from benchmarks.measure import Meter
+from icewright import __version__
+from icewright.adapters.clock import SystemClock, SystemIds
+from icewright.adapters.memory.table_store import MemoryTableStore
+from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.codec import dumps, loads
+from icewright.domain.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import TaskState
+from icewright.services.control import ControlPlane, build_control_plane
+from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.rewrite_data_files import Phase, Rewrite, rewrite_data_files
+
+PEER = "peer"
+ICEWRIGHT = "icewright"
+
+PLANNING, MERGE, COMMIT, VERIFICATION = "planning", "job: merge and proof", "job: the rest", "verification"
+_OPTIMIZER_ID = "benchmark"
+_AHEAD_MS = 3_600_000
+
+
+class IcewrightRewriter:
+    """One pass of the loop over a table that it has never seen: observe, plan, queue, claim, rewrite, verify.
+
+    Beside production it lacks the HTTP between server and optimizer, whose messages are still made and parsed, and
+    the database of the stores.
+    """
+
+    def __init__(self, spark: SparkSession, entry: CatalogEntry, table: BenchTable) -> None:
+        self._spark, self._entry, self._table = spark, entry, table
+
+    def rewrite(self, meter: Meter) -> None:
+        """The pass. Raises :class:`Mismatch` when it does not end as it should."""
+        plane = self._control_plane()
+        spec = self._plan(plane)
+        meter.mark(PLANNING)
+        phase = Phase(len(spec.action.groups))
+        done = rewrite_data_files(
+            self._spark,
+            SparkTable(self._spark, spec.table_name),
+            spec,
+            phase,
+            lambda: self._beat(plane, spec, phase),
+        )
+        plane.dispatcher.report(loads(TaskReport, dumps(_report(spec, done))))
+        merge_s = sum(group.cpu_ms for group in done.figures) / 1000
+        meter.mark(COMMIT)
+        meter.move(COMMIT, MERGE, merge_s)
+        verified = plane.verifier.verify(plane.tasks.get(spec.task_id))
+        plane.keeper.look(verified.table_name, plan_anew=True)
+        meter.mark(VERIFICATION)
+        if verified.state is not TaskState.SUCCEEDED:
+            raise Mismatch(f"the rewrite was not verified: {verified.outcome}")
+
+    def _control_plane(self) -> ControlPlane:
+        clock = _LaterClock()
+        catalogs = {self._entry.name: PyIcebergCatalog(self._entry)}
+        plane = build_control_plane(catalogs, MemoryTableStore(clock), MemoryTaskStore(clock), clock, SystemIds(clock))
+        plane.dispatcher.hello(
+            OptimizerHello(
+                protocol_version=PROTOCOL_VERSION,
+                optimizer_id=_OPTIMIZER_ID,
+                version=__version__,
+                resource_group="default",
+                slots=1,
+                catalogs=(self._entry.name,),
+                spark_version=self._spark.version,
+                iceberg_version="",
+            )
+        )
+        return plane
+
+    def _plan(self, plane: ControlPlane) -> TaskSpec:
+        looked = plane.keeper.look(self._table.name)
+        spec = plane.dispatcher.claim(_OPTIMIZER_ID)
+        if spec is None:
+            raise Mismatch(f"nothing was planned: {looked.plan.reason.text}")
+        return loads(TaskSpec, dumps(spec))
+
+    def _beat(self, plane: ControlPlane, spec: TaskSpec, phase: Phase) -> None:
+        plane.dispatcher.heartbeat(spec.task_id, Heartbeat(spec.fencing_token, phase.progress()))
+
+
+class ProcedureRewriter:
+    """Iceberg's ``rewrite_data_files``: its bin-packing strategy, every file, as many file groups at once as cores."""
+
+    def __init__(self, spark: SparkSession, table: BenchTable, target_file_size_bytes: int) -> None:
+        self._spark, self._table = spark, table
+        options = {
+            "target-file-size-bytes": target_file_size_bytes,
+            "rewrite-all": "true",
+            "max-concurrent-file-group-rewrites": spark.sparkContext.defaultParallelism,
+        }
+        self._options = ", ".join(f"'{key}', '{value}'" for key, value in options.items())
+
+    def rewrite(self, _meter: Meter) -> None:
+        """The whole CALL."""
+        name = self._table.name
+        self._spark.sql(
+            f"CALL {name.catalog}.system.rewrite_data_files("
+            f"table => '{'.'.join(name.path)}', strategy => 'binpack', options => map({self._options}))"
+        ).collect()
+
+
+class _LaterClock:
+    """An hour ahead of the real one: icewright leaves files alone that have just been written, and need not here."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+
+    def now(self) -> Instant:
+        return self._clock.now() + _AHEAD_MS
+
+
+def _report(spec: TaskSpec, done: Rewrite) -> TaskReport:
+    return TaskReport(
+        protocol_version=PROTOCOL_VERSION,
+        task_id=spec.task_id,
+        attempt=spec.attempt,
+        fencing_token=spec.fencing_token,
+        result=done.result,
+        receipts=done.receipts,
+        groups=done.figures,
+        wall_ms=0,
+        cpu_ms=0,
+    )

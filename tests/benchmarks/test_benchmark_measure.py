@@ -1,0 +1,111 @@
+"""CPU of processes that ended is easily lost; here are trees that lose it, and must not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from benchmarks.measure import ACTIVE_CPU_S, Member, Meter, ProcessTree, peak_bytes
+
+BURN_S = 0.4
+# The parent says when its child has ended, and waits to be told to end itself.
+PARENT = f"""
+import os, signal, sys, time
+if sys.argv[1] == "ignores":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+child = os.fork()
+if child == 0:
+    while time.process_time() < {BURN_S}:
+        pass
+    time.sleep(0.3)
+    os._exit(0)
+try:
+    os.waitpid(child, 0)
+except ChildProcessError:
+    pass
+print("ended", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def parent(kind: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(  # noqa: S603 - this interpreter and the text above
+        [sys.executable, "-c", PARENT, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.communicate()
+
+
+@pytest.mark.parametrize("kind", ["ignores", "waits"])
+def test_the_cpu_of_a_process_that_ended_counts_once(kind: str) -> None:
+    with parent(kind) as process:
+        tree = ProcessTree(psutil.Process(process.pid))
+        with Meter(tree) as meter:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ended\n"
+        assert len(tree.look()) == 1
+        assert BURN_S * 0.9 <= meter.cost.cpu_s < BURN_S * 1.75  # the interpreters' start besides
+
+
+def test_the_kernel_indeed_forgets_children_that_are_ignored() -> None:
+    with parent("ignores") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        times = psutil.Process(process.pid).cpu_times()
+        assert times.children_user + times.children_system == 0
+
+
+def test_looking_is_not_counted() -> None:
+    tree = ProcessTree()
+    before_s, started_s = tree.cpu_s(), time.process_time()
+    while time.process_time() < started_s + BURN_S:
+        tree.look()
+    assert tree.cpu_s() - before_s < BURN_S / 2
+
+
+def test_phases_share_the_whole() -> None:
+    tree = ProcessTree()
+    with Meter(tree) as meter:
+        burn(0.2)
+        meter.mark("one")
+        burn(0.1)
+        meter.mark("two")
+        meter.move("one", "three", 0.05)
+    phases = meter.cost.phases
+    assert list(phases) == ["one", "two", "three"]
+    assert phases["one"] + phases["three"] >= 0.15
+    assert sum(phases.values()) <= meter.cost.cpu_s + 0.01
+    assert phases["three"] == 0.05
+
+
+def test_there_is_no_cost_before_the_end() -> None:
+    with pytest.raises(RuntimeError, match="not ended"):
+        _ = Meter(ProcessTree()).cost
+
+
+def test_memory_of_processes_that_only_wait_is_nobodys() -> None:
+    waiting, working = psutil.Process(), psutil.Process(1)
+    samples = [
+        {waiting: member(5.0, 700), working: member(1.0, 10)},
+        {waiting: member(5.0, 700), working: member(1.0 + ACTIVE_CPU_S, 40)},
+        {waiting: member(5.0, 700), working: member(1.5, 30)},
+    ]
+    assert peak_bytes(samples) == 40
+    assert peak_bytes([{}, *samples[1:]]) == 740  # as if both had begun meanwhile
+
+
+def member(cpu_s: float, memory_bytes: int) -> Member:
+    return Member(1, cpu_s, memory_bytes, ignores_children=False)
+
+
+def burn(cpu_s: float) -> None:
+    end_s = time.process_time() + cpu_s
+    while time.process_time() < end_s:
+        pass

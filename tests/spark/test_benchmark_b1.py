@@ -1,0 +1,58 @@
+"""The benchmark works from end to end on real Spark, and refuses to count a rewrite that it cannot vouch for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks import b1
+from benchmarks.lake import TARGET_FILE_SIZE_BYTES, BenchTable, Mismatch, make_lake
+from benchmarks.measure import Meter, ProcessTree
+from benchmarks.results import dumps, loads
+from benchmarks.rewriters import ProcedureRewriter
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_path: Path) -> None:
+    said: list[str] = []
+    result = b1.run(spark, tmp_path, b1.short(seed=3), said.append)
+    assert loads(dumps(result)) == result
+    by_metric = {case.metric: case for case in result.cases}
+    assert {metric for metric, case in by_metric.items() if case.met is not None} == {
+        "cpu_ratio",
+        "peak_memory_ratio",
+        "reader_cpu_ratio",
+    }
+    assert {run.contestant for run in by_metric["cpu_ratio"].runs} == {"peer", "icewright"}
+    shares = [case.value for metric, case in by_metric.items() if metric.startswith("share of our CPU")]
+    assert len(shares) == 4
+    assert 0.9 < sum(shares) < 1.1
+    assert 0.9 < by_metric["output_size_ratio"].value < 1.1
+    assert sum("the same 8,000 rows" in line for line in said) == 2
+
+
+def test_a_table_is_set_back_to_its_very_files(spark: SparkSession, tmp_path: Path) -> None:
+    entry = make_lake(spark, tmp_path, "setback")
+    table = BenchTable(spark, entry, "events")
+    table.write(3, 50, 1, TARGET_FILE_SIZE_BYTES)
+    before = table.fingerprint(table.base_snapshot_id)
+    assert before[0] == 150
+    assert (table.summary("deleted-data-files"), table.summary("total-records")) == (0, 150)
+    with Meter(ProcessTree()) as meter:
+        ProcedureRewriter(spark, table, TARGET_FILE_SIZE_BYTES).rewrite(meter)
+    rewritten = table.snapshot_id()
+    assert table.files(rewritten).count == 1
+    assert (table.summary("deleted-data-files"), table.summary("total-records")) == (3, 150)
+    assert table.fingerprint(rewritten) == before
+    table.set_back()
+    assert table.snapshot_id() == table.base_snapshot_id
+    assert table.files(table.base_snapshot_id) == table.base
+    assert table.fingerprint(table.base_snapshot_id) == before
+    spark.table(str(table.name)).where("event_id = 7").writeTo(str(table.name)).append()
+    assert table.fingerprint(table.snapshot_id()) != before
+    (next((tmp_path / "setback" / "bench" / "events").glob("**/*.parquet"))).with_name("stray.parquet").touch()
+    with pytest.raises(Mismatch, match="4 data files lie"):
+        table.set_back()
