@@ -15,11 +15,12 @@ from icewright.domain.jobs import (
     Result,
     TaskReport,
 )
+from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.scheduling.retry import BACKOFF_BASE_MS, BACKOFF_MAX_MS
 from icewright.services.dispatcher import Dispatcher
-from tests.services.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
+from tests.services.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, STOPPED, Worker, hello
 
 
@@ -164,6 +165,69 @@ def test_a_claim_gives_all_that_an_attempt_needs(house: Lakehouse) -> None:
     assert (spec.table_id, spec.table_name, spec.action) == (task.table_id, NAME, looked.plan.actions[0])
     assert spec.lease_ms == LEASE_MS == dispatcher(house).lease_ms
     assert Worker(house, "optimizer-b").claim_if_any() is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "code"),
+    [({"icewright.mode": "observe"}, "mode-observe"), ({"icewright.mode": "approve"}, "mode-approve")],
+)
+def test_what_the_owner_does_not_allow_any_more_is_not_given_out(
+    house: Lakehouse, properties: dict[str, str], code: str
+) -> None:
+    house.control.keeper.look(NAME)
+    house.catalog.set_properties(NAME, properties)
+    assert Worker(house).claim_if_any() is None
+    task = house.only_task()
+    assert task.outcome is not None
+    assert (task.state, task.outcome.reason.code) == (TaskState.SUPERSEDED, code)
+    assert last_attempt(house, task) is AttemptState.CANCELLED
+
+
+def test_what_an_owner_approved_is_given_out(house: Lakehouse) -> None:
+    plan = planned(house, "approve")
+    dispatcher(house).apply(plan.plan_id)
+    assert Worker(house).claimed().action == plan.actions[0]
+
+
+def test_stale_work_is_not_given_out_and_planned_again(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
+    assert Worker(house).claim_if_any() is None
+    house.pass_time(2 * HOUR_MS)
+    assert house.control.keeper.look(NAME).enqueued is not None
+    assert Worker(house).claimed().action.input_files == 7
+
+
+def test_work_behind_stale_work_is_given_out(house: Lakehouse) -> None:
+    other = TableName("lake", ("db",), "other")
+    house.ready_table(other)
+    house.control.keeper.look(NAME)
+    house.control.keeper.look(other)
+    house.catalog.drop(NAME)
+    assert Worker(house).claimed().table_name == other
+    assert {task.state for task in house.all_tasks()} == {TaskState.SUPERSEDED, TaskState.RUNNING}
+
+
+def test_of_a_catalog_that_is_away_what_is_known_counts(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    task = house.only_task()
+    house.catalog.available = False
+    spec = Worker(house).claimed()
+    Worker(house).report(spec, RETRYABLE)
+    house.catalog.available = True
+    house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
+    house.control.planner.plan(NAME)
+    house.catalog.available = False
+    house.pass_time(BACKOFF_MAX_MS)
+    assert Worker(house).claim_if_any() is None
+    assert house.tasks.get(task.task_id).state is TaskState.SUPERSEDED
+
+
+def test_work_of_a_catalog_that_is_not_configured_any_more_waits(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    house.restart(without=frozenset({"lake"}))
+    assert Worker(house).claim_if_any() is None
+    assert house.only_task().state is TaskState.QUEUED
 
 
 def test_work_of_catalogs_out_of_reach_is_not_given_out(house: Lakehouse) -> None:

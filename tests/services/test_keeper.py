@@ -189,9 +189,9 @@ def test_an_approved_task_stays_while_its_plan_applies(house: Lakehouse) -> None
 
 def test_a_waiting_task_is_taken_back_when_the_plan_is_now_to_do_nothing(house: Lakehouse) -> None:
     house.control.keeper.look(NAME)
-    house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
+    house.catalog.set_properties(NAME, {"self-optimizing.enabled": "true"})
     looked = house.control.keeper.look(NAME)
-    assert looked.plan.reason.code == "waiting"
+    assert looked.plan.reason.code == "other-optimizer"
     assert (house.only_task().state, reason_code(house.only_task())) == (TaskState.SUPERSEDED, "replanned")
 
 
@@ -222,7 +222,7 @@ def test_a_task_claimed_in_the_same_moment_runs_on(house: Lakehouse, monkeypatch
     withdraw = house.control.dispatcher.withdraw
 
     def claimed_first(task: Task, reason: Reason) -> Task:
-        Worker(house).claimed()
+        house.tasks.claim("a", resource_group="default", catalogs=frozenset({"lake"}), lease_ms=LEASE_MS)
         return withdraw(task, reason)
 
     monkeypatch.setattr(house.control.dispatcher, "withdraw", claimed_first)

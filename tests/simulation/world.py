@@ -417,11 +417,15 @@ class World:
             raise Broken(f"{name}: rows {+rows.expected - seen} are missing, {seen - +rows.expected} too many")
 
     def _check_claim(self, spec: TaskSpec) -> None:
-        """What is given out is the owner's will as the server knows it."""
+        """What is given out is the owner's will: as it is now, or as it is known while the catalog is away."""
         record = self.stores[0].record(spec.table_id)
-        if record is None or record.dropped_at is not None:
-            return
-        if record.plan_id is not None and self.stores[0].plan(record.plan_id).mode is Mode.OBSERVE:
+        if self.house.catalog.available:
+            metadata = self.house.metadata_of(spec.table_name)
+            observed = metadata.table_id != spec.table_id or metadata.properties[MODE_KEY] == OBSERVED
+        else:
+            known = None if record is None or record.plan_id is None else self.stores[0].plan(record.plan_id)
+            observed = known is not None and known.mode is Mode.OBSERVE
+        if observed and spec.task_id not in self.commits:
             raise Broken(f"task {spec.task_id} was given out, and its table may only be observed")
 
     def _check_end(self) -> None:

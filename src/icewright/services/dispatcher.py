@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from icewright.domain.codec import dumps
-from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, VersionMismatch
+from icewright.domain.errors import (
+    Conflict,
+    LeaseLost,
+    NotAllowed,
+    NotFound,
+    Rejected,
+    Unavailable,
+    VersionMismatch,
+)
 from icewright.domain.jobs import (
     PROTOCOL_VERSION,
     Cancelled,
@@ -27,7 +36,8 @@ from icewright.domain.jobs import (
 )
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, PolicyRule
-from icewright.domain.tasks import AttemptState, NewTask, Outcome, Task, TaskState
+from icewright.domain.tables import TableMetadata
+from icewright.domain.tasks import AttemptState, Lease, NewTask, Outcome, Task, TaskState
 from icewright.planning.applies import still_applies
 from icewright.planning.policy import effective_policy
 from icewright.ports.clock import Ids
@@ -120,6 +130,7 @@ class Dispatcher:
     def claim(self, optimizer_id: str) -> TaskSpec | None:
         """The next task for an optimizer.
 
+        Only what its owner still allows and the table still fits is given out; the rest is superseded on the way.
         Raises :class:`NotAllowed` for one that has not said hello, and :class:`VersionMismatch` for one that did so
         to a server of another version.
         """
@@ -127,19 +138,54 @@ class Dispatcher:
         if known is None:
             raise NotAllowed(f"optimizer {optimizer_id} has not introduced itself")
         _check_protocol(known.hello.protocol_version, "this optimizer")
-        task = self._tasks.claim(
-            optimizer_id,
-            resource_group=known.hello.resource_group,
-            catalogs=frozenset(known.hello.catalogs),
-            lease_ms=self._limits.lease_ms,
-        )
-        if task is None or task.lease is None:
-            return None
+        while True:
+            task = self._tasks.claim(
+                optimizer_id,
+                resource_group=known.hello.resource_group,
+                catalogs=self._observer.catalog_names.intersection(known.hello.catalogs),
+                lease_ms=self._limits.lease_ms,
+            )
+            if task is None or task.lease is None:
+                return None
+            reason = self._stale(task)
+            if reason is None:
+                return self._spec(task, task.lease)
+            with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
+                self._tasks.change(
+                    Change(task.task_id, task.version, TaskState.SUPERSEDED, Outcome(reason), AttemptState.CANCELLED)
+                )
+
+    def obstacle(self, task: Task, mode: Mode, metadata: TableMetadata) -> Reason | None:
+        """Why a task must not run on its table as it is now, None when it may."""
+        if metadata.snapshot_of_task(task.task_id) is not None:
+            return None  # an attempt thought dead did commit: the next one finds out, and the task ends as it should
+        if task.table_name != metadata.name:
+            return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
+        if mode is Mode.OBSERVE:
+            return Reason("mode-observe", "the owner lets the table only be observed by now")
+        if mode is Mode.APPROVE and self._tables.plan(task.plan_id).mode is Mode.AUTO:
+            return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
+        return still_applies(task.action, task.table_id, metadata)
+
+    def _stale(self, task: Task) -> Reason | None:
+        """Why a task that was just claimed must not run. Of a catalog that does not answer, what is known counts."""
+        try:
+            metadata = self._observer.catalog(task.table_name.catalog).load(task.table_name)
+        except NotFound as error:
+            return Reason("table-gone", error.message)
+        except (Unavailable, Rejected):
+            record = self._tables.record(task.table_id)
+            known = None if record is None or record.plan_id is None else self._tables.plan(record.plan_id)
+            observed = known is not None and known.mode is Mode.OBSERVE
+            return Reason("mode-observe", "the owner lets the table only be observed by now") if observed else None
+        return self.obstacle(task, effective_policy(metadata, self._rules).mode, metadata)
+
+    def _spec(self, task: Task, lease: Lease) -> TaskSpec:
         return TaskSpec(
             protocol_version=PROTOCOL_VERSION,
             task_id=task.task_id,
             attempt=task.attempt,
-            fencing_token=task.lease.fencing_token,
+            fencing_token=lease.fencing_token,
             table_id=task.table_id,
             table_name=task.table_name,
             action=task.action,

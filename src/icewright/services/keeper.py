@@ -16,7 +16,6 @@ from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
-from icewright.planning.applies import still_applies
 from icewright.ports.clock import Clock
 from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import FAILURES_MAX, parked
@@ -131,17 +130,10 @@ class TableKeeper:
                 self._take_back(task, reason)
 
     def _obstacle(self, task: Task, plan: Plan, metadata: TableMetadata) -> Reason | None:
-        if metadata.snapshot_of_task(task.task_id) is not None:
-            return None  # an attempt thought dead did commit: the next one finds out, and the task ends as it should
-        if task.table_name != metadata.name:
-            return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
-        if plan.mode is Mode.OBSERVE:
-            return Reason("mode-observe", "the owner lets the table only be observed by now")
-        if plan.mode is Mode.APPROVE and self._tables.plan(task.plan_id).mode is Mode.AUTO:
-            return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
-        if plan.is_empty:
+        obstacle = self._dispatcher.obstacle(task, plan.mode, metadata)
+        if obstacle is None and plan.is_empty and metadata.snapshot_of_task(task.task_id) is None:
             return Reason("replanned", f"the table was planned anew: {plan.reason.text}")
-        return still_applies(task.action, task.table_id, metadata)
+        return obstacle
 
     def _gone(self, table_id: TableId, why: str) -> None:
         self._planned_from.pop(table_id, None)

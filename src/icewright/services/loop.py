@@ -161,7 +161,7 @@ class Loop:
             with self._asking("verify", task):
                 verified = self._verifier.verify(task)
                 _log.info("task verified", task=task.task_id, table=str(task.table_name), state=verified.state.value)
-                self._look(verified.table_name, plan_anew=True)
+                self._look(verified.table_name, plan_anew=verified.state is TaskState.FAILED)
 
     def _answerable(self, state: TaskState) -> Iterator[Task]:
         """All tasks in a state whose catalogs can be asked, page by page: none is hidden behind others that wait."""

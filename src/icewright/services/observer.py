@@ -53,6 +53,11 @@ class Observer:
             known = ", ".join(sorted(self._catalogs)) or "none"
             raise CatalogNotConfigured(f"no catalog {name!r}", hint=f"configured catalogs: {known}") from None
 
+    @property
+    def catalog_names(self) -> frozenset[str]:
+        """The catalogs that are configured."""
+        return frozenset(self._catalogs)
+
     def observe(self, name: TableName) -> Observation:
         """The table as it is now.
 

@@ -170,7 +170,8 @@ def row_problem(action: RewriteDataFiles, deltas: dict[Partition, _Delta]) -> st
     """Why what a snapshot changed is not what the action says, None when it is: fewer files, the same rows."""
     for partition, delta in sorted(deltas.items()):
         if delta.records or delta.delete_files:
-            return f"partition {partition} changed by {delta.records} rows and {delta.delete_files} delete files"
+            rows = f"{delta.records} rows and {delta.delete_files} delete files"
+            return f"partition {_said(action, partition)} changed by {rows}"
     expected: dict[Partition, int] = {}
     for group in action.groups:
         expected[group.partition] = expected.get(group.partition, 0) + 1 - len(group.files)
@@ -178,10 +179,16 @@ def row_problem(action: RewriteDataFiles, deltas: dict[Partition, _Delta]) -> st
     for partition in sorted(expected.keys() | found.keys()):
         if expected.get(partition, 0) != found.get(partition, 0):
             return (
-                f"partition {partition} changed by {found.get(partition, 0)} files, "
+                f"partition {_said(action, partition)} changed by {found.get(partition, 0)} files, "
                 f"the action says {expected.get(partition, 0)}"
             )
     return None
+
+
+def _said(action: RewriteDataFiles, partition: Partition) -> str:
+    """A partition for people, by its path where the action has it."""
+    paths = (group.partition_path for group in action.groups if group.partition == partition)
+    return next(paths, partition.values) or "(all)"
 
 
 def _add(deltas: dict[Partition, _Delta], summaries: Iterable[ManifestSummary], *, sign: int) -> None:
