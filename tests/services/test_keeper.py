@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from icewright.domain.errors import Conflict, NotFound, Unavailable, Unreadable
+from icewright.domain.inventory import ManifestKey
 from icewright.domain.jobs import Cancelled
 from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Reason
+from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task, TaskState
 from icewright.planning.level0 import plan_level0
 from icewright.scheduling.breaker import FAILURES_MAX, PARKED_MS
@@ -417,3 +421,27 @@ def _empty_handed(*args: Any, **kwargs: Any) -> Plan:
 
 def _away(*_args: Any) -> Any:
     raise Unavailable("the catalog does not answer")
+
+
+def test_two_looks_at_one_table_never_overlap(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inventory moves forward from what is stored: done twice at once, files would be counted twice."""
+    manifests = house.catalog.manifests
+    inside, most = 0, 0
+    pause = threading.Event()
+
+    def slow(table: TableMetadata, snapshot: Snapshot) -> Sequence[ManifestKey]:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        pause.wait(0.05)
+        inside -= 1
+        return manifests(table, snapshot)
+
+    monkeypatch.setattr(house.catalog, "manifests", slow)
+    threads = [threading.Thread(target=house.control.keeper.look, args=(NAME,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+    assert house.tables.partitions(house.record().table_id)[0].counts.data_files == 8

@@ -17,7 +17,8 @@ from icewright.domain.tasks import Outcome, Task, TaskState
 from icewright.ports.store import Change
 from icewright.scheduling.retry import End
 from icewright.services.control import ControlPlane
-from tests.simulation.world import Broken, Mutation, World
+from tests.simulation.world import Mutation, World
+from tests.simulation.writers import Broken
 
 SEED = os.environ.get("ICEWRIGHT_SIMULATION_SEED")
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))

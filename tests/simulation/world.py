@@ -9,14 +9,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import Conflict, LeaseLost, Rejected, Unavailable
 from icewright.domain.events import CommitEvent
-from icewright.domain.files import FileContent
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
@@ -24,19 +22,14 @@ from icewright.domain.tables import TASK_ID_KEY
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, Task, TaskState
 from icewright.ports.store import TaskFilter
 from icewright.services.control import ControlPlane
-from tests.services.lakehouse import BONN, KYOTO, LEASE_MS, MIB, MINUTE_MS, SECOND_MS, Lakehouse
+from tests.services.lakehouse import LEASE_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
+from tests.simulation.writers import MODE_KEY, OBSERVED, Broken, Writers
 
 DRAIN_MINUTES = 240
 """So long after the last fault, everything that was queued must have ended."""
 
-MODE_KEY, OBSERVED = "icewright.mode", "observe"
-
 Mutation = Callable[[ControlPlane], None]
-
-
-class Broken(AssertionError):
-    """An invariant does not hold."""
 
 
 class Killed(BaseException):
@@ -74,15 +67,6 @@ class Optimizer:
     asleep_until: int = 0
 
 
-@dataclass
-class Rows:
-    """What the writers think is in a table: each row is a number. Deletes are by data file, as position deletes are."""
-
-    expected: Counter[int] = field(default_factory=Counter)
-    of_file: dict[str, list[int]] = field(default_factory=dict)
-    deleted: dict[str, set[int]] = field(default_factory=dict)
-
-
 class World:
     """One run. ``mutate`` damages each server process, to show that the run would notice."""
 
@@ -95,17 +79,15 @@ class World:
         self._mutate = mutate
         self._away_until = 0
         self._pending: list[CommitEvent] = []
-        self._rows: dict[TableId, Rows] = {}
-        self._next_row = 0
-        self._checked: dict[TableName, str] = {}
         self.commits: dict[str, TableId] = {}
         self.late: set[str] = set()
         """Tasks that a zombie committed when they had already ended."""
         self.house.tables, self.house.tasks = Mortal(self.stores[0], self), Mortal(self.stores[1], self)  # type: ignore[assignment]  # delegates
         self.names = [TableName("lake", ("db",), f"t{number}") for number in range(self.chance.randint(3, 6))]
         modes = ["auto", OBSERVED, "approve", *["auto"] * 3]
+        self.writers = Writers(self.house, self.chance, observed=self.names[1])
         for name, mode in zip(self.names, modes, strict=False):
-            self._create(name, mode)
+            self.writers.create(name, mode)
         self.optimizers = [Optimizer(Worker(self.house, f"optimizer-{letter}")) for letter in "ab"]
         self._start_server()
 
@@ -148,95 +130,10 @@ class World:
     def _all_tasks(self) -> list[Task]:
         return list(self.stores[1].tasks(TaskFilter(), limit=10_000))
 
-    # Writers.
-
-    def _create(self, name: TableName, mode: str) -> None:
-        properties = {MODE_KEY: mode, "icewright.ignore-other-optimizers": "true"}
-        self._rows[self.house.create(name, properties)] = Rows()
-
     def _write(self) -> None:
         name = self.chance.choice(self.names)
-        table_id = self.house.metadata_of(name).table_id
-        rows = self._rows[table_id]
-        live = [file for file in self.house.catalog.live_files(name) if file.content is FileContent.DATA]
-        kind = self.chance.choices(
-            ["append", "overwrite", "delete", "rewrite", "manifests", "recreate", "expire", "mode"],
-            [30, 4, 1, 1, 1, 0.3, 1, 2],
-        )[0]
-        if kind == "append" or not live:
-            files = [self._file(rows, self.chance.randint(1, 5)) for _ in range(self.chance.randint(1, 6))]
-            self.house.catalog.append(name, files)
-        elif kind == "overwrite":
-            file = self.chance.choice(live)
-            kept = self._visible(rows, file)[1:]
-            self._commit_removal(name, rows, [file], kept)
-        elif kind == "delete":
-            self._delete_row(name, rows, self.chance.choice(live))
-        elif kind == "rewrite":
-            self._rewrite_by_others(name, rows, [file for file in live if file.partition == live[0].partition])
-        elif kind == "manifests":
-            self.house.catalog.rewrite_manifests(name)
-        elif kind == "recreate":
-            self.house.catalog.drop(name)
-            self._create(name, OBSERVED if name == self.names[1] else "auto")
-        elif kind == "mode":
-            if name != self.names[1]:
-                self.house.catalog.set_properties(name, {MODE_KEY: self.chance.choice(["auto", "auto", OBSERVED])})
-        else:
-            self._expire(name)
-        self.counted[f"write {kind}"] += 1
+        self.counted[f"write {self.writers.write(name)}"] += 1
         self._announce(name)
-
-    def _file(self, rows: Rows, count: int, path: str | None = None) -> MemoryFile:
-        numbers = list(range(self._next_row, self._next_row + count))
-        self._next_row += count
-        (file,) = self.house.files(1, self.chance.choice([BONN, KYOTO]), self.chance.choice([1, 1, 2, 60]) * MIB, count)
-        rows.of_file[path or file.path] = numbers
-        rows.expected.update(numbers)
-        return file
-
-    def _visible(self, rows: Rows, file: MemoryFile) -> list[int]:
-        return [row for row in rows.of_file[file.path] if row not in rows.deleted.get(file.path, ())]
-
-    def _commit_removal(self, name: TableName, rows: Rows, files: list[MemoryFile], kept: list[int]) -> None:
-        add = []
-        if kept:
-            (new,) = self.house.files(1, files[0].partition, MIB, len(kept))
-            rows.of_file[new.path] = kept
-            add = [new]
-        started_at = self.house.clock.now() - self.chance.choice([0, 5 * MINUTE_MS])
-        gone = [row for file in files for row in self._visible(rows, file)]
-        self.house.catalog.overwrite(name, add=add, remove=[f.path for f in files], first_written_at=started_at)
-        rows.expected.subtract(gone)
-        rows.expected.update(kept)
-
-    def _delete_row(self, name: TableName, rows: Rows, file: MemoryFile) -> None:
-        visible = self._visible(rows, file)
-        if not visible:
-            return
-        path = f"delete-{self.house.ids.new('d')}"
-        deletes = MemoryFile(path, file.partition, 100, 1, content=FileContent.POSITION_DELETES)
-        self.house.catalog.overwrite(name, add=[deletes], remove=[])
-        rows.deleted.setdefault(file.path, set()).add(visible[0])
-        rows.expected.subtract([visible[0]])
-
-    def _rewrite_by_others(self, name: TableName, rows: Rows, files: list[MemoryFile]) -> None:
-        """Another program compacts a partition and applies its deletes."""
-        partition = files[0].partition
-        deletes = [
-            f.path
-            for f in self.house.catalog.live_files(name)
-            if f.content is not FileContent.DATA and f.partition == partition
-        ]
-        kept = [row for file in files for row in self._visible(rows, file)]
-        (new,) = self.house.files(1, partition, 60 * MIB, len(kept))
-        rows.of_file[new.path] = kept
-        self.house.catalog.overwrite(name, add=[new], remove=[*(file.path for file in files), *deletes])
-
-    def _expire(self, name: TableName) -> None:
-        metadata = self.house.metadata_of(name)
-        old = [s.snapshot_id for s in metadata.snapshots if s.snapshot_id != metadata.current_snapshot_id]
-        self.house.catalog.expire(name, old[: self.chance.randint(0, len(old))])
 
     # Events: lost, late, repeated, or about nothing.
 
@@ -365,11 +262,7 @@ class World:
         self.commits[spec.task_id] = spec.table_id
         if self.stores[1].get(spec.task_id).state in TERMINAL_STATES:
             self.late.add(spec.task_id)
-        rows = self._rows[spec.table_id]
-        for group in spec.action.groups:
-            path = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
-            # What was deleted when the attempt read its inputs is of no interest: the planned files have no deletes.
-            rows.of_file[path] = [row for file in group.files for row in rows.of_file[file.path]]
+        self.writers.rewritten(spec)
 
     def _report(self, optimizer: Optimizer, spec: TaskSpec, result: Result) -> None:
         try:
@@ -401,20 +294,7 @@ class World:
             if any(count > 1 for count in counter.values()):
                 raise Broken(f"two {word} tasks of one table: {counter}")
         for name in self.names:
-            self._check_rows(name)
-
-    def _check_rows(self, name: TableName) -> None:
-        metadata = self.house.metadata_of(name)
-        if self._checked.get(name) == metadata.metadata_location:
-            return
-        self._checked[name] = metadata.metadata_location
-        rows = self._rows[metadata.table_id]
-        seen: Counter[int] = Counter()
-        for file in self.house.catalog.live_files(name):
-            if file.content is FileContent.DATA:
-                seen.update(self._visible(rows, file))
-        if seen != +rows.expected:
-            raise Broken(f"{name}: rows {+rows.expected - seen} are missing, {seen - +rows.expected} too many")
+            self.writers.check(name)
 
     def _check_claim(self, spec: TaskSpec) -> None:
         """What is given out is the owner's will: as it is now, or as it is known while the catalog is away."""
