@@ -220,6 +220,24 @@ def test_a_task_to_be_tried_again_keeps_its_place_while_it_applies(house: Lakeho
     assert house.only_task() == tried
 
 
+def test_a_waiting_task_that_a_zombie_has_committed_is_not_taken_back(house: Lakehouse) -> None:
+    """It is given out once more, finds its files gone, and ends as what it is: done."""
+    house.control.keeper.look(NAME)
+    zombie, worker = Worker(house), Worker(house, "optimizer-b")
+    slow = zombie.claimed()
+    house.rounds(2, every_ms=LEASE_MS)
+    house.rounds(1, every_ms=MINUTE_MS)
+    assert house.only_task().state is TaskState.QUEUED
+    zombie.commit(slow)
+    assert house.control.keeper.look(NAME).plan.is_empty
+    assert house.only_task().state is TaskState.QUEUED
+    spec = worker.claimed()
+    worker.report(spec, worker.try_commit(spec))
+    house.pass_time(LEASE_MS)
+    house.control.loop.round()
+    assert house.only_task().state is TaskState.SUCCEEDED
+
+
 def test_a_task_claimed_in_the_same_moment_runs_on(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     house.control.keeper.look(NAME)
     set_mode(house, "observe")

@@ -193,6 +193,40 @@ def test_a_catalog_that_is_away_stops_no_other(house: Lakehouse, monkeypatch: py
     assert {t.state for t in house.all_tasks()} <= {TaskState.SUPERSEDED, TaskState.QUEUED, TaskState.SUCCEEDED}
 
 
+def test_overdue_tables_of_a_catalog_that_is_away_fill_no_batch(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_module, "BATCH_MAX", 3)
+    for number in range(5):
+        house.create(TableName("lake", ("db",), f"t{number}"))
+    house.create(FAR)
+    house.control.loop.round()
+    house.pass_time(2 * HOUR_MS)
+    house.control.keeper.put_off(FAR, house.clock.now())  # the others are longer overdue
+    house.catalog.available = False
+    house.append(1, name=FAR)
+    house.rounds(4)
+    assert house.record(FAR).snapshot_id == house.metadata(FAR).current_snapshot_id
+
+
+def test_a_commit_that_cannot_be_verified_hides_no_other(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_module, "BATCH_MAX", 1)
+    house.ready_table()
+    house.ready_table(OTHER)
+    house.control.keeper.look(NAME)
+    house.control.keeper.look(OTHER)
+    worker = Worker(house)
+    worker.carry_out()
+    worker.carry_out()
+    older, newer = house.all_tasks()
+    snapshot = house.metadata(newer.table_name).current_snapshot
+    assert snapshot is not None
+    house.catalog.damage(snapshot.manifest_list)
+    house.control.loop.round()
+    assert house.tasks.get(older.task_id).state is TaskState.SUCCEEDED
+    assert house.tasks.get(newer.task_id).state is TaskState.COMMITTED
+
+
 def test_a_table_that_brings_the_planner_down_stops_no_other(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     house.ready_table()
     house.ready_table(OTHER)
