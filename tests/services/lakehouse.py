@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
@@ -18,7 +18,7 @@ from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import PartitionField, Snapshot, TableMetadata
 from icewright.domain.tasks import Task
 from icewright.ports.catalog import Catalog
-from icewright.ports.store import TableRecord, TaskFilter
+from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
 
@@ -35,14 +35,28 @@ BONN, KYOTO = Partition(0, '["Bonn"]'), Partition(0, '["Kyoto"]')
 BY_CITY = (PartitionField(2, 1000, "city", "identity"),)
 
 
+def in_memory(clock: ManualClock) -> tuple[TableStore, TaskStore]:
+    """Stores that are gone with the test."""
+    return MemoryTableStore(clock), MemoryTaskStore(clock)
+
+
 class Lakehouse:
     """One catalog named ``lake`` (more by ``others``), and a control plane that :meth:`restart` replaces."""
 
-    def __init__(self, *, rules: Sequence[PolicyRule] = (ALL_AUTO,), others: Sequence[str] = (), seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        rules: Sequence[PolicyRule] = (ALL_AUTO,),
+        others: Sequence[str] = (),
+        seed: int = 0,
+        stores: Callable[[ManualClock], tuple[TableStore, TaskStore]] | None = None,
+    ) -> None:
         self.clock = ManualClock()
         self.ids = SequentialIds()
         self.chance = random.Random(seed)  # noqa: S311 - spreads retries in tests
-        self.tables, self.tasks = MemoryTableStore(self.clock), MemoryTaskStore(self.clock)
+        self.tables: TableStore
+        self.tasks: TaskStore
+        self.tables, self.tasks = (stores or in_memory)(self.clock)
         self.catalog = MemoryCatalog("lake", self.clock)
         self.catalogs: dict[str, MemoryCatalog] = {"lake": self.catalog}
         self.catalogs.update({name: MemoryCatalog(name, self.clock) for name in others})

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.plans import Reason
 from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Outcome, Task, TaskState
-from icewright.ports.store import Change
+from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.retry import End
 from icewright.services.control import ControlPlane
-from tests.simulation.world import Mutation, World
+from tests.contracts.stores import SqliteStores
+from tests.simulation.world import Mutation, OpenStores, World
 from tests.simulation.writers import Broken
 
 SEED = os.environ.get("ICEWRIGHT_SIMULATION_SEED")
@@ -43,10 +46,10 @@ MUST_HAPPEN = (
 """A simulation in which these do not come up shows nothing."""
 
 
-def simulate(seed: int, mutate: Mutation | None = None) -> Counter[str]:
+def simulate(seed: int, mutate: Mutation | None = None, stores: OpenStores | None = None) -> Counter[str]:
     """One run; what happened in it. Raises :class:`Broken`."""
     with capture_logs() as logs:
-        world = World(seed, mutate)
+        world = World(seed, mutate, stores)
         for _ in range(STEPS):
             world.step()
         world.drain()
@@ -121,3 +124,17 @@ def _simulate_many(mutation: Mutation) -> None:
 
 def test_a_seed_replays() -> None:
     assert simulate(7) == simulate(7)
+
+
+@pytest.mark.parametrize("seed", range(20 if CAMPAIGN else 1))
+def test_over_a_database_the_same_happens(seed: int, tmp_path: Path) -> None:
+    opened: list[SqliteStores] = []
+
+    def sqlite(clock: ManualClock) -> tuple[TableStore, TaskStore]:
+        opened.append(SqliteStores(tmp_path, clock))
+        return opened[0].tables(), opened[0].tasks()
+
+    try:
+        assert simulate(seed, stores=sqlite) == simulate(seed)
+    finally:
+        opened[0].close()

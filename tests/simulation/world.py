@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import Conflict, LeaseLost, Rejected, Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
@@ -20,7 +21,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
 from icewright.domain.tables import TASK_ID_KEY
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, Task, TaskState
-from icewright.ports.store import TaskFilter
+from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.services.control import ControlPlane
 from tests.services.lakehouse import LEASE_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
@@ -30,6 +31,7 @@ DRAIN_MINUTES = 240
 """So long after the last fault, everything that was queued must have ended."""
 
 Mutation = Callable[[ControlPlane], None]
+OpenStores = Callable[[ManualClock], tuple[TableStore, TaskStore]]
 
 
 class Killed(BaseException):
@@ -70,9 +72,9 @@ class Optimizer:
 class World:
     """One run. ``mutate`` damages each server process, to show that the run would notice."""
 
-    def __init__(self, seed: int, mutate: Mutation | None = None) -> None:
+    def __init__(self, seed: int, mutate: Mutation | None = None, stores: OpenStores | None = None) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - replayed by its seed
-        self.house = Lakehouse(seed=seed)
+        self.house = Lakehouse(seed=seed, stores=stores)
         self.counted: Counter[str] = Counter()
         self.fuse, self.dies_before = -1, True
         self.stores = (self.house.tables, self.house.tasks)
@@ -82,7 +84,7 @@ class World:
         self.commits: dict[str, TableId] = {}
         self.late: set[str] = set()
         """Tasks that a zombie committed when they had already ended."""
-        self.house.tables, self.house.tasks = Mortal(self.stores[0], self), Mortal(self.stores[1], self)  # type: ignore[assignment]  # delegates
+        self.house.tables, self.house.tasks = Mortal(self.stores[0], self), Mortal(self.stores[1], self)
         self.names = [TableName("lake", ("db",), f"t{number}") for number in range(self.chance.randint(3, 6))]
         modes = ["auto", OBSERVED, "approve", *["auto"] * 3]
         self.writers = Writers(self.house, self.chance, observed=self.names[1])
