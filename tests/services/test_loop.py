@@ -94,6 +94,27 @@ def test_a_commit_that_nobody_reported_is_found_by_the_sweep(house: Lakehouse) -
     assert [task.state for task in house.all_tasks()] == [TaskState.SUCCEEDED, TaskState.QUEUED]
 
 
+def test_a_conflict_tells_of_a_commit_that_nobody_reported(house: Lakehouse) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    worker = Worker(house)
+    spec = worker.claimed()
+    house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
+    worker.report(spec, worker.try_commit(spec))
+    house.control.loop.round()
+    assert house.record().snapshot_id == house.metadata().current_snapshot_id
+    assert list(house.control.dispatcher.moved()) == []
+
+
+def test_work_that_turned_out_to_be_stale_is_planned_again_at_once(house: Lakehouse) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
+    assert Worker(house).claim_if_any() is None
+    house.control.loop.round()
+    assert house.record().snapshot_id == house.metadata().current_snapshot_id
+
+
 def test_events_of_unknown_tables_and_catalogs_are_done(house: Lakehouse) -> None:
     house.tables.receive(CommitEvent(TableName("lake", ("db",), "nothing"), 1))
     house.tables.receive(CommitEvent(TableName("nowhere", ("db",), "nothing"), 1))

@@ -7,9 +7,10 @@ optimizers around it.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
 
 from icewright.domain.codec import dumps
 from icewright.domain.errors import (
@@ -34,6 +35,7 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
+from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, PolicyRule
 from icewright.domain.tables import TableMetadata
@@ -71,11 +73,23 @@ class Dispatcher:
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
         self._rules = tuple(rules)
+        self._moved: SimpleQueue[TableName] = SimpleQueue()
 
     @property
     def lease_ms(self) -> int:
         """How long a lease runs from one heartbeat to the next."""
         return self._limits.lease_ms
+
+    def moved(self) -> Iterator[TableName]:
+        """Tables that turned out to have moved on since they were planned, each told once: worth a look at once.
+
+        Not kept anywhere: the sweep finds what a dead process forgot.
+        """
+        while True:
+            try:
+                yield self._moved.get_nowait()
+            except Empty:
+                return
 
     def enqueue(self, plan: Plan, *, priority: int = 0) -> Enqueued | None:
         """Queue what a plan says; None when it says to do nothing."""
@@ -150,6 +164,7 @@ class Dispatcher:
             reason = self._stale(task)
             if reason is None:
                 return self._spec(task, task.lease)
+            self._moved.put(task.table_name)
             with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
                 self._tasks.change(
                     Change(task.task_id, task.version, TaskState.SUPERSEDED, Outcome(reason), AttemptState.CANCELLED)
@@ -204,9 +219,12 @@ class Dispatcher:
         _check_protocol(report.protocol_version, "this report")
         task = self._tasks.check_lease(report.task_id, report.fencing_token)
         try:
-            return self._tasks.change(self._change(task, report))
+            task = self._tasks.change(self._change(task, report))
         except Conflict as error:
             raise LeaseLost(f"task {report.task_id} changed meanwhile: {error.message}") from error
+        if task.state is TaskState.SUPERSEDED:
+            self._moved.put(task.table_name)
+        return task
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task because a person says so. Raises ``NotFound`` and :class:`NotAllowed`."""

@@ -83,6 +83,7 @@ class Loop:
         """Everything that is due now, once."""
         steps: tuple[Callable[[], None], ...] = (
             self._work_inbox,
+            self._look_at_moved,
             self._expire_leases,
             self._settle_doubts,
             self._verify_commits,
@@ -99,6 +100,10 @@ class Loop:
             ids = [stored.event_id for stored in events if stored.event.table_name == name]
             if self._look(name):
                 self._tables.done(ids)
+
+    def _look_at_moved(self) -> None:
+        for name in dict.fromkeys(self._dispatcher.moved()):
+            self._look(name)
 
     def _events(self) -> Sequence[StoredEvent]:
         """The next events that can be worked on; those of catalogs that are away wait without being in the way."""
