@@ -58,7 +58,7 @@ def _sorted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _files_fewer(table: Table) -> Check:
-    added = [s.summary for s in table.metadata.snapshots if s.summary and TASK_ID_KEY not in s.summary]
+    added = [s.summary for s in table.metadata.snapshots if s.summary and s.summary.operation.value == "append"]
     committed = sum(int(summary["added-data-files"] or 0) for summary in added)
     live = table.inspect.data_files().num_rows
     return Check("there are fewer files", live < committed, f"{committed:,} files were committed, {live:,} are live")

@@ -24,12 +24,14 @@ from icewright.app.demo.narrator import Narrator
 from icewright.app.demo.processes import Processes, processes_of
 from icewright.app.demo.proof import Check, check_promises
 from icewright.domain.errors import IcewrightError, NotFound, Unreadable
+from icewright.domain.tables import Json
 
 DAYS_ALL: Final = 365
 _POLL_S: Final = 0.3
 _START_S_MAX: Final = 60.0
 _SETTLE_S_MAX: Final = 180.0
 _OVERVIEW_FILES: Final = 20
+_SOON_MS: Final = 10 * 60 * 1000
 
 
 class DemoFailed(IcewrightError):
@@ -127,9 +129,14 @@ def _tell_until_settled(narrator: Narrator, client: Client, processes: Processes
 
 
 def _nothing_to_do(client: Client, narrator: Narrator) -> bool:
-    """Whether the plans made just now are all to do nothing, and for good."""
+    """Whether the plans made just now are all to do nothing, and will be for longer than anybody watches."""
     plans = [client.plan_table(table["uuid"], table["catalog"])["plan"] for table in narrator.tables]
-    return bool(plans) and all(not plan["can_apply"] and plan["look_again_at"] is None for plan in plans)
+    return bool(plans) and all(not plan["can_apply"] and not _comes_soon(plan) for plan in plans)
+
+
+def _comes_soon(plan: Json) -> bool:
+    again_at = plan["look_again_at"]
+    return again_at is not None and again_at - plan["planned_at"] < _SOON_MS
 
 
 def files_committed(folder: DemoFolder) -> Counter[str]:
