@@ -78,7 +78,6 @@ def record(number: int = 1, **changes: object) -> TableRecord:
         "observed_at": 1_000,
         "changed_at": 900,
         "commit_interval_ms": 60_000,
-        "optimized_at": None,
         "next_look_at": 2_000,
         "plan_id": None,
         "problem": None,

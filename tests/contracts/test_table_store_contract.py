@@ -39,7 +39,7 @@ def store(stores: Stores) -> TableStore:
 
 class TestRecords:
     def test_what_was_saved_is_known_by_id_and_by_name(self, stores: Stores) -> None:
-        saved = record(problem=REASON, plan_id="plan-1", optimized_at=5, snapshot_id=-(2**63))
+        saved = record(problem=REASON, plan_id="plan-1", snapshot_id=-(2**63))
         stores.tables().save_record(saved)
         assert stores.tables().record(saved.table_id) == saved
         assert stores.tables().record_by_name(saved.name) == saved

@@ -186,7 +186,7 @@ class Lookups:
             snapshot_id=record.snapshot_id,
             observed_at=record.observed_at,
             changed_at=record.changed_at,
-            optimized_at=record.optimized_at if known is None else known.optimized_at,
+            optimized_at=None if known is None else known.optimized_at,
             next_look_at=record.next_look_at,
             commit_interval_ms=record.commit_interval_ms,
             mode=None if known is None else known.policy.mode,

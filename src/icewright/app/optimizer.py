@@ -32,6 +32,8 @@ _PAUSE_S_MAX: Final = 60.0
 _STEADY_S: Final = 120.0
 """An optimizer that lived this long was not failing to start: its next restart is quick again."""
 _WRONG_USE: Final = 2
+_STDERR: Final = 2
+"""Where logs go, those of Spark's own start included: standard output is for what a person asked for."""
 
 
 def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings:
@@ -105,7 +107,7 @@ def start(settings: OptimizerSettings) -> subprocess.Popen[bytes]:
     """
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "icewright_spark"], stdin=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-m", "icewright_spark"], stdin=subprocess.PIPE, stdout=_STDERR, start_new_session=True
         )
     except OSError as error:
         raise Rejected(f"the optimizer cannot be started: {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -34,6 +35,8 @@ def serve(
 
     Raises what opening the control plane raises, and :class:`Unavailable` when no port is free.
     """
+    # What is announced to the person goes to standard output; everything else is a log.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     server = config.server
     with open_control_plane(config, environ) as control, listen(server.host, server.port) as listening:
         port = int(listening.getsockname()[1])

@@ -163,7 +163,6 @@ class TableRecord:
     observed_at: Instant
     changed_at: Instant
     commit_interval_ms: int | None
-    optimized_at: Instant | None
     next_look_at: Instant
     plan_id: str | None
     problem: Reason | None

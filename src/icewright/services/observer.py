@@ -135,7 +135,6 @@ class Observer:
             observed_at=now,
             changed_at=record.changed_at if same and record is not None else now,
             commit_interval_ms=commit_interval_ms(metadata),
-            optimized_at=None if record is None else record.optimized_at,
             next_look_at=now if record is None else record.next_look_at,
             plan_id=None if record is None else record.plan_id,
             problem=None,

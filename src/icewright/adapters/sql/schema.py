@@ -162,7 +162,6 @@ tables = Table(
     Column("observed_at", BigInteger, nullable=False),
     Column("changed_at", BigInteger, nullable=False),
     Column("commit_interval_ms", BigInteger),
-    Column("optimized_at", BigInteger),
     Column("next_look_at", BigInteger, nullable=False),
     Column("plan_id", _Key),
     Column("problem", Text),

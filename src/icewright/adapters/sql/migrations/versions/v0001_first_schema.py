@@ -134,7 +134,6 @@ def _create_tables() -> None:
         sa.Column("observed_at", sa.BigInteger(), nullable=False),
         sa.Column("changed_at", sa.BigInteger(), nullable=False),
         sa.Column("commit_interval_ms", sa.BigInteger()),
-        sa.Column("optimized_at", sa.BigInteger()),
         sa.Column("next_look_at", sa.BigInteger(), nullable=False),
         sa.Column("plan_id", KEY),
         sa.Column("problem", sa.Text()),
