@@ -63,13 +63,13 @@ def events(file_number: int, rows: int, seed: int) -> Any:
         ),
         "comment": _with_nulls(
             pc.binary_join_element_wise(*(_words(rng, rows) for _ in range(4)), " "),
-            rng.random(rows) < 0.3,  # noqa: PLR2004
+            rng.random(rows) < 0.3,  # noqa: PLR2004 - a share
         ),
         "created_at": pa.array(at_ms * 1_000).cast(pa.timestamp("us", tz="UTC")),
         "event_date": pa.array((at_ms // _DAY_MS).astype(np.int32)).cast(pa.date32()),
-        "latency": pa.array(np.where(rng.random(rows) < 0.001, np.nan, rng.lognormal(3, 1, rows))),  # noqa: PLR2004
+        "latency": pa.array(np.where(rng.random(rows) < 0.001, np.nan, rng.lognormal(3, 1, rows))),  # noqa: PLR2004 - a share
         "temperature": pa.array(rng.normal(20, 5, rows).astype(np.float32)),
-        "is_mobile": pa.array(rng.random(rows) < 0.6, mask=rng.random(rows) < 0.05),  # noqa: PLR2004
+        "is_mobile": pa.array(rng.random(rows) < 0.6, mask=rng.random(rows) < 0.05),  # noqa: PLR2004 - a share
         "location": _locations(rng, rows),
         "totals": pa.StructArray.from_arrays(
             [_decimals(net, 12, 2), _decimals(net * 19 // 100, 12, 2), pa.array(quantity % 7)], ["net", "tax", "items"]
@@ -93,7 +93,7 @@ def _locations(rng: Any, rows: int) -> Any:
     return pa.StructArray.from_arrays(
         [pa.array(latitude), pa.array(longitude), region],
         ["latitude", "longitude", "region"],
-        mask=pa.array(rng.random(rows) < 0.02),  # noqa: PLR2004
+        mask=pa.array(rng.random(rows) < 0.02),  # noqa: PLR2004 - a share
     )
 
 

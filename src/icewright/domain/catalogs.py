@@ -45,7 +45,7 @@ class CatalogEntry:
     def spark_properties(self) -> dict[str, str]:
         """The ``spark.sql.catalog.<name>...`` configuration of the same catalog.
 
-        ``cache-enabled=false``: a maintenance session must never act on a cached table (hazard O8).
+        ``cache-enabled=false``: a maintenance session must never act on a cached table.
         """
         prefix = f"spark.sql.catalog.{self.name}"
         return {

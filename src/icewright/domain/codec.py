@@ -132,7 +132,7 @@ def _mapping_reader(key: Reader, value: Reader) -> Reader:
     def read(data: Any, path: str) -> Any:
         if isinstance(data, Mapping):
             return {key(k, path): value(v, f"{path}.{k}") for k, v in data.items()}
-        if isinstance(data, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in data):  # noqa: PLR2004
+        if isinstance(data, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in data):  # noqa: PLR2004 - pairs
             return {key(k, path): value(v, f"{path}[{k}]") for k, v in data}
         raise InvalidMessage(f"{path}: expected an object")
 

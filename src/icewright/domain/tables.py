@@ -168,7 +168,8 @@ class TableMetadata:
         """The lineage of a snapshot (the current one by default), newest first, as far back as it is kept."""
         by_id = {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
         lineage: list[Snapshot] = []
-        at = by_id.get(self.current_snapshot_id if snapshot_id is None else snapshot_id)  # type: ignore[arg-type]
+        newest = self.current_snapshot_id if snapshot_id is None else snapshot_id
+        at = None if newest is None else by_id.get(newest)
         while at is not None and len(lineage) < len(by_id):
             lineage.append(at)
             at = by_id.get(at.parent_id) if at.parent_id is not None else None

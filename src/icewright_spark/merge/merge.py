@@ -1,7 +1,7 @@
 """Many Parquet files of one partition in, one out, rows in the order of the group's files, with a proof.
 
 The rows are digested on their way to the writer and again as the other library reads them back from the file;
-unequal digests mean no commit (hazard W1). Since neither digest would see a wrong decode of the inputs, a sample of
+unequal digests mean no commit. Since neither digest would see a wrong decode of the inputs, a sample of
 them is decoded by the other library too.
 """
 

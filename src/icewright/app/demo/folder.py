@@ -81,6 +81,6 @@ class DemoFolder:
         if not self.path.exists():
             return False
         if not (self.path / _MARK).exists():
-            raise NotAllowed(f"{self.path} was not made by the demo; it is left alone", hint="choose another --dir")
+            raise NotAllowed(f"{self.path} was not made by the demo; it is left alone", hint="choose another --folder")
         shutil.rmtree(self.path)
         return True

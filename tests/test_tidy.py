@@ -1,0 +1,221 @@
+"""What linters cannot see: the habits of this code base, each stated once and checked."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src"
+LINES_MAX = 450
+
+MODULES = sorted(SRC.rglob("*.py"))
+OF_PYTHON = sorted(
+    path for folder in ("src", "tests", "benchmarks", "scripts") for path in (ROOT / folder).rglob("*.py")
+)
+
+_VAGUE_NAMES = frozenset({"utils", "util", "helpers", "helper", "manager", "context", "common", "misc"})
+_LATER = re.compile("|".join(rf"\b{word}\b" for word in ("TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK")))
+_REGISTRIES = tuple(
+    ".".join(parts)
+    for parts in (
+        ("pypi", "org"),
+        ("files", "pythonhosted", "org"),
+        ("repo1", "maven", "org"),
+        ("repo", "maven", "apache", "org"),
+        ("registry", "npmjs", "org"),
+    )
+)
+_WORKPLACES = re.compile(
+    r"(?<![\w.])/(?:work|home/\w+|Users/\w+|root)/|/tmp/" r"w\b|\bhazard [A-Z]\d|\b(?:recipes|hazards)\.md\b"
+)
+_SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore)\b.*")
+_SUPPRESSED_WELL = re.compile(
+    r"#\s*(?:noqa:\s*[A-Z]+[0-9]+(?:,\s*[A-Z]+[0-9]+)*|type:\s*ignore\[[a-z-]+(?:,\s*[a-z-]+)*\])\s*(?:-|#)\s*[\w`'(].*"
+)
+
+DELETIONS = {
+    "icewright/app/address.py": "a server takes its own address away when it stops",
+    "icewright/app/demo/folder.py": "the demo removes the folder that it made itself, known by its mark",
+}
+"""The only places that may delete a file, each with its reason. None of them is near a table."""
+
+_DELETING = frozenset({"unlink", "rmtree", "rmdir", "removedirs"})
+_DELETING_BY_IO = frozenset({"delete", "deleteFile", "deleteFiles", "deletePrefix"})
+_AN_IO = re.compile(r"(?:^|[._])(?:io|file_?io|fs|filesystem)(?:\(.*\))?$", re.IGNORECASE)
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def within(path: Path) -> str:
+    return str(path.relative_to(SRC))
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)  # noqa: S607 - git as it is found
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+@cache
+def texts() -> dict[Path, str]:
+    """All tracked text files."""
+    found = {}
+    for path in tracked():
+        content = path.read_bytes()
+        if b"\0" not in content:
+            found[path] = content.decode("utf-8")
+    return found
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
+
+
+def test_modules_are_small() -> None:
+    long = {within(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {name: lines for name, lines in long.items() if lines > LINES_MAX} == {}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=within)
+def test_every_module_says_why_it_exists(path: Path) -> None:
+    first = (ast.get_docstring(tree(path)) or "").split("\n\n")[0].strip()
+    assert len(first.split()) >= 4, f"{within(path)}: {first!r} is no sentence"
+    assert first[0].isupper() or not first[0].isalpha() or first.split()[0].islower()
+    assert first.endswith((".", "!", "?", ":")), f"{within(path)}: {first!r} does not end"
+
+
+def test_modules_are_named_for_what_they_are_about() -> None:
+    parts = {part for path in MODULES for part in (*path.relative_to(SRC).parts[:-1], path.stem)}
+    assert parts & _VAGUE_NAMES == set()
+
+
+def test_nothing_is_put_off_in_a_comment() -> None:
+    found = [(str(path.relative_to(ROOT)), hit[0]) for path, text in texts().items() for hit in _LATER.finditer(text)]
+    assert found == []
+
+
+def test_no_registry_host_is_named() -> None:
+    assert [(path, host) for path, text in texts().items() for host in _REGISTRIES if host in text.lower()] == []
+
+
+def test_nobodys_machine_and_private_notes_are_named() -> None:
+    found = [
+        (str(path.relative_to(ROOT)), hit[0]) for path, text in texts().items() for hit in _WORKPLACES.finditer(text)
+    ]
+    assert found == []
+
+
+def comments(path: Path) -> Iterator[tuple[int, str]]:
+    with path.open(encoding="utf-8") as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+
+
+def test_every_suppression_has_a_code_and_a_reason() -> None:
+    bad = [
+        f"{path.relative_to(ROOT)}:{number}: {hit[0]}"
+        for path in OF_PYTHON
+        for number, comment in comments(path)
+        if (hit := _SUPPRESSION.search(comment)) and not _SUPPRESSED_WELL.fullmatch(hit[0])
+    ]
+    assert bad == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_good"),
+    [
+        ("# noqa: S105 - a counter's name, not a secret", True),
+        ("# type: ignore[arg-type]  # one of the results", True),
+        ("# noqa: S105", False),
+        ("# noqa", False),
+        ("# type: ignore # because", False),
+        ("# type: ignore[misc]", False),
+    ],
+)
+def test_the_check_of_suppressions_would_notice(line: str, is_good: bool) -> None:  # noqa: FBT001 - a case
+    assert bool(_SUPPRESSED_WELL.fullmatch(line)) is is_good
+
+
+def test_mocks_are_for_the_adapters_alone() -> None:
+    using = [
+        str(path.relative_to(ROOT))
+        for path in OF_PYTHON
+        for node in ast.walk(tree(path))
+        if (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("unittest", "mock"))
+        or (
+            isinstance(node, ast.Import)
+            and any(alias.name.split(".")[0] in ("unittest", "mock") for alias in node.names)
+        )
+    ]
+    assert [name for name in using if not name.startswith("tests/adapters/")] == []
+
+
+def test_one_place_builds_spark_sessions() -> None:
+    building = {
+        str(path.relative_to(ROOT))
+        for path in OF_PYTHON
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute)
+        and (
+            node.attr == "getOrCreate" or (node.attr == "builder" and ast.unparse(node.value).endswith("SparkSession"))
+        )
+    }
+    assert building == {"src/icewright_spark/session.py"}
+
+
+def test_one_place_commits_to_iceberg() -> None:
+    committing = {
+        within(path)
+        for path in MODULES
+        for call in calls(path)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("commit", "commitTransaction", "commit_table")
+    }
+    assert committing == {"icewright_spark/commit.py"}
+
+
+def deletions(module: ast.Module) -> list[str]:
+    """Calls that delete files or directories."""
+    return [ast.unparse(node.func) for node in ast.walk(module) if isinstance(node, ast.Call) and deletes(node.func)]
+
+
+def deletes(function: ast.expr) -> bool:
+    match function:
+        case ast.Name(name):
+            return name in _DELETING
+        case ast.Attribute(ast.Name("os"), "remove"):
+            return True
+        case ast.Attribute(owner, name):
+            return name in _DELETING or (name in _DELETING_BY_IO and bool(_AN_IO.search(ast.unparse(owner))))
+        case _:
+            return False
+
+
+def test_nothing_deletes_files_but_the_listed_places() -> None:
+    assert {within(path) for path in MODULES if deletions(tree(path))} == set(DELETIONS)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.remove(p)",
+        "p.unlink()",
+        "shutil.rmtree(p)",
+        "io.delete(p)",
+        "rmtree(p)",
+        "table.java.io().deleteFile(p)",
+        "self._io(p).delete(p)",
+    ],
+)
+def test_the_check_of_deletions_would_notice(code: str) -> None:
+    assert deletions(ast.parse(code))
