@@ -31,7 +31,7 @@ from icewright_spark.commit import first_line
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.rewrite_data_files import Phase, rewrite_data_files
 from icewright_spark.lease import HeartbeatServer, LeaseKeeper
-from icewright_spark.session import activate
+from icewright_spark.session import activate, cancel_job_group
 
 _LOOKS_MAX: Final = 5
 """A writer may commit between our look and the server's; five disagreements in a row are no coincidence."""
@@ -53,19 +53,29 @@ class AttemptServer(HeartbeatServer, Protocol):
 
 
 class Attempt:
-    """Runs one spec in this process's Spark session, with the lease kept all the while."""
+    """Runs one spec in this process's Spark session, with the lease kept all the while.
 
-    def __init__(self, spark: SparkSession, server: AttemptServer, spec: TaskSpec) -> None:
-        self._spark, self._server, self._spec = spark, server, spec
+    ``claimed_s`` is when the task was asked for, by the monotonic clock. ``pool`` is the FAIR pool of its jobs: Spark
+    keeps every pool that it has ever heard of, so that there must be few names.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        server: AttemptServer,
+        spec: TaskSpec,
+        *,
+        claimed_s: float | None = None,
+        pool: str = "icewright",
+    ) -> None:
+        self._spark, self._server, self._spec, self._pool = spark, server, spec, pool
+        self._job_group = f"{spec.task_id}/{spec.attempt}"
         self._phase = Phase(len(spec.action.groups))
-        self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop)
+        self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s)
 
     def run(self) -> TaskReport:
         """Carry the task out and say how it ended, whatever happens."""
         spec, started, cpu_started = self._spec, time.monotonic(), time.thread_time()
-        activate(self._spark)
-        self._spark.sparkContext.setJobGroup(spec.task_id, f"icewright {spec.task_id}", interruptOnCancel=True)
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", spec.task_id)
         self.lease.start()
         try:
             done = self._guarded()
@@ -88,9 +98,13 @@ class Attempt:
         try:
             return self._rewrite()
         except Exception as error:  # noqa: BLE001 - the job's main: whatever Spark or Java throw ends in the report
-            return _Done(result_of(error, cancelled=self.lease.cancelled))
+            return _Done(result_of(error, cancelled=self.lease.cancelled, lost=self.lease.lost))
 
     def _rewrite(self) -> _Done:
+        activate(self._spark)
+        context = self._spark.sparkContext
+        context.setJobGroup(self._job_group, f"icewright {self._spec.task_id}", interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", self._pool)
         table = SparkTable(self._spark, self._spec.table_name)
         self._check_same_table(table)
         done = rewrite_data_files(self._spark, table, self._spec, self._phase, self.lease.may_commit)
@@ -109,12 +123,18 @@ class Attempt:
         )
 
     def _stop(self) -> None:
-        self._spark.sparkContext.cancelJobGroup(self._spec.task_id)
+        """End what runs for this attempt, and what it may be about to start."""
+        cancel_job_group(self._spark, self._job_group)
 
 
-def result_of(error: Exception, *, cancelled: bool) -> Result:
-    """What an error before the commit means; the commit itself ends in a result of its own, not in an error."""
+def result_of(error: Exception, *, cancelled: bool, lost: str | None = None) -> Result:
+    """What an error before the commit means; the commit itself ends in a result of its own, not in an error.
+
+    A lost lease and a wish to cancel end Spark's jobs, whose error then says nothing of the reason.
+    """
     match error:
+        case _ if lost is not None:
+            return Failed(LeaseLost.code, f"{lost} ({first_line(error)})", retryable=True)
         case _ if cancelled:
             return Cancelled(f"cancelled before the commit ({first_line(error)})")
         case LeaseLost():

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
-
 from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.errors import Conflict
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright_spark.iceberg import OutputEntry, SparkTable, java_class
@@ -23,6 +22,8 @@ _TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
 _PAUSE_S_MAX: Final = 5.0
 _SEQUENCE_NUMBERS_SINCE: Final = 2
+FORMAT_VERSION_MAX: Final = 2
+"""From version 3 on rows have a lineage, which a merge would have to carry over."""
 
 _EXCEPTIONS: Final = "org.apache.iceberg.exceptions."
 _CONFLICT: Final = f"{_EXCEPTIONS}ValidationException"
@@ -51,24 +52,30 @@ def commit_rewrite(
     """Replace the input files of every group by its output, validated from the planned snapshot.
 
     ``may_commit`` is called right before each try and raises
-    :class:`~icewright.domain.errors.LeaseLost` when the attempt has been fenced; that passes through, uncommitted.
-    The summary of the snapshot carries task id, attempt and proof, by which the commit can be found again.
+    :class:`~icewright.domain.errors.LeaseLost` when the attempt has been fenced; that passes through, uncommitted, as
+    does :class:`Conflict` when the table was upgraded to a format version that the merge does not know.
+    The summary of the snapshot carries task id, attempt and proof, by which the commit can be found again. However a
+    try ends, what the table says counts: a catalog may refuse a commit that it has made (a request that was sent
+    twice on its way), and only the table knows.
     """
     for attempt in range(_TRIES_MAX):
-        may_commit()
+        table.refresh()
+        if table.format_version > FORMAT_VERSION_MAX:
+            raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
         operation = _rewrite(table, spec, outputs, proof)
+        may_commit()
         try:
             operation.commit()
-        except Py4JError as error:
-            kind = java_class(error)
-            if kind == _CONFLICT:
-                return Conflicted(first_line(error))
-            if kind != _FASTER:
-                return _look(table, spec, first_line(error))
-            pause(min(_PAUSE_S_MAX, 0.1 * 2**attempt))
-            table.refresh()
-            continue
-        return _look(table, spec, "the commit was reported as done, but its snapshot is not in the table")
+        except Exception as error:  # noqa: BLE001 - py4j and PySpark raise several kinds, and each leaves doubt
+            kind, detail = java_class(error), first_line(error)
+        else:
+            return _look(table, spec, "the commit was reported as done, but its snapshot is not in the table")
+        if kind not in (_CONFLICT, _FASTER):
+            return _look(table, spec, detail)
+        found = _look(table, spec, detail, attempt=spec.attempt, absent=Conflicted)
+        if kind == _CONFLICT or not isinstance(found, Conflicted):
+            return found
+        pause(min(_PAUSE_S_MAX, 0.1 * 2**attempt))
     return Conflicted(f"{_TRIES_MAX} commits of other writers came first, one after the other")
 
 
@@ -100,11 +107,18 @@ def _rewrite(table: SparkTable, spec: TaskSpec, outputs: Sequence[Rewritten], pr
     return operation
 
 
-def _look(table: SparkTable, spec: TaskSpec, detail: str) -> CommitResult:
-    """What the table itself says about the commit."""
+def _look(
+    table: SparkTable,
+    spec: TaskSpec,
+    detail: str,
+    *,
+    attempt: int | None = None,
+    absent: type[Conflicted | CommitUnknown] = CommitUnknown,
+) -> CommitResult:
+    """What the table itself says about the commit of the task (of that ``attempt``, where one is given)."""
     try:
         table.refresh()
-        snapshot_id = table.snapshot_of_task(spec.task_id, TASK_ID_KEY)
-    except Py4JError as error:
+        snapshot_id = table.snapshot_of_task(spec.task_id, attempt)
+    except Exception as error:  # noqa: BLE001 - whatever kept us from looking, the doubt stays
         return CommitUnknown(f"{detail}; looking again failed: {first_line(error)}")
-    return CommitUnknown(detail) if snapshot_id is None else Committed(snapshot_id)
+    return absent(detail) if snapshot_id is None else Committed(snapshot_id)

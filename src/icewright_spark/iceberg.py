@@ -20,6 +20,7 @@ from icewright.domain.actions import FileGroup
 from icewright.domain.errors import NotFound, Unavailable
 from icewright.domain.files import Partition
 from icewright.domain.names import TableName, quote_part
+from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY
 from icewright_spark.session import java_gateway
 
 
@@ -52,6 +53,7 @@ class SparkTable:
         except (Py4JJavaError, PySparkException) as error:
             raise _load_error(name, error) from error
         self._parser = self._jvm.org.apache.iceberg.ScanTaskParser
+        self._headers: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
 
     @property
     def uuid(self) -> str:
@@ -94,17 +96,23 @@ class SparkTable:
 
     def identity_source_ids(self, spec_id: int) -> frozenset[int]:
         """The ids of the columns that a partition spec takes as they are."""
-        fields = self._spec_json(spec_id)["fields"]
+        _, spec = self._header(spec_id)
+        fields = spec["fields"]
         return frozenset(int(field["source-id"]) for field in fields if field["transform"] == "identity")
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether the snapshot is still there."""
         return self.java.snapshot(snapshot_id) is not None
 
-    def snapshot_of_task(self, task_id: str, key: str) -> int | None:
-        """The id of the snapshot whose summary has ``task_id`` under ``key``."""
-        for snapshot in iterate(self.java.snapshots()):
-            if snapshot.summary().get(key) == task_id:
+    def snapshot_of_task(self, task_id: str, attempt: int | None = None) -> int | None:
+        """The id of the newest snapshot of that task (of that ``attempt``, where one is given), None without one."""
+        snapshots = self.java.snapshots()  # a list, oldest first; ours is mostly among the last
+        for position in range(snapshots.size() - 1, -1, -1):
+            snapshot = snapshots.get(position)
+            summary = snapshot.summary()  # None in old tables of format version 1
+            if summary is None or summary.get(TASK_ID_KEY) != task_id:
+                continue
+            if attempt is None or summary.get(ATTEMPT_KEY) == str(attempt):
                 return int(snapshot.snapshotId())
         return None
 
@@ -114,10 +122,11 @@ class SparkTable:
 
     def data_file(self, partition: Partition, *, path: str, size_bytes: int, record_count: int, **rest: Any) -> Any:
         """A Java DataFile (Parquet) of that partition; ``rest`` are further fields of Iceberg's content file JSON."""
+        schema, spec = self._header(partition.spec_id)
         document = {
             "task-type": "file-scan-task",
-            "schema": self._schema_json(),
-            "spec": self._spec_json(partition.spec_id),
+            "schema": schema,
+            "spec": spec,
             "data-file": {
                 "spec-id": partition.spec_id,
                 "content": "data",
@@ -187,12 +196,22 @@ class SparkTable:
             group.partition, path=first.path, size_bytes=first.size_bytes, record_count=first.record_count
         ).partition()
 
-    def _spec_json(self, spec_id: int) -> dict[str, Any]:
-        spec = self.java.specs().get(spec_id)
-        return dict(json.loads(self._jvm.org.apache.iceberg.PartitionSpecParser.toJson(spec)))
+    def _header(self, spec_id: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The schema and the spec that a file of a spec is parsed with; asked for once, since each file needs them.
 
-    def _schema_json(self) -> dict[str, Any]:
-        return dict(json.loads(self._jvm.org.apache.iceberg.SchemaParser.toJson(self.java.schema())))
+        Of the schema only the columns that the spec partitions by, which is all that parsing looks at; the whole of
+        it where one of them is nested, or of an older schema.
+        """
+        if spec_id not in self._headers:
+            spec = json.loads(self._jvm.org.apache.iceberg.PartitionSpecParser.toJson(self.java.specs().get(spec_id)))
+            schema = json.loads(self._jvm.org.apache.iceberg.SchemaParser.toJson(self.java.schema()))
+            sources = {field["source-id"] for field in spec["fields"]}
+            fields = [field for field in schema["fields"] if field["id"] in sources]
+            if len(fields) == len(sources):
+                schema["fields"] = fields
+                schema.pop("identifier-field-ids", None)
+            self._headers[spec_id] = (schema, spec)
+        return self._headers[spec_id]
 
 
 @dataclass(frozen=True, slots=True)

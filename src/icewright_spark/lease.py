@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from icewright.domain.errors import IcewrightError, LeaseLost, Unavailable
@@ -16,6 +17,7 @@ from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskSpec
 from icewright.domain.tasks import Progress
 
 _BEATS_PER_LEASE: Final = 3
+_ASK_AGAIN_S: Final = 0.5
 
 
 class HeartbeatServer(Protocol):
@@ -36,9 +38,14 @@ class LeaseKeeper:
         progress: Callable[[], Progress],
         stop: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        claimed_s: float | None = None,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
+        """``claimed_s`` is when the task was asked for, by ``clock``; None is now."""
         self._server, self._spec, self._progress, self._stop, self._clock = server, spec, progress, stop, clock
-        self._valid_until_s = clock() + spec.lease_ms / 1000
+        self._pause = pause
+        self._valid_until_s = (clock() if claimed_s is None else claimed_s) + spec.lease_ms / 1000
         self._lost: str | None = None
         self._cancelled = False
         self._stopped = False
@@ -57,16 +64,29 @@ class LeaseKeeper:
             self._thread.join()
 
     @property
+    def lost(self) -> str | None:
+        """Why the lease is known to be lost, None while it is not."""
+        return self._lost
+
+    @property
     def cancelled(self) -> bool:
         """Whether somebody asked for the task to be cancelled."""
         return self._cancelled
 
     def may_commit(self) -> None:
-        """Ask the server once more, right before a commit.
+        """Ask the server once more, right before a commit; one that is away is asked again while the lease runs.
 
         Raises :class:`LeaseLost` unless the server has just confirmed that the lease is ours and nobody cancelled.
         """
-        self.beat()
+        while self._lost is None:
+            try:
+                self.beat()
+            except Unavailable:
+                self._pause(_ASK_AGAIN_S)
+            else:
+                break
+        if self._lost is None and self._clock() >= self._valid_until_s:
+            self._lose("the server's answer took longer than the lease runs")
         if self._lost is not None:
             raise LeaseLost(self._lost)
         if self._cancelled:
@@ -101,9 +121,7 @@ class LeaseKeeper:
 
     def _run(self) -> None:
         while not self._closed.wait(self._spec.lease_ms / 1000 / _BEATS_PER_LEASE):
-            try:
+            with suppress(Unavailable):  # the lease decides, see beat()
                 self.beat()
-            except Unavailable:
-                continue  # the lease decides, see beat()
             if self._lost is not None:
                 return

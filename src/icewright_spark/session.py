@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from icewright.domain.errors import InvalidConfiguration, VersionMismatch
@@ -37,13 +41,40 @@ _LOCAL_DEFAULTS: Final = {
 }
 
 
+_ON_COMMAND_LINE: Final = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
+"""What the launcher of the JVM must know before there is a JVM that could be told."""
+_SECRET: Final = re.compile("secret|password|passwd|token|credential|access[.-]?key|session[.-]?key", re.IGNORECASE)
+_LOCAL_WITH_RETRIES: Final = re.compile(r"local\[[^\],]*,[^\]]*\]")
+
+
 def build_session(settings: OptimizerSettings) -> SparkSession:
     """The Spark session of this process, with every catalog of ``settings``.
 
-    Raises :class:`InvalidConfiguration` when the user's ``spark_conf`` would change what safety depends on, and
+    Raises :class:`InvalidConfiguration` when the user's settings would change what safety depends on, and
     :class:`VersionMismatch` when Spark or Iceberg are not the versions that were tested.
     """
-    fixed = dict(_FIXED)
+    conf = spark_settings(settings)
+    # Python workers must be this interpreter, or they miss the packages.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Job groups belong to threads of the JVM: each attempt's thread needs one of its own, or it would be cancelled
+    # with another.
+    os.environ["PYSPARK_PIN_THREAD"] = "true"
+    gateway = launch_gateway(_conf(launcher_settings(conf)))  # type: ignore[no-untyped-call]  # PySpark's, untyped
+    context = SparkContext(gateway=gateway, conf=_conf(conf))
+    context.setLogLevel("ERROR")
+    spark = SparkSession.builder.getOrCreate()
+    _check_versions(spark)
+    return spark
+
+
+def spark_settings(settings: OptimizerSettings) -> dict[str, str]:
+    """All of Spark's settings. Raises :class:`InvalidConfiguration` for those that may not be set."""
+    if _LOCAL_WITH_RETRIES.fullmatch(settings.master):
+        raise InvalidConfiguration(
+            f"optimizer.master may not be {settings.master}: Spark would try tasks again",
+            hint="write local[N]; icewright tries again itself",
+        )
+    fixed = {**_FIXED, "spark.master": settings.master, "spark.app.name": "icewright optimizer"}
     for catalog in settings.catalogs:
         fixed |= catalog.spark_properties()
     forbidden = sorted(settings.spark_conf.keys() & fixed.keys())
@@ -51,22 +82,35 @@ def build_session(settings: OptimizerSettings) -> SparkSession:
         raise InvalidConfiguration(
             f"optimizer.spark_conf may not set {', '.join(forbidden)}", hint="icewright sets these itself"
         )
-    # Python workers must be this interpreter, or they miss the packages.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.appName("icewright optimizer").master(settings.master)
     local = _LOCAL_DEFAULTS if settings.master.startswith("local") else {}
     memory = {"spark.driver.memory": settings.driver_memory}
-    for key, value in {**_DEFAULTS, **local, **memory, **_libraries(settings), **settings.spark_conf, **fixed}.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    _check_versions(spark)
-    return spark
+    return {**_DEFAULTS, **local, **memory, **_libraries(settings), **settings.spark_conf, **fixed}
+
+
+def launcher_settings(conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings that stand on the command line of the JVM, where every user of the machine can read them.
+
+    All others are handed over once it runs.
+    """
+    return {
+        key: value
+        for key, value in conf.items()
+        if (key == "spark.master" or key.startswith(_ON_COMMAND_LINE)) and not _SECRET.search(key)
+    }
+
+
+def _conf(settings: Mapping[str, str]) -> SparkConf:
+    return SparkConf(loadDefaults=False).setAll(list(settings.items()))
 
 
 def iceberg_version(spark: SparkSession) -> str:
-    """The version of the Iceberg runtime in this session."""
-    return str(java_gateway(spark).org.apache.iceberg.IcebergBuild.version())
+    """The version of the Iceberg runtime in this session. Raises :class:`InvalidConfiguration` without one."""
+    try:
+        return str(java_gateway(spark).org.apache.iceberg.IcebergBuild.version())
+    except TypeError as error:  # py4j takes a class that is not there for a package
+        raise InvalidConfiguration(
+            "Iceberg is not on Spark's class path", hint=f"optimizer.jars must hold the jar of {ICEBERG_PACKAGE}"
+        ) from error
 
 
 def java_gateway(spark: SparkSession) -> Any:
@@ -77,6 +121,11 @@ def java_gateway(spark: SparkSession) -> Any:
 def activate(spark: SparkSession) -> None:
     """Make the session the active one of this thread: Spark looks its catalogs up in the active session's settings."""
     java_gateway(spark).org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - no other way
+
+
+def cancel_job_group(spark: SparkSession, group: str) -> None:
+    """Cancel the jobs of a group, running and to come: a group's name is never used again."""
+    spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(group)  # noqa: SLF001 - PySpark lacks it
 
 
 def _libraries(settings: OptimizerSettings) -> dict[str, str]:
@@ -95,5 +144,6 @@ def _check_versions(spark: SparkSession) -> None:
             hint="install pyspark 4.1.4 for the optimizer",
         )
     found = iceberg_version(spark)
-    if tuple(int(part) for part in found.split(".")[:2]) < _ICEBERG_MIN:
+    numbers = re.match(r"(\d+)\.(\d+)", found)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < _ICEBERG_MIN:
         raise VersionMismatch(f"this is Iceberg {found}; icewright needs 1.12 or newer", hint=f"use {ICEBERG_PACKAGE}")

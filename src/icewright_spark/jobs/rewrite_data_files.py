@@ -8,17 +8,17 @@ every group gave back the rows it took.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import xxhash
-from pyspark import SparkContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict, IcewrightError, TableReplaced, Unsupported
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.tasks import Progress
-from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
+from icewright_spark.commit import FORMAT_VERSION_MAX, CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import OutputEntry, SparkTable
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
@@ -72,6 +72,7 @@ def rewrite_data_files(
     results = run_groups(spark.sparkContext, jobs, phase)
     receipts = tuple(result.receipt for result in results)
     check_receipts(action, receipts)
+    check_outputs(results)
     phase.name = "committing"
     outputs = [Rewritten(result.receipt.group_id, _entry(result)) for result in results]
     commit = commit_rewrite(table, spec, outputs, proof=proof_of(receipts), may_commit=may_commit)
@@ -84,6 +85,8 @@ def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
     action: RewriteDataFiles = spec.action
     if table.uuid != spec.table_id.uuid:
         raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
+    if table.format_version > FORMAT_VERSION_MAX:
+        raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
     if not table.has_snapshot(action.base_snapshot_id):
         raise Conflict(f"the planned snapshot {action.base_snapshot_id} is gone")
     if table.schema_id != action.schema_id:
@@ -121,7 +124,7 @@ def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) ->
     def run(batch: Iterable[MergeJob]) -> Iterable[MergeResult | _Refusal]:
         for job in batch:
             try:
-                yield merge_group(job)
+                yield merge_group(_own_output(job))
             except IcewrightError as error:
                 yield _Refusal(type(error), error.message, error.hint)
             done.add(1)
@@ -134,6 +137,17 @@ def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) ->
     return results
 
 
+def _own_output(job: MergeJob) -> MergeJob:
+    """The job with a path of its own when Spark runs it again, as it does after losing an executor.
+
+    The first run may not be dead, only out of sight, and still be writing.
+    """
+    running = TaskContext.get()
+    if running is None or running.attemptNumber() == 0:
+        return job
+    return replace(job, output_path=f"{job.output_path.removesuffix('.parquet')}-try{running.taskAttemptId()}.parquet")
+
+
 def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> None:
     """The last look before the commit: a receipt for every group, equal digests, the planned number of rows.
 
@@ -144,6 +158,18 @@ def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> Non
         receipt = by_group.get(group.group_id)
         if receipt is None or receipt.input_digest != receipt.output_digest or receipt.records != group.record_count:
             raise ProofFailed(f"group {group.group_id} has no valid proof: {receipt}")
+
+
+def check_outputs(results: Sequence[MergeResult]) -> None:
+    """The files to be committed are those of the receipts, each another one. Raises :class:`ProofFailed`."""
+    for result in results:
+        if result.output.record_count != result.receipt.records:
+            raise ProofFailed(
+                f"group {result.receipt.group_id}: {result.output.path} is said to have {result.output.record_count} "
+                f"rows, the proof has {result.receipt.records}"
+            )
+    if len({result.output.path for result in results}) != len(results):
+        raise ProofFailed("two groups were written to the same file")
 
 
 def proof_of(receipts: Sequence[Receipt]) -> str:
