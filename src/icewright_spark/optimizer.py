@@ -5,93 +5,156 @@ It holds no state that matters. Killed at any point, its leases run out, and the
 
 from __future__ import annotations
 
-import threading
+import queue
 import time
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import psutil
 import structlog
 from pyspark import InheritableThread
-from pyspark.sql import SparkSession
 
 from icewright import __version__
-from icewright.domain.errors import LeaseLost, Rejected, Unavailable
+from icewright.domain.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello, TaskReport, TaskSpec
 from icewright.domain.optimizers import OptimizerSettings
-from icewright_spark.attempt import Attempt
-from icewright_spark.server import Server
-from icewright_spark.session import iceberg_version
+from icewright_spark.engine import Engine
 
 _log = structlog.get_logger("icewright.optimizer")
 
 _HELLO_EVERY_S: Final = 10.0
 _SERVER_AWAY_S_MAX: Final = 60.0
 """An idle optimizer whose server stays away asks to be started anew: the server may have another address by now."""
+_REPORT_PAUSE_S_MIN: Final = 0.2
 _REPORT_PAUSE_S_MAX: Final = 15.0
 _REPORT_FOR_S: Final = 600.0
 """How long a report is offered to a server that is away. Afterwards the server finds out from the table itself."""
+_REPORT_WHEN_STOPPING_FOR_S: Final = 5.0
+
+
+class TaskServer(Protocol):
+    """Who hands out tasks; see :class:`icewright_spark.server.Server`."""
+
+    def hello(self, hello: OptimizerHello) -> None:
+        """Introduce an optimizer."""
+
+    def claim(self, optimizer_id: str) -> TaskSpec | None:
+        """The next task."""
+
+    def report(self, report: TaskReport) -> None:
+        """Say how an attempt ended."""
 
 
 class Optimizer:
     """Pulls tasks until it is stopped, or until it wants a fresh process (:attr:`wants_recycling`)."""
 
-    def __init__(self, spark: SparkSession, server: Server, settings: OptimizerSettings) -> None:
-        self._spark, self._server, self._settings = spark, server, settings
-        self._stop = threading.Event()
-        self._running: dict[str, InheritableThread] = {}
+    def __init__(
+        self,
+        engine: Engine,
+        server: TaskServer,
+        settings: OptimizerSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+        memory: Callable[[], int] | None = None,
+    ) -> None:
+        self._engine, self._server, self._settings = engine, server, settings
+        self._clock, self._pause, self._memory = clock, pause, memory or memory_bytes
+        self._stopping = False
+        self._worn_out = False
+        # Not an Event: its lock may be held by the very code that a signal interrupts. A SimpleQueue is reentrant.
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._running: dict[int, InheritableThread] = {}
         self._finished = 0
         self._said_hello_at_s = float("-inf")
-        self._heard_at_s = time.monotonic()
+        self._heard_at_s = clock()
         self.wants_recycling = False
 
     def stop(self) -> None:
-        """Claim nothing more and let :meth:`run` return when the running tasks have ended."""
-        self._stop.set()
+        """Claim nothing more and let :meth:`run` return when the running tasks have ended. Safe in signal handlers."""
+        self._stopping = True
+        self._wake.put(None)
 
     def run(self) -> None:
-        """Serve until stopped. Raises :class:`VersionMismatch` when server and optimizer do not fit."""
+        """Serve until stopped.
+
+        Raises :class:`VersionMismatch` or :class:`InvalidMessage` when server and optimizer do not fit, and
+        :class:`Unavailable` when Spark has ended.
+        """
         pause_s = self._settings.poll_interval_ms / 1000
-        while not self._stop.is_set():
-            try:
-                claimed = self._claim_what_fits()
-                self._heard_at_s = time.monotonic()
-            except Unavailable as error:
-                _log.warning("server away", detail=error.message)
-                claimed = False
-            if self._should_recycle():
-                self.wants_recycling = True
-                break
-            if not claimed:
-                self._stop.wait(pause_s)
-        for thread in list(self._running.values()):
-            thread.join()
+        try:
+            while not (self._stopping or self.wants_recycling):
+                if not self._turn():
+                    self._rest(pause_s)
+        finally:
+            self._stopping = True
+            for thread in self._running.values():
+                thread.join()
+
+    def _turn(self) -> bool:
+        """One look around; whether a task was started."""
+        if not self._engine.alive():
+            raise Unavailable("Spark has ended; only a new process can have another")
+        self._forget_ended()
+        if self._should_recycle():
+            # Claiming goes on nowhere else: with several slots there might never be a moment without a task.
+            self.wants_recycling = not self._running
+            return False
+        try:
+            started = self._claim_what_fits()
+        except (VersionMismatch, InvalidMessage):
+            raise
+        except (Unavailable, Rejected) as error:
+            # Refused: the server may have forgotten us, or be another one by now.
+            _log.warning("no tasks from the server", code=error.code, detail=error.message)
+            self._said_hello_at_s = float("-inf")
+            return False
+        self._heard_at_s = self._clock()
+        return started
+
+    def _rest(self, pause_s: float) -> None:
+        try:
+            self._wake.get(timeout=pause_s)
+        except queue.Empty:
+            return
+
+    def _forget_ended(self) -> None:
+        alive = {slot: thread for slot, thread in self._running.items() if thread.is_alive()}
+        self._finished += len(self._running) - len(alive)
+        self._running = alive
 
     def _claim_what_fits(self) -> bool:
-        self._running = {task: thread for task, thread in self._running.items() if thread.is_alive()}
-        if time.monotonic() - self._said_hello_at_s > _HELLO_EVERY_S:
+        if self._clock() - self._said_hello_at_s > _HELLO_EVERY_S:
             self._server.hello(self._hello())
-            self._said_hello_at_s = time.monotonic()
-        if len(self._running) >= self._settings.slots:
+            self._said_hello_at_s = self._clock()
+        slot = next((slot for slot in range(self._settings.slots) if slot not in self._running), None)
+        if slot is None:
             return False
+        claimed_s = self._clock()
         spec = self._server.claim(self._settings.optimizer_id)
         if spec is None:
             return False
-        thread = InheritableThread(target=self._carry_out, args=(spec,), name=spec.task_id)
-        self._running[spec.task_id] = thread
+        if spec.protocol_version != PROTOCOL_VERSION:
+            raise VersionMismatch(
+                f"task {spec.task_id} is of version {spec.protocol_version} of the protocol, this optimizer speaks "
+                f"{PROTOCOL_VERSION}",
+                hint="run the same release of icewright on both sides",
+            )
+        thread = InheritableThread(target=self._carry_out, args=(spec, claimed_s, slot), name=f"task-{spec.task_id}")
+        self._running[slot] = thread
         thread.start()
         return True
 
-    def _carry_out(self, spec: TaskSpec) -> None:
+    def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int) -> None:
         log = _log.bind(task=spec.task_id, attempt=spec.attempt, table=str(spec.table_name))
         log.info("task started", groups=len(spec.action.groups), files=spec.action.input_files)
-        report = Attempt(self._spark, self._server, spec).run()
+        report = self._engine.attempt(spec, claimed_s=claimed_s, pool=f"icewright-{slot}")
         log.info("task ended", result=report.result.kind, wall_ms=report.wall_ms, cpu_ms=report.cpu_ms)
         self._deliver(report)
-        self._finished += 1
 
     def _deliver(self, report: TaskReport) -> None:
         """Offer the report until the server has it, or says that it needs it no more."""
-        give_up_at_s, pause_s = time.monotonic() + _REPORT_FOR_S, 0.2
+        first_s, pause_s = self._clock(), _REPORT_PAUSE_S_MIN
         while True:
             try:
                 self._server.report(report)
@@ -100,20 +163,25 @@ class Optimizer:
             except Rejected as error:
                 _log.error("report refused", task=report.task_id, detail=error.message)
             except Unavailable as error:
-                if time.monotonic() < give_up_at_s:
-                    time.sleep(pause_s)
+                offer_for_s = _REPORT_WHEN_STOPPING_FOR_S if self._stopping else _REPORT_FOR_S
+                if self._clock() - first_s < offer_for_s:
+                    self._pause(pause_s)
                     pause_s = min(_REPORT_PAUSE_S_MAX, pause_s * 2)
                     continue
                 _log.error("report not delivered", task=report.task_id, detail=error.message)
             return
 
     def _should_recycle(self) -> bool:
+        """Whether this process has served its time; once it has, it claims nothing more."""
         settings = self._settings
-        if any(thread.is_alive() for thread in self._running.values()):
-            return False
-        if time.monotonic() - self._heard_at_s > _SERVER_AWAY_S_MAX:
-            return True
-        return self._finished >= settings.recycle_after_tasks or memory_bytes() > settings.recycle_memory_bytes
+        if self._finished >= settings.recycle_after_tasks:
+            self._worn_out = True
+        elif self._finished and self._memory() > settings.recycle_memory_bytes:
+            # Not before the first task: a limit below what Spark needs to start would be a circle of restarts.
+            self._worn_out = True
+        elif not self._running and self._clock() - self._heard_at_s > _SERVER_AWAY_S_MAX:
+            self._worn_out = True
+        return self._worn_out
 
     def _hello(self) -> OptimizerHello:
         return OptimizerHello(
@@ -123,8 +191,8 @@ class Optimizer:
             resource_group=self._settings.resource_group,
             slots=self._settings.slots,
             catalogs=tuple(catalog.name for catalog in self._settings.catalogs),
-            spark_version=self._spark.version,
-            iceberg_version=iceberg_version(self._spark),
+            spark_version=self._engine.spark_version,
+            iceberg_version=self._engine.iceberg_version,
         )
 
 

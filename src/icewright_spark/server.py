@@ -5,6 +5,7 @@ Every call either answers, or raises :class:`Unavailable` (nobody answered: ask 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -21,12 +22,21 @@ _ERRORS: Final[dict[str, type[IcewrightError]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Agreement:
+    agrees: bool
+
+
 class Server:
     """The server that hands out tasks."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, *, transport: httpx2.BaseTransport | None = None) -> None:
         self._http = httpx2.Client(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT_S, trust_env=False
+            base_url=url,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_TIMEOUT_S,
+            trust_env=False,
+            transport=transport,
         )
 
     def hello(self, hello: OptimizerHello) -> None:
@@ -48,7 +58,8 @@ class Server:
 
     def sees_the_same(self, check: TableCheck) -> bool:
         """Whether the server's catalog has the same table at the same metadata file as ours."""
-        return bool(self._post(f"/api/v1/tables/{check.table_id.uuid}/check", check)["agrees"])
+        answer = from_json(_Agreement, self._post(f"/api/v1/tables/{check.table_id.uuid}/check", check))
+        return answer.agrees
 
     def close(self) -> None:
         """Close the connections."""
@@ -67,6 +78,8 @@ class Server:
             raise Unavailable(f"the server answered {response.status_code} without JSON") from error
         if response.is_success:
             return data
+        if not isinstance(data, dict):
+            raise Unavailable(f"the server answered {response.status_code} and did not say why")
         if response.is_server_error:
             raise Unavailable(f"the server answered {response.status_code}: {data.get('detail', '')}")
         problem = _ERRORS.get(str(data.get("code")), Rejected)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from icewright.domain.codec import from_json, to_json
-from icewright.domain.errors import NotFound, Unreadable
+from icewright.domain.errors import InvalidMessage, NotFound, Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ def write_address(path: Path, address: ServerAddress) -> None:
     """Write the file with mode 0600, in one step: a reader sees the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    fresh.unlink(missing_ok=True)  # what another process of that id left behind, whoever may read it
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(to_json(address), file)
     fresh.replace(path)
@@ -37,15 +38,30 @@ def read_address(path: Path) -> ServerAddress:
     other users of the machine could have written it.
     """
     try:
-        status, text = path.stat(), path.read_text(encoding="utf-8")
+        text = read_private(path)
     except FileNotFoundError:
         raise NotFound("no server is running", hint="start one: `icewright serve`") from None
-    if status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise Unreadable(f"{path} can be read or written by others; it is not to be trusted", hint="chmod 600 it")
     try:
         return from_json(ServerAddress, json.loads(text))
-    except ValueError as error:
-        raise Unreadable(f"{path} is not JSON: {error}") from error
+    except (ValueError, InvalidMessage) as error:
+        raise Unreadable(f"{path} is not the address of a server: {error}", hint="start the server again") from error
+
+
+def read_private(path: Path) -> str:
+    """The text of a file that nobody else can read or write. Raises ``FileNotFoundError`` and :class:`Unreadable`."""
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())  # of what is read, whatever the path leads to a moment later
+            if status.st_uid != os.getuid() or status.st_mode & 0o077:
+                raise Unreadable(
+                    f"{path} can be read or written by others; it is not to be trusted",
+                    hint="delete it and start again",
+                )
+            return file.read().decode()
+    except FileNotFoundError:
+        raise
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{path} cannot be read: {error}") from error
 
 
 def remove_address(path: Path, address: ServerAddress) -> None:
@@ -53,5 +69,5 @@ def remove_address(path: Path, address: ServerAddress) -> None:
     try:
         if read_address(path) == address:
             path.unlink()
-    except (NotFound, FileNotFoundError):
-        return  # somebody was faster
+    except (NotFound, Unreadable, FileNotFoundError):
+        return  # it is not ours any more

@@ -7,12 +7,13 @@ a death by memory must not take the one who restarts it along.
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import Final
 
@@ -28,6 +29,8 @@ from icewright.domain.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
 
 _log = structlog.get_logger("icewright.optimizer")
 
+COMMAND: Final = (sys.executable, "-m", "icewright_spark")
+_PAUSE_S_MIN: Final = 1.0
 _PAUSE_S_MAX: Final = 60.0
 _STEADY_S: Final = 120.0
 """An optimizer that lived this long was not failing to start: its next restart is quick again."""
@@ -67,51 +70,78 @@ def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings
 
 
 def run(config: Config, environ: Mapping[str, str] = os.environ) -> int:
-    """Run an optimizer until SIGTERM or SIGINT; the exit status is 0, or 2 when it cannot run as configured."""
-    stop = threading.Event()
-    child: list[subprocess.Popen[bytes]] = []
+    """Run an optimizer until SIGTERM or SIGINT; the exit status is 0, or 2 when it cannot run as configured.
 
-    def pass_on(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-        for process in child:
-            process.send_signal(signal.SIGTERM)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, pass_on)
-    pause_s = 1.0
-    while not stop.is_set():
-        started_s = time.monotonic()
-        try:
-            child[:] = [start(settings_of(config, environ))]
-        except NotFound as error:
-            _log.warning("waiting for the server", detail=error.message)
-            stop.wait(pause_s)
-            continue
-        code = child[0].wait()
-        if stop.is_set() or code == 0:
-            return 0
-        if code == _WRONG_USE:
-            return code
-        if code == RECYCLE_EXIT_CODE:
-            continue
-        pause_s = 1.0 if time.monotonic() - started_s > _STEADY_S else min(_PAUSE_S_MAX, pause_s * 2)
-        _log.error("optimizer died, starting it again", exit_code=code, pause_s=pause_s)
-        stop.wait(pause_s)
-    return 0
+    A running task is waited for; a second SIGINT ends it where it is, and the server finds out how far it came.
+    """
+    return _Supervisor(lambda: settings_of(config, environ)).run()
 
 
-def start(settings: OptimizerSettings) -> subprocess.Popen[bytes]:
+class _Supervisor:
+    """One optimizer process after the other."""
+
+    def __init__(self, settings: Callable[[], OptimizerSettings]) -> None:
+        self._settings = settings
+        self._signals: list[int] = []
+        # Not an Event: its lock may be held by the very code that a signal interrupts. A SimpleQueue is reentrant.
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        pause_s = _PAUSE_S_MIN
+        while not self._signals:
+            started_s = time.monotonic()
+            try:
+                self._child = start(self._settings())
+            except NotFound as error:
+                _log.warning("waiting for the server", detail=error.message)
+                self._rest(_PAUSE_S_MIN)
+                continue
+            if self._signals:  # the signal came before there was a child to pass it on to
+                self._child.terminate()
+            code = self._child.wait()
+            if self._signals or code == 0:
+                return 0
+            if code == _WRONG_USE:
+                return code
+            if code == RECYCLE_EXIT_CODE:
+                continue
+            steady = time.monotonic() - started_s > _STEADY_S
+            _log.error("optimizer died, starting it again", exit_code=code, pause_s=_PAUSE_S_MIN if steady else pause_s)
+            self._rest(_PAUSE_S_MIN if steady else pause_s)
+            pause_s = _PAUSE_S_MIN if steady else min(_PAUSE_S_MAX, pause_s * 2)
+        return 0
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self._signals.append(number)
+        self._wake.put(None)
+        if self._child is None or self._child.poll() is not None:
+            return
+        if self._signals.count(signal.SIGINT) > 1:
+            os.killpg(self._child.pid, signal.SIGKILL)  # it leads the group of its JVM, too
+        else:
+            self._child.terminate()
+
+    def _rest(self, pause_s: float) -> None:
+        with suppress(queue.Empty):
+            self._wake.get(timeout=pause_s)
+
+
+def start(settings: OptimizerSettings, command: Sequence[str] = COMMAND) -> subprocess.Popen[bytes]:
     """Start one optimizer process. Settings go through a pipe, so that no secret is in its arguments.
 
     It gets a session of its own, so that Ctrl-C at a terminal reaches only this process, which passes it on.
+    Raises :class:`Rejected` when there is no such program.
     """
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "icewright_spark"], stdin=subprocess.PIPE, stdout=_STDERR, start_new_session=True
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter, as a list
+            [*command, str(os.getpid())], stdin=subprocess.PIPE, stdout=_STDERR, start_new_session=True
         )
     except OSError as error:
         raise Rejected(f"the optimizer cannot be started: {error}") from error
     if process.stdin is not None:
-        process.stdin.write(dumps(settings).encode())
-        process.stdin.close()
+        with suppress(BrokenPipeError), process.stdin as pipe:  # it has ended already: its exit status tells the rest
+            pipe.write(dumps(settings).encode())
     return process

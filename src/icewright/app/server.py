@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,14 +19,16 @@ import uvicorn
 
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
-from icewright.app.address import ServerAddress, remove_address, write_address
+from icewright.app.address import ServerAddress, read_private, remove_address, write_address
 from icewright.app.control import open_control_plane
 from icewright.config.model import Config
-from icewright.domain.errors import Unavailable
+from icewright.domain.errors import Rejected, Unavailable, Unreadable
 
 _log = structlog.get_logger("icewright.server")
 
 PORTS_TRIED: Final = 20
+_PORT_MAX: Final = 65_535
+_TOKEN_LENGTH_MIN: Final = 32
 LOOP_PAUSE_S: Final = 1.0
 """How long the loop rests when nothing wakes it; leases and sweeps are looked at this often."""
 
@@ -46,6 +51,7 @@ def serve(
         access = Access(address.token, loopback_hosts(port))
         app = create_app(control, access)
         write_address(server.address_file, address)
+        _outlive_signals()
         loop = threading.Thread(target=control.loop.run, args=(LOOP_PAUSE_S,), name="loop")
         loop.start()
         try:
@@ -61,16 +67,32 @@ def serve(
             remove_address(server.address_file, address)
 
 
+def _outlive_signals() -> None:
+    """Let the web server end by a signal, and this process in order behind it.
+
+    Uvicorn ends at SIGTERM and SIGINT and then raises them again, which by default would end the process before its
+    address file is removed and its store closed.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: None)
+
+
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket on ``port``, or on one of the next few when it is taken. Raises :class:`Unavailable`."""
+    """A listening socket on ``port``, or on one of the next few when it is taken.
+
+    Raises :class:`Unavailable` when all are taken, and :class:`Rejected` when the host or the port is not ours.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for candidate in (port,) if port == 0 else range(port, port + PORTS_TRIED):
+    for candidate in (port,) if port == 0 else range(port, min(port + PORTS_TRIED, _PORT_MAX + 1)):
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, candidate))
+            listening.listen()  # until somebody listens, another one could be bound to the same port
         except OSError as error:
             listening.close()
+            if error.errno != errno.EADDRINUSE:
+                raise Rejected(f"cannot listen on {host} port {candidate}: {error}", hint="see [server]") from error
             _log.info("port taken", port=candidate, detail=str(error))
             continue
         if candidate != port:
@@ -83,16 +105,28 @@ def lasting_token(state_dir: Path) -> str:
     """The bearer token of this state directory, made at the first start and kept with mode 0600.
 
     It outlives the process, so that an optimizer in the middle of a task can report to a server that was restarted.
+    Raises :class:`Unreadable` for one that others can read, or that is none.
     """
     path = state_dir / "token"
     state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    except FileExistsError:
-        if path.stat().st_mode & 0o077:
-            raise Unavailable(f"{path} can be read by others", hint="delete it and start again") from None
-        return path.read_text(encoding="ascii").strip()
-    token = secrets.token_urlsafe(32)
+    with suppress(FileNotFoundError):
+        return _read_token(path)
+    # Written whole, then named: a crash in between must not leave an empty token behind.
+    fresh = state_dir / f"token.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(token)
+        file.write(secrets.token_urlsafe(32))
+        file.flush()
+        os.fsync(file.fileno())
+    with suppress(FileExistsError):  # another server of this directory was faster: its token counts
+        path.hardlink_to(fresh)
+    fresh.unlink()
+    return _read_token(path)
+
+
+def _read_token(path: Path) -> str:
+    token = read_private(path).strip()
+    if len(token) < _TOKEN_LENGTH_MIN:
+        raise Unreadable(f"{path} holds no token", hint="delete it and start again")
     return token

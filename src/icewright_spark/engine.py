@@ -1,0 +1,50 @@
+"""What the optimizer needs of Spark: to know that it lives, and to carry out attempts."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from icewright.domain.jobs import TaskReport, TaskSpec
+from icewright_spark.attempt import Attempt, AttemptServer
+from icewright_spark.session import iceberg_version
+
+
+class Engine(Protocol):
+    """Carries out attempts, several at once."""
+
+    @property
+    def spark_version(self) -> str:
+        """The version of Spark."""
+
+    @property
+    def iceberg_version(self) -> str:
+        """The version of Iceberg's runtime."""
+
+    def alive(self) -> bool:
+        """Whether attempts can be carried out at all; once it is not, it never is again."""
+
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:
+        """Carry out one attempt; see :class:`~icewright_spark.attempt.Attempt`."""
+
+
+class SparkEngine:
+    """The Spark session of this process."""
+
+    def __init__(self, spark: SparkSession, server: AttemptServer) -> None:
+        self._spark, self._server = spark, server
+        self.spark_version = str(spark.version)
+        self.iceberg_version = iceberg_version(spark)
+
+    def alive(self) -> bool:
+        """Whether the JVM answers and its context runs: neither comes back within one process."""
+        try:
+            return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - PySpark does not ask the JVM
+        except Py4JError:
+            return False
+
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:
+        """See :class:`Engine`."""
+        return Attempt(self._spark, self._server, spec, claimed_s=claimed_s, pool=pool).run()
