@@ -43,6 +43,7 @@ _SUPPRESSED_WELL = re.compile(
 
 DELETIONS = {
     "icewright/app/address.py": "a server takes its own address away when it stops",
+    "icewright/app/server.py": "the temporary name of a token that has just been linked to its own",
     "icewright/app/demo/folder.py": "the demo removes the folder that it made itself, known by its mark",
 }
 """The only places that may delete a file, each with its reason. None of them is near a table."""

@@ -1,0 +1,142 @@
+"""Documentation that can fail: generated parts, links, commands, files and tests that pages name."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from icewright.cli.main import app
+from icewright.config.load import load_config
+from icewright.planning.settings import SETTINGS
+from scripts import write_reference
+
+ROOT = Path(__file__).parent.parent.parent
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_TEST = re.compile(r"`((?:tests/)[\w/]+\.py)::([\w:]+)`")
+_PATH = re.compile(r"`((?:src|tests|scripts|docs|benchmarks)/[\w./-]*)`")
+_PLACEHOLDER = re.compile(r"[A-Z][A-Z_]+")
+_NOT_PARSED = ("...", "|")
+
+MADE_BY_TARGETS = frozenset({ROOT / "docs" / "benchmarks.md"})
+"""Pages that may not be there yet: `make bench` writes this one from what it measured."""
+
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+each_page = pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+
+
+def prose(page: Path) -> str:
+    return _FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return frozenset(re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads)
+
+
+def commands(page: Path) -> Iterator[tuple[str, bool]]:
+    """Command lines of ``icewright`` that a page quotes; and whether in a block, to be typed as they stand."""
+    text = page.read_text(encoding="utf-8")
+    blocks = [line.strip().removeprefix("$ ") for line in text.splitlines() if line.startswith("    ")]
+    blocks += [line.strip().removeprefix("$ ") for block in _FENCED.findall(text) for line in block.splitlines()]
+    quoted = _QUOTED.findall(_FENCED.sub("", text))
+    for line, is_whole in (*((line, True) for line in blocks), *((line, False) for line in quoted)):
+        if re.match(r"icewright( -| [a-z-]+( |$))", line) and not any(sign in line for sign in _NOT_PARSED):
+            yield line, is_whole
+
+
+def parse(line: str) -> None:
+    """Parse a command line as the program does, without running it. Raises what the parser raises."""
+    command: Any = typer.main.get_command(app)
+    words = ["1" if _PLACEHOLDER.fullmatch(word) else word for word in shlex.split(line, comments=True)]
+    name, rest, context = words[0], words[1:], None
+    while True:
+        try:
+            context = command.make_context(name, list(rest), parent=context)
+        except typer.Exit:  # --help
+            return
+        if not hasattr(command, "commands"):
+            return
+        left = [*context._protected_args, *context.args]
+        if not left:  # options before the command alone
+            return
+        name, command, rest = command.resolve_command(context, left)
+
+
+@pytest.mark.parametrize("page", write_reference.pages(), ids=lambda page: page.name)
+def test_generated_parts_are_up_to_date(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == write_reference.rendered(text), f"{page.name} is out of date: run `make docs`"
+
+
+def test_every_generated_part_is_on_a_page() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in write_reference.pages())
+    assert [name for name in write_reference.GENERATED if f"<!-- generated: {name} -->" not in text] == []
+    assert [setting.key for setting in SETTINGS if f"`{setting.key}`" not in text] == []
+
+
+@each_page
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    for target in _LINK.findall(prose(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        assert file.exists() or file in MADE_BY_TARGETS, f"{page.relative_to(ROOT)} links to {target}"
+        if anchor:
+            assert anchor in anchors(file), f"{page.relative_to(ROOT)} links to {target}"
+
+
+@each_page
+def test_every_quoted_command_exists(page: Path) -> None:
+    for line, is_whole in commands(page):
+        try:
+            parse(line)
+        except Exception as error:
+            if not is_whole and type(error).__name__ == "MissingParameter":
+                continue  # a command is only named
+            error.add_note(f"{page.relative_to(ROOT)} quotes: {line}")
+            raise
+
+
+def test_the_check_of_commands_would_notice() -> None:
+    for wrong in ("icewright scann", "icewright plan", "icewright scan --not-an-option", "icewright tasks cancel"):
+        with pytest.raises(Exception, match=r"No such|Missing"):
+            parse(wrong)
+    assert len([line for page in PAGES for line, _ in commands(page)]) > 0
+
+
+@each_page
+def test_every_quoted_test_exists(page: Path) -> None:
+    for file, name in _TEST.findall(page.read_text(encoding="utf-8")):
+        node: Any = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        for part in name.split("::"):
+            found = [one for one in node.body if isinstance(one, ast.ClassDef | ast.FunctionDef) and one.name == part]
+            assert found, f"{page.relative_to(ROOT)} names {file}::{name}"
+            node = found[0]
+
+
+@each_page
+def test_every_quoted_path_exists(page: Path) -> None:
+    for path in _PATH.findall(page.read_text(encoding="utf-8")):
+        assert (ROOT / path).exists(), f"{page.relative_to(ROOT)} names {path}"
+
+
+@each_page
+def test_every_quoted_configuration_can_be_read(page: Path, tmp_path: Path) -> None:
+    for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+        file = tmp_path / "icewright.toml"
+        file.write_text(block, encoding="utf-8")
+        assert load_config(file, {"HOME": str(tmp_path)}, tmp_path).path == file
