@@ -74,27 +74,28 @@ def run(config: Config, environ: Mapping[str, str] = os.environ) -> int:
 
     A running task is waited for; a second SIGINT ends it where it is, and the server finds out how far it came.
     """
-    return _Supervisor(lambda: settings_of(config, environ)).run()
+    return Supervisor(lambda: settings_of(config, environ)).run()
 
 
-class _Supervisor:
-    """One optimizer process after the other."""
+class Supervisor:
+    """One optimizer process after the other. ``settings`` is asked for each and raises ``NotFound`` without server."""
 
-    def __init__(self, settings: Callable[[], OptimizerSettings]) -> None:
-        self._settings = settings
+    def __init__(self, settings: Callable[[], OptimizerSettings], command: Sequence[str] = COMMAND) -> None:
+        self._settings, self._command = settings, command
         self._signals: list[int] = []
         # Not an Event: its lock may be held by the very code that a signal interrupts. A SimpleQueue is reentrant.
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._child: subprocess.Popen[bytes] | None = None
 
     def run(self) -> int:
+        """See :func:`run`; to be called in the main thread, where signals arrive."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         pause_s = _PAUSE_S_MIN
         while not self._signals:
             started_s = time.monotonic()
             try:
-                self._child = start(self._settings())
+                self._child = start(self._settings(), self._command)
             except NotFound as error:
                 _log.warning("waiting for the server", detail=error.message)
                 self._rest(_PAUSE_S_MIN)

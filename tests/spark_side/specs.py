@@ -1,0 +1,72 @@
+"""Task specs and optimizer settings as a server would hand them out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.files import Partition
+from icewright.domain.jobs import PROTOCOL_VERSION, Committed, TaskReport, TaskSpec
+from icewright.domain.names import TableId, TableName
+from icewright.domain.optimizers import OptimizerSettings
+
+BASE_SNAPSHOT_ID = 4_000_000_000_000
+LEASE_S = 30.0
+
+
+def group(group_id: int = 0, files: int = 2) -> FileGroup:
+    inputs = tuple(InputFile(f"file:/t/{group_id}-{number}.parquet", 100, 10, 1) for number in range(files))
+    return FileGroup(group_id, Partition(0, "[]"), "", inputs)
+
+
+def spec_of(task_id: str = "task-1", attempt: int = 1, groups: int = 2) -> TaskSpec:
+    return TaskSpec(
+        protocol_version=PROTOCOL_VERSION,
+        task_id=task_id,
+        attempt=attempt,
+        fencing_token=7,
+        table_id=TableId("lake", "uuid-1"),
+        table_name=TableName("lake", ("db",), "events"),
+        action=RewriteDataFiles(BASE_SNAPSHOT_ID, 0, tuple(group(number) for number in range(groups)), 1 << 29),
+        lease_ms=int(LEASE_S * 1000),
+    )
+
+
+def report_of(spec: TaskSpec) -> TaskReport:
+    return TaskReport(
+        protocol_version=PROTOCOL_VERSION,
+        task_id=spec.task_id,
+        attempt=spec.attempt,
+        fencing_token=spec.fencing_token,
+        result=Committed(17),
+        receipts=(),
+        groups=(),
+        wall_ms=1,
+        cpu_ms=1,
+    )
+
+
+def settings_of(**changes: Any) -> OptimizerSettings:
+    settings = OptimizerSettings(
+        server_url="http://127.0.0.1:1",
+        token="the-token",  # noqa: S106 - nobody is asked
+        optimizer_id="optimizer-1",
+        resource_group="default",
+        slots=2,
+        master="local[2]",
+        driver_memory="1g",
+        packages=(),
+        jars=(),
+        spark_conf={},
+        catalogs=(),
+        poll_interval_ms=1,
+        recycle_after_tasks=1000,
+        recycle_memory_bytes=1 << 40,
+    )
+    return replace(settings, **changes)
+
+
+def catalog(name: str = "lake") -> CatalogEntry:
+    return CatalogEntry(name, CatalogKind.SQL, "sqlite:////lake/catalog.db", "/lake/warehouse")

@@ -1,0 +1,55 @@
+"""What the end of an attempt means to the server."""
+
+from __future__ import annotations
+
+import pytest
+
+from icewright.domain.errors import (
+    Conflict,
+    IcewrightError,
+    LeaseLost,
+    NotFound,
+    TableReplaced,
+    Unavailable,
+    Unreadable,
+    Unsupported,
+)
+from icewright.domain.jobs import Cancelled, Conflicted, Failed
+from icewright_spark.attempt import result_of
+from icewright_spark.merge.errors import FileUnreadable, OutputExists, OutputUnwritable, ProofFailed
+
+
+@pytest.mark.parametrize("error", [Conflict("moved"), TableReplaced("another"), NotFound("gone")])
+def test_a_world_that_moved_is_planned_anew(error: IcewrightError) -> None:
+    assert result_of(error, cancelled=False) == Conflicted(error.message)
+
+
+@pytest.mark.parametrize("error", [Unavailable("a"), Unreadable("b"), FileUnreadable("c"), OutputUnwritable("d")])
+def test_what_may_pass_is_tried_again(error: IcewrightError) -> None:
+    assert result_of(error, cancelled=False) == Failed(error.code, error.message, retryable=True)
+
+
+@pytest.mark.parametrize("error", [Unsupported("a"), ProofFailed("b"), OutputExists("c")])
+def test_what_will_not_pass_is_not_tried_again(error: IcewrightError) -> None:
+    assert result_of(error, cancelled=False) == Failed(error.code, error.message, retryable=False)
+
+
+def test_what_spark_says_is_cut_to_its_first_line() -> None:
+    error = RuntimeError("executor lost\n\tat org.apache.spark")
+    assert result_of(error, cancelled=False) == Failed("engine", "executor lost", retryable=True)
+    assert result_of(RuntimeError(), cancelled=False) == Failed("engine", "RuntimeError", retryable=True)
+
+
+def test_a_lease_lost_may_be_tried_again_by_somebody() -> None:
+    assert result_of(LeaseLost("gone"), cancelled=False) == Failed("lease-lost", "gone", retryable=True)
+
+
+def test_jobs_ended_for_a_lost_lease_or_a_wish_to_cancel_say_so_and_not_what_spark_said_of_it() -> None:
+    ended = RuntimeError("[SPARK_JOB_CANCELLED] Job 7 cancelled")
+    assert isinstance(result_of(ended, cancelled=True), Cancelled)
+    lost = result_of(ended, cancelled=False, lost="another attempt has it")
+    assert isinstance(lost, Failed)
+    assert (lost.code, lost.retryable) == ("lease-lost", True)
+    assert lost.detail.startswith("another attempt has it")
+    both = result_of(ended, cancelled=True, lost="another attempt has it")
+    assert isinstance(both, Failed)

@@ -1,0 +1,294 @@
+"""How a commit ends: every outcome at the catalog against every answer that may come back (hazard C1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from icewright.domain.errors import Conflict, LeaseLost
+from icewright.domain.jobs import Committed, CommitUnknown, Conflicted
+from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
+from icewright_spark.iceberg import OutputEntry, SparkTable
+from tests.spark_side.specs import BASE_SNAPSHOT_ID, spec_of
+
+FASTER = "org.apache.iceberg.exceptions.CommitFailedException"
+CONFLICT = "org.apache.iceberg.exceptions.ValidationException"
+UNKNOWN = "org.apache.iceberg.exceptions.CommitStateUnknownException"
+UNAVAILABLE = "org.apache.iceberg.exceptions.ServiceUnavailableException"
+OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
+LEAVING_DOUBT = (UNKNOWN, UNAVAILABLE, OUT_OF_MEMORY, "java.lang.IllegalStateException", "")
+SPEC = spec_of(attempt=3)
+
+
+class JavaError(Exception):
+    """An error as py4j brings it; with an empty class, one of Python's own."""
+
+    def __init__(self, java_class: str) -> None:
+        super().__init__(f"{java_class}: it went wrong\n\tat java.lang.Thread.run")
+        self.java_exception = _Throwable(java_class) if java_class else None
+
+
+@dataclass
+class _Throwable:
+    name: str
+
+    def getClass(self) -> _Throwable:  # noqa: N802 - Java's name
+        return self
+
+    def getName(self) -> str:  # noqa: N802 - Java's name
+        return self.name
+
+    def toString(self) -> str:  # noqa: N802 - Java's name
+        return f"{self.name}: it went wrong\n\tat java.lang.Thread.run"
+
+
+@dataclass
+class Snapshot:
+    id: int
+    properties: dict[str, str] | None
+
+    def snapshotId(self) -> int:  # noqa: N802 - Java's name
+        return self.id
+
+    def sequenceNumber(self) -> int:  # noqa: N802 - Java's name
+        return 5
+
+    def summary(self) -> dict[str, str] | None:
+        return self.properties
+
+
+@dataclass
+class Operation:
+    """Iceberg's RewriteFiles, on paper."""
+
+    table: Table
+    base_snapshot_id: int | None = None
+    sequence_number: int | None = None
+    deleted: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    properties: dict[str, str] = field(default_factory=dict)
+
+    def validateFromSnapshot(self, snapshot_id: int) -> Operation:  # noqa: N802 - Java's name
+        self.base_snapshot_id = snapshot_id
+        return self
+
+    def dataSequenceNumber(self, number: int) -> Operation:  # noqa: N802 - Java's name
+        self.sequence_number = number
+        return self
+
+    def deleteFile(self, file: str) -> None:  # noqa: N802 - Java's name
+        self.deleted.append(file)
+
+    def addFile(self, file: str) -> None:  # noqa: N802 - Java's name
+        self.added.append(file)
+
+    def set(self, key: str, value: str) -> None:
+        self.properties[key] = value
+
+    def commit(self) -> None:
+        self.table.did.append("commit")
+        applies, error = self.table.script.pop(0)
+        if applies:
+            self.table.history.append(Snapshot(900, dict(self.properties)))
+        if error is not None:
+            raise error
+
+
+class SnapshotList(list[Snapshot]):
+    def size(self) -> int:
+        return len(self)
+
+    def get(self, position: int) -> Snapshot:
+        return self[position]
+
+
+class Table:
+    """A table that meets each commit as its script says: applied or not, and what is answered.
+
+    It is both our ``SparkTable`` and Iceberg's own object below it; the search for a snapshot is the real one.
+    """
+
+    def __init__(self, *script: tuple[bool, Exception | None]) -> None:
+        self.script = list(script)
+        self.history = SnapshotList(
+            [Snapshot(1, None), Snapshot(2, {}), Snapshot(BASE_SNAPSHOT_ID, {TASK_ID_KEY: "x"})]
+        )
+        self.seen = SnapshotList(self.history)
+        self.operations: list[Operation] = []
+        self.did: list[str] = []
+        self.format_version = 2
+        self.upgraded_to = 2
+        self.refresh_errors: dict[int, Exception] = {}
+        self.refreshes = 0
+        self.blind = False
+        self.java = self
+
+    def refresh(self) -> None:
+        self.refreshes += 1
+        self.did.append("refresh")
+        if self.refreshes in self.refresh_errors:
+            raise self.refresh_errors[self.refreshes]
+        self.format_version = self.upgraded_to
+        self.seen = SnapshotList(s for s in self.history if not (self.blind and s.id == 900))
+
+    def snapshots(self) -> SnapshotList:
+        return self.seen
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        return next(s for s in self.seen if s.id == snapshot_id)
+
+    def newRewrite(self) -> Operation:  # noqa: N802 - Java's name
+        self.operations.append(Operation(self))
+        return self.operations[-1]
+
+    def data_file(self, _partition: Any, *, path: str, **_rest: Any) -> str:
+        return path
+
+    def output_file(self, _partition: Any, entry: OutputEntry) -> str:
+        return entry.path
+
+    snapshot_of_task = SparkTable.snapshot_of_task
+
+
+def outputs() -> list[Rewritten]:
+    return [
+        Rewritten(group.group_id, OutputEntry(f"file:/t/out-{group.group_id}", 1, 20, (4,), {}, {}, {}, {}, {}, {}))
+        for group in SPEC.action.groups
+    ]
+
+
+def commit(table: Table, may_commit: Any = lambda: None, pauses: list[float] | None = None) -> CommitResult:
+    def leave() -> None:
+        table.did.append("may_commit")
+        may_commit()
+
+    waits = [] if pauses is None else pauses
+    return commit_rewrite(table, SPEC, outputs(), proof="p", may_commit=leave, pause=waits.append)  # type: ignore[arg-type]  # stands in for SparkTable
+
+
+def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_and_is_signed() -> None:
+    table = Table((True, None))
+
+    assert commit(table) == Committed(900)
+
+    (operation,) = table.operations
+    assert operation.base_snapshot_id == BASE_SNAPSHOT_ID
+    assert operation.sequence_number == 5
+    assert operation.deleted == [file.path for group in SPEC.action.groups for file in group.files]
+    assert operation.added == ["file:/t/out-0", "file:/t/out-1"]
+    assert operation.properties == {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "3", PROOF_KEY: "p"}
+
+
+def test_leave_is_asked_for_after_all_preparation_right_before_the_commit() -> None:
+    table = Table((False, JavaError(FASTER)), (True, None))
+    commit(table)
+    assert [did for did in table.did if did != "refresh"] == ["may_commit", "commit", "may_commit", "commit"]
+    assert table.did.index("commit") == table.did.index("may_commit") + 1
+
+
+def test_version_1_has_no_sequence_numbers() -> None:
+    table = Table((True, None))
+    table.upgraded_to = 1
+    commit(table)
+    assert table.operations[0].sequence_number is None
+
+
+def test_a_table_upgraded_meanwhile_to_a_version_with_row_lineage_is_not_touched() -> None:
+    table = Table((True, None))
+    table.upgraded_to = 3
+    with pytest.raises(Conflict, match="version 3"):
+        commit(table)
+    assert "commit" not in table.did
+
+
+@pytest.mark.parametrize("error", [None, *(JavaError(kind) for kind in (FASTER, CONFLICT, *LEAVING_DOUBT))])
+def test_a_commit_that_was_made_is_found_whatever_the_answer_was(error: Exception | None) -> None:
+    table = Table((True, error))
+    assert commit(table) == Committed(900)
+    assert table.did.count("commit") == 1
+
+
+@pytest.mark.parametrize("kind", LEAVING_DOUBT)
+def test_a_commit_that_left_doubt_and_is_not_found_stays_unknown_and_is_never_repeated(kind: str) -> None:
+    table = Table((False, JavaError(kind)), (True, None))
+    result = commit(table)
+    assert isinstance(result, CommitUnknown)
+    assert table.did.count("commit") == 1
+    assert "it went wrong" in result.detail
+    assert "\n" not in result.detail
+
+
+def test_a_commit_reported_as_done_that_is_not_in_the_table_is_unknown() -> None:
+    table = Table((True, None))
+    table.blind = True
+    assert isinstance(commit(table), CommitUnknown)
+
+
+@pytest.mark.parametrize("error", [None, *(JavaError(kind) for kind in (FASTER, CONFLICT, *LEAVING_DOUBT))])
+@pytest.mark.parametrize("applied", [True, False])
+@pytest.mark.parametrize("looking", [JavaError(UNAVAILABLE), ConnectionResetError("the JVM is gone")])
+def test_without_a_look_at_the_table_nothing_is_known(
+    error: Exception | None, looking: Exception, *, applied: bool
+) -> None:
+    table = Table((applied, error), (True, None))
+    table.refresh_errors[2] = looking
+    assert isinstance(commit(table), CommitUnknown)
+    assert table.did.count("commit") == 1
+
+
+def test_a_conflict_is_not_tried_again() -> None:
+    table = Table((False, JavaError(CONFLICT)), (True, None))
+    result = commit(table)
+    assert isinstance(result, Conflicted)
+    assert "it went wrong" in result.detail
+    assert table.did.count("commit") == 1
+
+
+def test_writers_that_are_faster_are_outlasted_with_growing_pauses_validating_anew() -> None:
+    table, pauses = Table(*[(False, JavaError(FASTER))] * 3, (True, None)), list[float]()
+    assert commit(table, pauses=pauses) == Committed(900)
+    assert pauses == sorted(set(pauses))
+    assert len(pauses) == 3
+    assert {operation.base_snapshot_id for operation in table.operations} == {BASE_SNAPSHOT_ID}
+    assert len(table.operations) == 4
+
+
+def test_writers_that_are_always_faster_win() -> None:
+    table, pauses = Table(*[(False, JavaError(FASTER))] * 100), list[float]()
+    assert isinstance(commit(table, pauses=pauses), Conflicted)
+    assert max(pauses) <= 5
+
+
+def test_a_conflict_after_faster_writers_ends_it() -> None:
+    assert isinstance(commit(Table((False, JavaError(FASTER)), (False, JavaError(CONFLICT)))), Conflicted)
+
+
+def test_a_commit_of_an_earlier_attempt_is_not_taken_for_ours() -> None:
+    """It is a conflict to this attempt; the server, which knows of both, finds the task in the table."""
+    table = Table((False, JavaError(CONFLICT)))
+    table.history.append(Snapshot(800, {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "2"}))
+    assert isinstance(commit(table), Conflicted)
+
+
+def test_in_doubt_a_commit_of_any_attempt_answers_for_the_task() -> None:
+    table = Table((False, JavaError(UNKNOWN)))
+    table.history.append(Snapshot(800, {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "2"}))
+    assert commit(table) == Committed(800)
+
+
+@pytest.mark.parametrize("tries", [0, 1, 2])
+def test_a_lease_lost_between_two_tries_ends_them(tries: int) -> None:
+    table = Table(*[(False, JavaError(FASTER))] * tries, (True, None))
+    asked = []
+
+    def may_commit() -> None:
+        asked.append(1)
+        if len(asked) > tries:
+            raise LeaseLost("gone")
+
+    with pytest.raises(LeaseLost):
+        commit(table, may_commit)
+    assert table.did.count("commit") == tries

@@ -1,0 +1,342 @@
+"""The resident optimizer with an engine and a server that do as they are told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
+from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello, TaskReport, TaskSpec
+from icewright_spark.optimizer import Optimizer
+from tests.spark_side.specs import report_of, settings_of, spec_of
+
+
+class Server:
+    """Hands out what is in ``tasks``; raises what is in ``errors``, once each, before anything else."""
+
+    def __init__(self, *tasks: TaskSpec) -> None:
+        self.tasks = list(tasks)
+        self.hellos: list[OptimizerHello] = []
+        self.claims = 0
+        self.reports: list[TaskReport] = []
+        self.offers = 0
+        self.claim_errors: list[IcewrightError] = []
+        self.hello_errors: list[IcewrightError] = []
+        self.report_errors: list[IcewrightError] = []
+        self.lock = threading.Lock()
+
+    def hello(self, hello: OptimizerHello) -> None:
+        if self.hello_errors:
+            raise self.hello_errors.pop(0)
+        self.hellos.append(hello)
+
+    def claim(self, optimizer_id: str) -> TaskSpec | None:
+        assert optimizer_id == "optimizer-1"
+        self.claims += 1
+        if self.claim_errors:
+            raise self.claim_errors.pop(0)
+        return self.tasks.pop(0) if self.tasks else None
+
+    def report(self, report: TaskReport) -> None:
+        with self.lock:
+            self.offers += 1
+            if self.report_errors:
+                raise self.report_errors.pop(0)
+            self.reports.append(report)
+
+
+class Engine:
+    """Attempts that wait until they are let go."""
+
+    spark_version = "4.1.4"
+    iceberg_version = "1.12.0"
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.go.set()
+        self.living = True
+        self.running = 0
+        self.most_running = 0
+        self.attempts: list[tuple[str, int]] = []
+        self.pools: list[str] = []
+        self.claimed: list[float] = []
+        self.error: Exception | None = None
+        self.lock = threading.Lock()
+
+    def alive(self) -> bool:
+        return self.living
+
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:
+        with self.lock:
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+            self.attempts.append((spec.task_id, spec.attempt))
+            self.pools.append(pool)
+            self.claimed.append(claimed_s)
+        assert self.go.wait(60)
+        with self.lock:
+            self.running -= 1
+        if self.error is not None:
+            raise self.error
+        return report_of(spec)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 5000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def wait(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def tasks(count: int) -> list[TaskSpec]:
+    return [spec_of(f"task-{number}") for number in range(count)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    for _ in range(20_000):
+        if condition():
+            return
+        time.sleep(0.001)
+    raise AssertionError("waited in vain")
+
+
+@contextmanager
+def running(optimizer: Optimizer, engine: Engine) -> Iterator[threading.Thread]:
+    thread = threading.Thread(target=optimizer.run)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        engine.go.set()
+        optimizer.stop()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_it_says_who_it_is_and_carries_out_what_it_gets() -> None:
+    server, engine, clock = Server(*tasks(5)), Engine(), Clock()
+    with running(Optimizer(engine, server, settings_of(), clock=clock), engine):
+        until(lambda: len(server.reports) == 5)
+    assert server.hellos[0] == OptimizerHello(
+        PROTOCOL_VERSION, "optimizer-1", server.hellos[0].version, "default", 2, (), "4.1.4", "1.12.0"
+    )
+    assert sorted(server.reports, key=lambda report: report.task_id) == [report_of(spec) for spec in tasks(5)]
+    assert set(engine.claimed) == {clock.now_s}
+
+
+def test_it_claims_no_more_than_it_has_slots_and_uses_few_pools() -> None:
+    server, engine = Server(*tasks(40)), Engine()
+    engine.go.clear()
+    with running(Optimizer(engine, server, settings_of(slots=3)), engine):
+        until(lambda: engine.running == 3)
+        time.sleep(0.05)
+        assert len(server.tasks) == 37
+        engine.go.set()
+        until(lambda: len(server.reports) == 40)
+    assert engine.most_running == 3
+    assert set(engine.pools) == {"icewright-0", "icewright-1", "icewright-2"}
+
+
+def test_two_attempts_at_one_task_hold_two_slots() -> None:
+    """The first was thought dead and is still at it when the server hands the task out again."""
+    server, engine = Server(spec_of(attempt=1), spec_of(attempt=2), spec_of(attempt=3)), Engine()
+    engine.go.clear()
+    with running(Optimizer(engine, server, settings_of(slots=2)), engine):
+        until(lambda: engine.running == 2)
+        time.sleep(0.05)
+        assert engine.attempts == [("task-1", 1), ("task-1", 2)]
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), Rejected("never heard of you")])
+@pytest.mark.parametrize("where", ["claim_errors", "hello_errors"])
+def test_it_outlives_a_server_that_is_away_or_forgot_it_and_introduces_itself_again(
+    error: IcewrightError, where: str
+) -> None:
+    server, engine = Server(*tasks(1)), Engine()
+    getattr(server, where).extend([error] * 3)
+    with running(Optimizer(engine, server, settings_of()), engine):
+        until(lambda: len(server.reports) == 1)
+    assert len(server.hellos) >= (2 if where == "claim_errors" else 1)
+
+
+@pytest.mark.parametrize("error", [VersionMismatch("other"), InvalidMessage("what?")])
+@pytest.mark.parametrize("where", ["claim_errors", "hello_errors"])
+def test_it_does_not_go_on_with_a_server_of_another_version(error: IcewrightError, where: str) -> None:
+    server = Server()
+    getattr(server, where).append(error)
+    with pytest.raises(type(error)):
+        Optimizer(Engine(), server, settings_of()).run()
+
+
+def test_a_task_of_another_version_is_not_attempted() -> None:
+    engine = Engine()
+    server = Server(replace(spec_of(), protocol_version=PROTOCOL_VERSION + 1))
+    with pytest.raises(VersionMismatch):
+        Optimizer(engine, server, settings_of()).run()
+    assert engine.attempts == []
+
+
+def test_it_ends_with_its_engine() -> None:
+    server, engine = Server(*tasks(1)), Engine()
+    engine.living = False
+    with pytest.raises(Unavailable, match="Spark has ended"):
+        Optimizer(engine, server, settings_of()).run()
+    assert server.claims == 0
+
+
+def test_an_attempt_that_breaks_the_thread_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", broken.append)
+    server, engine = Server(*tasks(3)), Engine()
+    engine.error = RuntimeError("the JVM is gone")
+    with running(Optimizer(engine, server, settings_of(slots=1)), engine):
+        until(lambda: len(engine.attempts) == 3)
+    assert len(broken) == 3
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_after_so_many_tasks_it_claims_no_more_and_asks_for_a_fresh_process(slots: int) -> None:
+    server, engine = Server(*tasks(50)), Engine()
+    optimizer = Optimizer(engine, server, settings_of(slots=slots, recycle_after_tasks=5))
+    optimizer.run()
+    assert optimizer.wants_recycling
+    assert 5 <= len(server.reports) <= 5 + slots
+    assert len(server.reports) + len(server.tasks) == 50
+
+
+def test_it_never_recycles_while_a_task_runs() -> None:
+    server, engine = Server(*tasks(10)), Engine()
+    optimizer = Optimizer(engine, server, settings_of(slots=2, recycle_after_tasks=1))
+    with running(optimizer, engine) as thread:
+        until(lambda: len(server.reports) >= 1)
+        thread.join(60)
+    assert engine.running == 0
+    assert optimizer.wants_recycling
+    assert len(server.reports) == len(engine.attempts)
+
+
+def test_memory_that_has_grown_asks_for_a_fresh_process_once_the_tasks_have_ended() -> None:
+    server, engine, memory = Server(*tasks(3)), Engine(), [50]
+    optimizer = Optimizer(engine, server, settings_of(slots=1, recycle_memory_bytes=100), memory=lambda: memory[0])
+    with running(optimizer, engine) as thread:
+        until(lambda: len(server.reports) == 3)
+        assert thread.is_alive()
+        engine.go.clear()
+        server.tasks.append(spec_of("one-more"))
+        until(lambda: engine.running == 1)
+        memory[0] = 101
+        server.tasks.append(spec_of("too-late"))
+        time.sleep(0.05)
+        assert thread.is_alive()
+        engine.go.set()
+        thread.join(60)
+    assert optimizer.wants_recycling
+    assert [task.task_id for task in server.tasks] == ["too-late"]
+
+
+def test_a_limit_below_what_spark_needs_to_start_is_no_circle_of_restarts() -> None:
+    server, engine = Server(), Engine()
+    optimizer = Optimizer(engine, server, settings_of(recycle_memory_bytes=1))
+    with running(optimizer, engine):
+        until(lambda: server.claims > 5)
+        server.tasks.append(spec_of())
+        until(lambda: optimizer.wants_recycling)
+    assert len(server.reports) == 1
+
+
+def test_idle_and_long_without_its_server_it_asks_for_a_fresh_process() -> None:
+    server, engine, clock = Server(), Engine(), Clock()
+    server.claim_errors = [Unavailable("away")] * 100_000
+    optimizer = Optimizer(engine, server, settings_of(), clock=clock)
+    with running(optimizer, engine) as thread:
+        clock.wait(59)
+        until(lambda: server.claims > 3)
+        assert thread.is_alive()
+        clock.wait(2)
+        thread.join(60)
+    assert optimizer.wants_recycling
+
+
+def test_reports_are_offered_until_they_are_delivered() -> None:
+    server, engine, clock = Server(*tasks(1)), Engine(), Clock()
+    server.report_errors = [Unavailable("away")] * 20
+    with running(Optimizer(engine, server, settings_of(), clock=clock, pause=clock.wait), engine):
+        until(lambda: len(server.reports) == 1)
+    assert server.offers == 21
+
+
+def test_a_report_is_not_offered_for_ever() -> None:
+    server, engine, clock = Server(*tasks(1)), Engine(), Clock()
+    server.report_errors = [Unavailable("away")] * 100_000
+    optimizer = Optimizer(engine, server, settings_of(recycle_after_tasks=1), clock=clock, pause=clock.wait)
+    optimizer.run()
+    assert clock.now_s - 5000.0 >= 600
+    assert server.offers < 100
+
+
+@pytest.mark.parametrize("error", [LeaseLost("somebody else's"), Rejected("no such task")])
+def test_a_report_that_is_refused_is_not_offered_again(error: IcewrightError) -> None:
+    server, engine = Server(*tasks(2)), Engine()
+    server.report_errors = [error]
+    with running(Optimizer(engine, server, settings_of(slots=1)), engine):
+        until(lambda: len(server.reports) == 1)
+    assert server.offers == 2
+
+
+def test_stopping_waits_for_what_runs_and_claims_nothing_more() -> None:
+    server, engine = Server(*tasks(5)), Engine()
+    engine.go.clear()
+    optimizer = Optimizer(engine, server, settings_of(slots=1))
+    with running(optimizer, engine) as thread:
+        until(lambda: engine.running == 1)
+        optimizer.stop()
+        time.sleep(0.05)
+        assert thread.is_alive()
+        engine.go.set()
+        thread.join(60)
+    assert len(server.reports) == 1
+    assert not optimizer.wants_recycling
+
+
+def test_stopping_does_not_wait_long_for_a_server_that_is_away() -> None:
+    server, engine, clock = Server(*tasks(1)), Engine(), Clock()
+    server.report_errors = [Unavailable("away")] * 100_000
+    optimizer = Optimizer(engine, server, settings_of(), clock=clock, pause=clock.wait)
+    engine.go.clear()
+    with running(optimizer, engine):
+        until(lambda: engine.running == 1)
+        optimizer.stop()
+    assert clock.now_s - 5000.0 < 60
+
+
+def test_a_signal_at_any_moment_stops_it() -> None:
+    """The handler may run between any two steps of the loop, so it must not need a lock that the loop holds."""
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        for number in range(60):
+            server, engine = Server(*tasks(3)), Engine()
+            optimizer = Optimizer(engine, server, settings_of(poll_interval_ms=1))
+
+            def stop(_number: int, _frame: Any, optimizer: Optimizer = optimizer) -> None:
+                optimizer.stop()
+                optimizer.stop()
+
+            signal.signal(signal.SIGUSR1, stop)
+            timer = threading.Timer(number * 0.0003, os.kill, (os.getpid(), signal.SIGUSR1))
+            timer.start()
+            optimizer.run()
+            timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)

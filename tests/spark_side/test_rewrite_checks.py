@@ -1,0 +1,88 @@
+"""The last looks before a commit, with results that no merge should give (hazard W1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pyspark import TaskContext
+
+from icewright.domain.jobs import GroupFigures, Receipt
+from icewright_spark.jobs.rewrite_data_files import _own_output, check_outputs, check_receipts, proof_of
+from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.merge.merge import MergeJob, MergeResult, OutputFile
+from tests.spark_side.specs import group, spec_of
+
+ACTION = spec_of(groups=2).action
+RECEIPTS = [Receipt(number, "m", f"d{number}", f"d{number}", 20) for number in (0, 1)]
+
+
+def result(number: int, path: str, records: int = 20) -> MergeResult:
+    output = OutputFile(path, 1, records, (4,), {}, {}, {}, {}, {}, {})
+    return MergeResult(RECEIPTS[number], GroupFigures(number, 2, 200, path, 1, 20, 1, 1, 1), output)
+
+
+def test_a_receipt_for_every_group_will_do() -> None:
+    check_receipts(ACTION, RECEIPTS)
+    check_outputs([result(0, "a"), result(1, "b")])
+
+
+@pytest.mark.parametrize(
+    "receipts",
+    [
+        RECEIPTS[:1],
+        [],
+        [RECEIPTS[0], replace(RECEIPTS[1], output_digest="other")],
+        [RECEIPTS[0], replace(RECEIPTS[1], records=19)],
+        [RECEIPTS[0], replace(RECEIPTS[1], group_id=5)],
+    ],
+)
+def test_anything_less_will_not(receipts: list[Receipt]) -> None:
+    with pytest.raises(ProofFailed):
+        check_receipts(ACTION, receipts)
+
+
+def test_files_are_those_of_their_receipts_and_each_another_one() -> None:
+    with pytest.raises(ProofFailed, match="19"):
+        check_outputs([result(0, "a"), result(1, "b", records=19)])
+    with pytest.raises(ProofFailed, match="same file"):
+        check_outputs([result(0, "a"), result(1, "a")])
+
+
+def test_the_proof_tells_apart_groups_digests_and_rows_and_knows_no_order() -> None:
+    proofs = {
+        proof_of(RECEIPTS),
+        proof_of(RECEIPTS[:1]),
+        proof_of([RECEIPTS[0], replace(RECEIPTS[1], output_digest="x")]),
+        proof_of([RECEIPTS[0], replace(RECEIPTS[1], records=21)]),
+        proof_of([RECEIPTS[0], replace(RECEIPTS[1], method="other")]),
+    }
+    assert len(proofs) == 5
+    assert proof_of(RECEIPTS) == proof_of(RECEIPTS[::-1])
+
+
+class _Running(TaskContext):
+    """A Spark task as its worker sees it."""
+
+    def __init__(self, attempt: int, identity: int) -> None:
+        self._attempt_of_task, self._identity = attempt, identity
+
+    def __new__(cls, *_arguments: int) -> _Running:  # noqa: PYI034 - PySpark's own __new__ keeps one for the process
+        return object.__new__(cls)
+
+    def attemptNumber(self) -> int:  # noqa: N802 - PySpark's name
+        return self._attempt_of_task
+
+    def taskAttemptId(self) -> int:  # noqa: N802 - PySpark's name
+        return self._identity
+
+
+def test_a_group_that_spark_runs_again_writes_a_file_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run may not be dead, only out of sight, and still be writing."""
+    job = MergeJob(group(), (), "file:/t/00000-task-1-1.parquet")
+    assert _own_output(job) is job
+    paths = set()
+    for attempt, identity in [(0, 11), (1, 12), (2, 13)]:
+        monkeypatch.setattr(TaskContext, "_taskContext", _Running(attempt, identity))
+        paths.add(_own_output(job).output_path)
+    assert paths == {job.output_path, "file:/t/00000-task-1-1-try12.parquet", "file:/t/00000-task-1-1-try13.parquet"}

@@ -1,0 +1,82 @@
+"""Spark's settings: what safety depends on is not for anybody to change, and secrets stand on no command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from icewright.domain.errors import InvalidConfiguration
+from icewright_spark.session import ICEBERG_PACKAGE, launcher_settings, spark_settings
+from tests.spark_side.specs import catalog, settings_of
+
+FIXED = {
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.scheduler.mode": "FAIR",
+    "spark.executorEnv.MALLOC_ARENA_MAX": "2",
+    "spark.master": "local[2]",
+    "spark.app.name": "icewright optimizer",
+}
+
+
+def test_what_safety_depends_on_is_set() -> None:
+    conf = spark_settings(settings_of(catalogs=(catalog("lake"), catalog("pond"))))
+    assert FIXED.items() <= conf.items()
+    assert conf["spark.sql.catalog.lake.cache-enabled"] == "false"
+    assert conf["spark.sql.catalog.pond"] == "org.apache.iceberg.spark.SparkCatalog"
+
+
+@pytest.mark.parametrize("key", [*FIXED, *catalog("lake").spark_properties()])
+def test_what_safety_depends_on_cannot_be_changed(key: str) -> None:
+    same = FIXED.get(key, "x")
+    for value in (same, "something else"):
+        with pytest.raises(InvalidConfiguration, match=key.replace(".", r"\.")):
+            spark_settings(settings_of(spark_conf={key: value}, catalogs=(catalog("lake"),)))
+
+
+def test_what_else_a_user_sets_is_taken_also_over_our_defaults() -> None:
+    chosen = {"spark.ui.enabled": "true", "spark.sql.catalog.lake.io-impl": "their.FileIO", "spark.driver.memory": "3g"}
+    conf = spark_settings(settings_of(spark_conf=chosen, catalogs=(catalog("lake"),)))
+    assert chosen.items() <= conf.items()
+
+
+@pytest.mark.parametrize("master", ["local[2,3]", "local[*,8]", "local[ 1 , 2 ]"])
+def test_a_master_that_tries_tasks_again_is_refused(master: str) -> None:
+    with pytest.raises(InvalidConfiguration, match="try tasks again"):
+        spark_settings(settings_of(master=master))
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[4]", "spark://host:7077,other:7077", "yarn"])
+def test_other_masters_are_taken(master: str) -> None:
+    conf = spark_settings(settings_of(master=master))
+    assert conf["spark.master"] == master
+    assert ("spark.driver.bindAddress" in conf) == master.startswith("local")
+
+
+def test_packages_are_those_of_iceberg_of_the_catalogs_and_of_the_user() -> None:
+    conf = spark_settings(settings_of(packages=("a:b:1",), catalogs=(catalog("lake"), catalog("pond"))))
+    assert conf["spark.jars.packages"].split(",") == sorted({ICEBERG_PACKAGE, "a:b:1", *catalog().spark_packages()})
+    assert "spark.jars" not in conf
+
+
+def test_jars_stand_in_for_packages() -> None:
+    conf = spark_settings(settings_of(jars=("/jars/a.jar", "/jars/b.jar"), packages=("a:b:1",), catalogs=(catalog(),)))
+    assert conf["spark.jars"] == "/jars/a.jar,/jars/b.jar"
+    assert "spark.jars.packages" not in conf
+
+
+def test_the_command_line_of_the_jvm_holds_what_its_launcher_needs_and_no_secret() -> None:
+    secrets = {
+        "spark.hadoop.fs.s3a.secret.key": "s1",
+        "spark.sql.catalog.lake.s3.access-key-id": "s2",
+        "spark.sql.catalog.lake.jdbc.password": "s3",
+        "spark.authenticate.secret": "s4",
+        "spark.driver.extraJavaOptions.password": "s5",
+        "spark.anything": "s6",
+    }
+    conf = spark_settings(settings_of(spark_conf=secrets, catalogs=(catalog(),)))
+    shown = launcher_settings(conf)
+    assert not set(shown.values()) & set(secrets.values())
+    assert not [key for key in shown if key.startswith("spark.sql.catalog")]
+    assert {"spark.master", "spark.driver.memory", "spark.jars.packages", "spark.driver.bindAddress"} <= shown.keys()
