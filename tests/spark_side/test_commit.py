@@ -1,4 +1,4 @@
-"""How a commit ends: every outcome at the catalog against every answer that may come back (hazard C1)."""
+"""How a commit ends: every outcome at the catalog against every answer that may come back."""
 
 from __future__ import annotations
 

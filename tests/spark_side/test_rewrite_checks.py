@@ -1,4 +1,4 @@
-"""The last looks before a commit, with results that no merge should give (hazard W1)."""
+"""The last looks before a commit, with results that no merge should give."""
 
 from __future__ import annotations
 
