@@ -74,6 +74,10 @@ def test_a_commit_is_followed_by_a_better_table(processes: Processes) -> None:
     assert contents(processes) == expected_rows()
     assert live_files(processes) == len(CITIES)
 
+    processes.end()
+    assert {name: process.returncode for name, process in processes.running.items()} == {"serve": 0, "optimizer": 0}
+    assert not (processes.folder / "state" / "server.json").exists()
+
 
 def test_an_optimizer_killed_in_the_middle_neither_loses_nor_repeats_its_task(processes: Processes) -> None:
     fill(processes)
