@@ -74,10 +74,11 @@ def test_status_in_words_and_as_json() -> None:
 
 def test_the_api_call_is_shown_without_the_token(lake: Path) -> None:
     said = icewright("plan", "db.watched", "--show-api")
-    get, post = said.err.splitlines()
+    get, post, again = said.err.splitlines()
     assert get.startswith("GET http://127.0.0.1:")
     assert "/api/v1/tables?name=lake.db.watched&limit=1" in get
     assert post.endswith("/plan?catalog=lake")
+    assert again == get
     token = json.loads((lake / "state" / "server.json").read_text())["token"]
     assert token not in said.out + said.err
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.app.alone import alone_with
 from icewright.config.model import Config
 from icewright.config.secrets import resolve_entry
 from icewright.domain.errors import InvalidConfiguration
@@ -21,7 +23,8 @@ from icewright.services.dispatcher import DispatchLimits
 def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[ControlPlane]:
     """The control plane over the store and the catalogs of a configuration, closed behind the block.
 
-    Raises :class:`InvalidConfiguration` without catalogs, and what opening the store raises.
+    Raises :class:`InvalidConfiguration` without catalogs, :class:`~icewright.domain.errors.NotAllowed` while another
+    server holds the store, and what opening the store raises.
     """
     if not config.catalogs:
         raise InvalidConfiguration(
@@ -30,14 +33,15 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[C
     entries = [resolve_entry(entry, environ) for entry in config.catalogs]
     engine = open_store(config.server.store_url)
     try:
-        yield build_control_plane(
-            {entry.name: PyIcebergCatalog(entry) for entry in entries},
-            SqlTableStore(engine),
-            SqlTaskStore(engine),
-            SystemClock(),
-            SystemIds(),
-            rules=config.rules,
-            limits=DispatchLimits(lease_ms=config.server.lease_ms),
-        )
+        with alone_with(Path(str(engine.url.database))):
+            yield build_control_plane(
+                {entry.name: PyIcebergCatalog(entry) for entry in entries},
+                SqlTableStore(engine),
+                SqlTaskStore(engine),
+                SystemClock(),
+                SystemIds(),
+                rules=config.rules,
+                limits=DispatchLimits(lease_ms=config.server.lease_ms),
+            )
     finally:
         engine.dispose()

@@ -89,6 +89,7 @@ class Supervisor:
 
     def run(self) -> int:
         """See :func:`run`; to be called in the main thread, where signals arrive."""
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         pause_s = _PAUSE_S_MIN

@@ -13,6 +13,7 @@ from icewright.domain.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from icewright.domain.names import TableName
+    from icewright.domain.plans import Reason
     from icewright.services.plan_views import PlanView
 
 _VERDICTS = (
@@ -33,11 +34,11 @@ def plan(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
     Exit status 1 when there is something to do.
     """
     invocation = begin(context, as_json=as_json)
-    view, from_server = _plan(invocation, table, show_api=show_api)
+    view, from_server, problem = _plan(invocation, table, show_api=show_api)
     if as_json:
-        invocation.terminal.document({"plan": view, "from_server": from_server})
+        invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
     else:
-        _print_plan(invocation.terminal, view, from_server=from_server)
+        _print_plan(invocation.terminal, view, from_server=from_server, problem=problem)
     raise typer.Exit(FOUND if view.can_apply else FINE)
 
 
@@ -46,10 +47,12 @@ def explain(
 ) -> None:
     """Say in sentences why something is, or is not, being done to a table."""
     invocation = begin(context, as_json=as_json)
-    view, from_server = _plan(invocation, table, show_api=show_api)
+    view, from_server, problem = _plan(invocation, table, show_api=show_api)
     if as_json:
-        invocation.terminal.document({"plan": view, "from_server": from_server})
+        invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
         return
+    if problem is not None:
+        invocation.terminal.say(f"Nothing is queued by itself: {problem.text}.")
     for line in view.explanation:
         invocation.terminal.say(line)
 
@@ -75,30 +78,37 @@ def apply(
         invocation.terminal.say(f"Next: icewright tasks show {task.task_id}")
 
 
-def _plan(invocation: Invocation, table: str, *, show_api: bool) -> tuple[PlanView, bool]:
-    """The plan and whether a server made it; without one that knows the table, it is made here."""
+def _plan(invocation: Invocation, table: str, *, show_api: bool) -> tuple[PlanView, bool, Reason | None]:
+    """The plan, whether a server made it, and what keeps that server from looking after the table.
+
+    Without a server that knows the table, the plan is made here.
+    """
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.plan_views import plan_view  # noqa: PLC0415 - see above
 
     name = table_name(invocation.config, table)
     try:
-        return _plan_by_server(invocation, name, show_api=show_api), True
+        view, problem = _plan_by_server(invocation, name, show_api=show_api)
     except (NotFound, Unavailable) as error:
         invocation.terminal.note(f"planned here: {error.message}")
-    return plan_view(Offline(invocation.config).plan(name).plan), False
+        return plan_view(Offline(invocation.config).plan(name).plan), False, None
+    return view, True, problem
 
 
-def _plan_by_server(invocation: Invocation, name: TableName, *, show_api: bool) -> PlanView:
+def _plan_by_server(invocation: Invocation, name: TableName, *, show_api: bool) -> tuple[PlanView, Reason | None]:
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.domain.plans import Reason  # noqa: PLC0415 - see above
     from icewright.services.plan_views import PlanView  # noqa: PLC0415 - see above
 
     with server(invocation, show_api=show_api) as client:
         found = client.table(name)
-        return from_json(PlanView, client.plan_table(found["uuid"], found["catalog"]).get("plan"))
+        view = from_json(PlanView, client.plan_table(found["uuid"], found["catalog"]).get("plan"))
+        problem = client.table(name).get("problem")
+        return view, None if problem is None else from_json(Reason, problem)
 
 
-def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool) -> None:
+def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, problem: Reason | None) -> None:
     said = view.prediction
     terminal.pairs(
         [
@@ -107,6 +117,7 @@ def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool) -> Non
             ("snapshot", str(view.snapshot_id or "none yet")),
             ("mode", view.mode.value),
             ("because", view.reason.text),
+            ("but", "" if problem is None else problem.text),
             ("files", "" if said is None else f"{said.data_files_before:,} -> {said.data_files_after:,}"),
             (
                 "work",

@@ -64,7 +64,7 @@ def resolve_entry(entry: CatalogEntry, environ: Mapping[str, str]) -> CatalogEnt
 
 def redact(key: str, value: str) -> str:
     """``value`` as it may be shown: references as they are, what looks like a secret masked."""
-    if is_reference(value):
+    if is_reference(value) or not value:
         return value
     if _SECRET_KEY.search(key):
         return MASK

@@ -31,8 +31,10 @@ _log = structlog.get_logger("icewright.loop")
 
 BATCH_MAX: Final = 200
 """Tables, events or tasks that one step of a round takes at most, so that no step starves the others."""
-DISCOVERY_INTERVAL_MS: Final = 60_000
-"""How often the catalogs are asked for tables that nobody told us of."""
+DISCOVERY_INTERVAL_MS: Final = 10_000
+"""How soon a catalog is asked again, at the soonest, for tables that nobody told us of."""
+DISCOVERY_REST: Final = 20
+"""How much longer than its listing took a catalog is then left alone: listing is at most a twentieth of its time."""
 CATALOG_PAUSE_MS: Final = 15_000
 """How long a catalog that did not answer is left alone."""
 
@@ -54,7 +56,7 @@ class Loop:
         self._keeper, self._dispatcher, self._verifier = keeper, dispatcher, verifier
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._discovered_at: dict[str, Instant] = {}
+        self._discover_at: dict[str, Instant] = {}
         self._paused_until: dict[str, Instant] = {}
         self.unreadable: dict[TableName, Reason] = {}
         """Tables that were never readable, so that there is no record to keep their reason in."""
@@ -130,19 +132,20 @@ class Loop:
     def _discover(self) -> None:
         now = self._clock.now()
         for catalog in self._catalogs.values():
-            asked_at = self._discovered_at.get(catalog.name)
-            if self._is_paused(catalog.name) or (asked_at is not None and now - asked_at < DISCOVERY_INTERVAL_MS):
+            if self._is_paused(catalog.name) or now < self._discover_at.get(catalog.name, now):
                 continue
             with self._going_on("discover", catalog.name):
                 self._discover_in(catalog)
-                self._discovered_at[catalog.name] = now
 
     def _discover_in(self, catalog: Catalog) -> None:
+        asked_at = self._clock.now()
         try:
             names = frozenset(catalog.tables())
         except Unavailable as error:
             self._pause(catalog.name, error)
             return
+        listing_ms = max(0, self._clock.now() - asked_at)
+        self._discover_at[catalog.name] = asked_at + max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
         for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
             self.unreadable.pop(name, None)
         for name in sorted(names):

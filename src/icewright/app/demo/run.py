@@ -18,7 +18,7 @@ from rich.console import Console
 
 from icewright.adapters.http.client import Client
 from icewright.app.address import ServerAddress, read_address
-from icewright.app.demo.flights_writer import FLIGHTS
+from icewright.app.demo.flights_writer import FLIGHTS, WEATHER
 from icewright.app.demo.folder import DemoFolder
 from icewright.app.demo.narrator import Narrator
 from icewright.app.demo.processes import Processes, processes_of
@@ -124,8 +124,14 @@ def _tell_until_settled(narrator: Narrator, client: Client, processes: Processes
         written_at_s = written_at_s or time.monotonic()
         if time.monotonic() - written_at_s > _SETTLE_S_MAX:
             raise DemoFailed(f"the tables did not settle within {_SETTLE_S_MAX:.0f} s after the last commit")
-        if narrator.is_idle and _nothing_to_do(client, narrator):
+        if narrator.is_idle and _all_known(narrator, folder) and _nothing_to_do(client, narrator):
             return
+
+
+def _all_known(narrator: Narrator, folder: DemoFolder) -> bool:
+    """Whether the server has found both tables."""
+    wanted = {f"{folder.entry.name}.{name}" for name in (FLIGHTS, WEATHER)}
+    return wanted <= {table["name"] for table in narrator.tables}
 
 
 def _nothing_to_do(client: Client, narrator: Narrator) -> bool:
