@@ -1,0 +1,303 @@
+"""Bad days of an attempt on real Spark: nothing is committed, the reason is clear, and the next attempt succeeds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskSpec
+from icewright.domain.names import TableName
+from icewright.domain.tasks import TaskState
+from icewright_spark.attempt import Attempt
+from icewright_spark.engine import SparkEngine
+from icewright_spark.session import iceberg_version
+from tests.lakes.sqlite import BY_CITY, append, make_table, writer
+from tests.spark.loop import DirectServer, SparkLoop
+
+pytestmark = pytest.mark.spark
+
+CITIES = ("Bonn", "Ulm")
+ROWS = 8 * 6
+
+
+@pytest.fixture
+def loop(spark: SparkSession, lake: CatalogEntry) -> SparkLoop:
+    table = make_table(lake, spec=BY_CITY)
+    for number in range(8):
+        append(table, range(number * 10, number * 10 + 6), CITIES)
+    return SparkLoop(spark, lake)
+
+
+@pytest.fixture
+def name(loop: SparkLoop) -> TableName:
+    return loop.name("db", "events")
+
+
+def snapshots(loop: SparkLoop) -> list[int]:
+    return [snapshot.snapshot_id for snapshot in writer(loop.entry).load_table("db.events").metadata.snapshots]
+
+
+def ids(loop: SparkLoop) -> list[int]:
+    return sorted(writer(loop.entry).load_table("db.events").scan().to_arrow()["id"].to_pylist())
+
+
+def data_files(loop: SparkLoop) -> set[Path]:
+    return set(Path(loop.entry.warehouse).rglob("*.parquet"))
+
+
+def local(location: str) -> Path:
+    return Path(location.removeprefix("file://").removeprefix("file:"))
+
+
+def succeeds(loop: SparkLoop, spec: TaskSpec) -> None:
+    before = ids(loop)
+    report = loop.attempt(replace(spec, attempt=spec.attempt + 1))
+    assert isinstance(report.result, Committed), report.result
+    assert ids(loop) == before
+    assert len(before) == ROWS
+
+
+def _cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _without_footer(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-8] + bytes(8))
+
+
+@pytest.mark.parametrize(
+    ("damage", "code", "retryable"),
+    [
+        # Another size than the manifest's is no bad moment of the storage: a person is to look at it.
+        (_cut_off, "proof-failed", False),
+        (_without_footer, "file-unreadable", True),
+        (Path.unlink, "file-unreadable", True),
+    ],
+)
+def test_a_damaged_input_commits_nothing_and_once_mended_the_next_attempt_succeeds(
+    loop: SparkLoop, name: TableName, damage: Callable[[Path], None], code: str, *, retryable: bool
+) -> None:
+    spec, before = loop.claim(name), snapshots(loop)
+    path = local(spec.action.groups[1].files[3].path)
+    whole = path.read_bytes()
+    damage(path)
+
+    report = loop.attempt(spec)
+
+    assert isinstance(report.result, Failed), report.result
+    assert (report.result.code, report.result.retryable) == (code, retryable)
+    assert path.name in report.result.detail
+    assert snapshots(loop) == before
+    path.write_bytes(whole)
+    succeeds(loop, spec)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+
+
+def python_workers() -> list[psutil.Process]:
+    """Spark's daemon of Python workers and the workers themselves."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if "pyspark.daemon" in process.cmdline():
+                found.append(process)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+@pytest.fixture
+def hanging(spark: SparkSession) -> Iterator[list[psutil.Process]]:
+    """Python workers that do not get on with anything."""
+    spark.sparkContext.parallelize(range(4), 4).map(abs).collect()
+    workers = python_workers()
+    for process in workers:
+        process.suspend()
+    yield workers
+    for process in workers:
+        if process.is_running():
+            process.resume()
+
+
+def when_it_merges(loop: SparkLoop, act: Callable[[], None]) -> threading.Thread:
+    """Does something as soon as Spark runs a job."""
+
+    def run() -> None:
+        wait_until(lambda: bool(loop.spark.sparkContext.statusTracker().getActiveJobsIds()))
+        act()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_python_workers_that_are_killed_fail_the_attempt_and_the_next_succeeds(
+    loop: SparkLoop, name: TableName, hanging: list[psutil.Process]
+) -> None:
+    spec, before = loop.claim(name), snapshots(loop)
+
+    def kill() -> None:
+        for process in hanging:
+            process.kill()
+
+    killer = when_it_merges(loop, kill)
+    report = loop.attempt(spec)
+    killer.join()
+
+    assert isinstance(report.result, Failed), report.result
+    assert (report.result.code, report.result.retryable) == ("engine", True)
+    assert snapshots(loop) == before
+    left_behind = data_files(loop)
+    succeeds(loop, spec)
+    assert left_behind <= data_files(loop)
+
+
+def test_cancelling_ends_the_jobs_and_the_attempt_though_the_workers_hang(
+    loop: SparkLoop, name: TableName, hanging: list[psutil.Process]
+) -> None:
+    spec, before = loop.claim(name), snapshots(loop)
+
+    def cancel() -> None:
+        loop.control.dispatcher.cancel(spec.task_id)
+
+    canceller = when_it_merges(loop, cancel)
+    report = loop.attempt(replace(spec, lease_ms=600))
+    canceller.join()
+
+    assert isinstance(report.result, Cancelled), report.result
+    wait_until(lambda: not loop.spark.sparkContext.statusTracker().getActiveJobsIds())
+    assert snapshots(loop) == before
+    for process in hanging:
+        process.resume()
+    assert loop.control.dispatcher.report(report).state is TaskState.CANCELLED
+    succeeds(loop, loop.claim(name))
+
+
+def test_a_wish_to_cancel_before_the_first_job_reaches_it(loop: SparkLoop, name: TableName) -> None:
+    """Spark forgets the cancelling of a group that has no job yet, unless it is asked to remember."""
+    spec = loop.claim(name)
+    attempt = Attempt(loop.spark, DirectServer(loop), spec)
+    loop.control.dispatcher.cancel(spec.task_id)
+    attempt.lease.beat()
+    before = data_files(loop)
+
+    result = attempt.run().result
+
+    assert isinstance(result, Cancelled), result
+    assert data_files(loop) == before
+
+
+def test_an_output_that_stands_there_already_is_not_written_over(loop: SparkLoop, name: TableName) -> None:
+    spec, before = loop.claim(name), snapshots(loop)
+    group = spec.action.groups[0]
+    taken = local(group.files[0].path).parent / f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
+    taken.write_text("somebody's")
+
+    report = loop.attempt(spec)
+
+    assert isinstance(report.result, Failed), report.result
+    assert report.result.code == "output-exists"
+    assert taken.read_text() == "somebody's"
+    assert snapshots(loop) == before
+    succeeds(loop, spec)
+
+
+def test_storage_that_takes_nothing_is_said_clearly_and_tried_again(
+    loop: SparkLoop, name: TableName, lake: CatalogEntry
+) -> None:
+    with writer(lake).load_table("db.events").transaction() as change:
+        change.set_properties({"write.data.path": "file:///proc/nowhere"})
+    spec, before = loop.claim(name), snapshots(loop)
+
+    report = loop.attempt(spec)
+
+    assert isinstance(report.result, Failed), report.result
+    assert (report.result.code, report.result.retryable) == ("output-unwritable", True)
+    assert "/proc/nowhere" in report.result.detail
+    assert snapshots(loop) == before
+    with writer(lake).load_table("db.events").transaction() as change:
+        change.remove_properties("write.data.path")
+    succeeds(loop, spec)
+
+
+def test_a_table_created_again_right_before_the_commit_is_not_touched(
+    loop: SparkLoop, name: TableName, lake: CatalogEntry
+) -> None:
+    spec = loop.claim(name)
+
+    def create_again() -> None:
+        writer(lake).drop_table("db.events")
+        append(make_table(lake), range(3))
+
+    loop.before_commit = create_again
+    report = loop.attempt(spec)
+
+    assert isinstance(report.result, (CommitUnknown, Conflicted, Failed)), report.result
+    assert ids(loop) == [0, 1, 2]
+    assert len(snapshots(loop)) == 1
+
+
+def test_a_table_upgraded_to_version_3_meanwhile_keeps_its_row_ids(
+    loop: SparkLoop, name: TableName, spark: SparkSession
+) -> None:
+    spec = loop.claim(name)
+    spark.sql(f"ALTER TABLE {name.catalog}.db.events SET TBLPROPERTIES ('format-version' = '3')")
+    before = snapshots(loop)
+
+    report = loop.attempt(spec)
+
+    assert isinstance(report.result, Conflicted), report.result
+    assert "version 3" in report.result.detail
+    assert snapshots(loop) == before
+
+
+def test_many_attempts_leave_few_pools_and_no_local_properties_behind(loop: SparkLoop, name: TableName) -> None:
+    spec = loop.claim(name)
+    engine = SparkEngine(loop.spark, DirectServer(loop))
+    assert engine.alive()
+    scheduler = loop.spark.sparkContext._jsc.sc()
+    first = engine.attempt(spec, claimed_s=time.monotonic(), pool="icewright-0")
+    pools = scheduler.getAllPools().size()
+    for number in range(2, 6):
+        engine.attempt(replace(spec, attempt=number), claimed_s=time.monotonic(), pool="icewright-0")
+    assert isinstance(first.result, Committed), first.result
+    assert scheduler.getAllPools().size() == pools
+
+
+def test_what_safety_depends_on_is_so_in_the_session_and_secrets_are_not_on_the_command_line(
+    spark: SparkSession,
+) -> None:
+    conf = spark.sparkContext.getConf()
+    assert conf.get("spark.speculation") == "false"
+    assert conf.get("spark.task.maxFailures") == "1"
+    assert conf.get("spark.scheduler.mode") == "FAIR"
+    assert conf.get("spark.sql.shuffle.partitions") == "2"  # set by the user, and on no command line:
+    (jvm,) = [process for process in psutil.Process().children() if process.name() == "java"]
+    line = " ".join(jvm.cmdline())
+    assert "spark.master=local[2]" in line
+    assert "shuffle" not in line
+    assert iceberg_version(spark).startswith("1.12")
+
+
+def test_a_session_without_iceberg_says_so(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nothing:
+        def __getattr__(self, _name: str) -> Nothing:
+            return self
+
+    monkeypatch.setattr("icewright_spark.session.java_gateway", lambda _spark: Nothing())
+    with pytest.raises(InvalidConfiguration, match="class path"):
+        iceberg_version(spark)
