@@ -27,8 +27,7 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
-from icewright_spark.commit import first_line
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.iceberg import SparkTable, first_line
 from icewright_spark.jobs.rewrite_data_files import Phase, rewrite_data_files
 from icewright_spark.lease import HeartbeatServer, LeaseKeeper
 from icewright_spark.session import activate, cancel_job_group

@@ -16,7 +16,7 @@ from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright_spark.iceberg import OutputEntry, SparkTable, java_class
+from icewright_spark.iceberg import OutputEntry, SparkTable, first_line, java_class
 
 _TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
@@ -77,13 +77,6 @@ def commit_rewrite(
             return found
         pause(min(_PAUSE_S_MAX, 0.1 * 2**attempt))
     return Conflicted(f"{_TRIES_MAX} commits of other writers came first, one after the other")
-
-
-def first_line(error: BaseException) -> str:
-    """What a Java exception says, without its trace."""
-    exception = getattr(error, "java_exception", None)
-    text = str(error) if exception is None else str(exception.toString())
-    return text.splitlines()[0] if text else type(error).__name__
 
 
 def _rewrite(table: SparkTable, spec: TaskSpec, outputs: Sequence[Rewritten], proof: str) -> Any:

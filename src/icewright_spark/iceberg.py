@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from icewright.domain.actions import FileGroup
 from icewright.domain.errors import NotFound, Unavailable
 from icewright.domain.files import Partition
-from icewright.domain.names import TableName, quote_part
+from icewright.domain.names import TableName, identifier
 from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY
 from icewright_spark.session import java_gateway
 
@@ -46,10 +46,10 @@ class SparkTable:
     def __init__(self, spark: SparkSession, name: TableName) -> None:
         """Raises :class:`NotFound`, and :class:`Unavailable` when the catalog does not answer."""
         self._jvm = java_gateway(spark)
-        identifier = ".".join(quote_part(part) for part in (name.catalog, *name.path))
+        full_name = ".".join(identifier(part) for part in (name.catalog, *name.path))
         session = spark._jsparkSession  # noqa: SLF001 - what Spark3Util takes
         try:
-            self.java: Any = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, identifier)
+            self.java: Any = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, full_name)
         except (Py4JJavaError, PySparkException) as error:
             raise _load_error(name, error) from error
         self._parser = self._jvm.org.apache.iceberg.ScanTaskParser
@@ -235,11 +235,18 @@ def java_class(error: BaseException) -> str:
     return "" if exception is None else str(exception.getClass().getName())
 
 
+def first_line(error: BaseException) -> str:
+    """What an exception says, Java's or ours, without its trace; some of Spark's begin with an empty line."""
+    exception = getattr(error, "java_exception", None)
+    text = str(error) if exception is None else str(exception.toString())
+    return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
 def _load_error(name: TableName, error: Exception) -> Exception:
     text = f"{java_class(error)} {error}"
     if "NoSuchTableException" in text or "TABLE_OR_VIEW_NOT_FOUND" in text or "NoSuchNamespace" in text:
         return NotFound(f"Spark's catalog has no table {name}")
-    return Unavailable(f"Spark could not load {name}: {str(error).splitlines()[0]}")
+    return Unavailable(f"Spark could not load {name}: {first_line(error)}")
 
 
 def _counts(values: dict[int, int]) -> dict[str, list[int]]:

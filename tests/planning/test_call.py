@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.names import TableName, split_parts
-from icewright.planning.call import identifier, literal, nearest_call
+from icewright.domain.names import TableName, identifier, split_parts
+from icewright.planning.call import literal, nearest_call
 
 ACTION = RewriteDataFiles(base_snapshot_id=1, schema_id=0, groups=(), target_file_size_bytes=1000)
 ANY = st.text(st.characters(), min_size=1, max_size=30)

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskSpec
-from icewright.domain.names import TableName, quote_part
+from icewright.domain.names import TableName, identifier
 from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import TaskState
-from tests.lakes.sqlite import BY_CITY, SCHEMA, append, make_table, rows, writer
+from tests.lakes.sqlite import BY_CITY, SCHEMA, append, make_lake, make_table, rows, writer
 from tests.readers.duck import duckdb_with_iceberg
 from tests.spark.loop import SparkLoop
 
@@ -31,7 +31,7 @@ def loop(spark: SparkSession, lake: CatalogEntry) -> SparkLoop:
 
 
 def sql_name(name: TableName) -> str:
-    return ".".join(quote_part(part) for part in (name.catalog, *name.path))
+    return ".".join(identifier(part) for part in (name.catalog, *name.path))
 
 
 def contents(spark: SparkSession, name: TableName) -> Counter[str]:
@@ -254,7 +254,11 @@ def test_a_cancelled_task_commits_nothing(loop: SparkLoop, lake: CatalogEntry) -
     assert live_files(lake) == before
 
 
-@pytest.mark.parametrize("table", ["plain", "with`tick", "with'quote", "with\nnewline", "ice🧊berg", "a.dot", "--drop"])
+ORDINARY_NAMES = ("plain", "my-table", "2024", "1e5", "städte", "表")
+HOSTILE_NAMES = ("with`tick", "with'quote", "with\nnewline", "ice🧊berg", "a.dot", "--drop")
+
+
+@pytest.mark.parametrize("table", [*ORDINARY_NAMES, *HOSTILE_NAMES])
 def test_hostile_names(loop: SparkLoop, lake: CatalogEntry, spark: SparkSession, table: str) -> None:
     make_table(lake)
     # Hadoop's own paths cannot hold a line break, so the table gets a plain location, as a careful owner's would.
@@ -270,3 +274,16 @@ def test_hostile_names(loop: SparkLoop, lake: CatalogEntry, spark: SparkSession,
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert contents(spark, name) == before
     assert len(live_files(lake, ("db", table))) == 1
+
+
+def test_a_catalog_with_a_hyphen(spark: SparkSession, tmp_path: Path) -> None:
+    entry = make_lake(tmp_path, "my-lake")
+    for key, value in entry.spark_properties().items():
+        spark.conf.set(key, value)
+    fill(entry)
+    loop = SparkLoop(spark, entry)
+
+    task = loop.rewrite(loop.name("db", "events"))
+
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert len(live_files(entry)) == len(CITIES)

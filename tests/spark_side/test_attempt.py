@@ -37,6 +37,8 @@ def test_what_will_not_pass_is_not_tried_again(error: IcewrightError) -> None:
 def test_what_spark_says_is_cut_to_its_first_line() -> None:
     error = RuntimeError("executor lost\n\tat org.apache.spark")
     assert result_of(error, cancelled=False) == Failed("engine", "executor lost", retryable=True)
+    empty_first = RuntimeError("\n[PARSE_SYNTAX_ERROR] near 'x'\n\n== SQL ==")
+    assert result_of(empty_first, cancelled=False) == Failed("engine", "[PARSE_SYNTAX_ERROR] near 'x'", retryable=True)
     assert result_of(RuntimeError(), cancelled=False) == Failed("engine", "RuntimeError", retryable=True)
 
 

@@ -72,8 +72,16 @@ class TableName:
 
 
 def quote_part(part: str) -> str:
-    """A part as it is written: bare when it is a plain word, else in backticks with backticks doubled."""
-    return part if _PLAIN_PART.match(part) else "`" + part.replace("`", "``") + "`"
+    """A part as people write it: bare when it is a plain word, else in backticks with backticks doubled."""
+    return part if _PLAIN_PART.match(part) else identifier(part)
+
+
+def identifier(part: str) -> str:
+    """A part as SQL reads it everywhere: always in backticks, backticks doubled.
+
+    What people may leave bare (``my-table``, ``2024``, ``städte``) is no identifier to Spark's parser.
+    """
+    return "`" + part.replace("`", "``") + "`"
 
 
 def split_parts(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import unicodedata
 
 from icewright.domain.actions import Action, RewriteDataFiles
-from icewright.domain.names import TableName
+from icewright.domain.names import TableName, identifier
 
 _BMP_MAX = 0xFFFF
 _ESCAPES = {"'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -33,11 +33,6 @@ def nearest_call(name: TableName, action: Action) -> str:
                 f"CALL {identifier(name.catalog)}.system.rewrite_data_files("
                 f"table => {literal(table)}, strategy => 'binpack', options => {_map(options)})"
             )
-
-
-def identifier(part: str) -> str:
-    """A part of a name as a quoted identifier: in backticks, backticks doubled."""
-    return "`" + part.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
