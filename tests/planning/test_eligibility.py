@@ -54,6 +54,7 @@ TABLES: list[tuple[str | None, dict[str, Any]]] = [
     ("location", {"properties": {"write.data.path": "s3://bucket/elsewhere"}}),
     ("bloom-filters", {"properties": {"write.parquet.bloom-filter-enabled.column.c": "TRUE"}}),
     ("encryption", {"properties": {"encryption.key-id": "k"}}),
+    ("name-mapping", {"properties": {"schema.name-mapping.default": "[]"}}),
     ("other-optimizer", {"properties": {"self-optimizing.enabled": "true"}}),
 ]
 

@@ -24,6 +24,7 @@ FORMAT_VERSIONS = (1, 2)
 _PROBLEMS_SAID_MAX = 5
 _BLOOM_FILTER_PREFIX = "write.parquet.bloom-filter-enabled.column."
 _ENCRYPTION_PREFIX = "encryption."
+_NAME_MAPPING = "schema.name-mapping.default"
 _PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _AMORO_KEY = "self-optimizing.enabled"
 _MERGEABLE_TYPE = re.compile(
@@ -83,7 +84,7 @@ def _schema_obstacle(metadata: TableMetadata) -> Reason | None:
     current = next((s for s in metadata.schemas if s.schema_id == metadata.current_schema_id), None)
     if current is None:
         return _nothing("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
-    for path, field in _fields(current.fields):
+    for path, field in all_fields(current.fields):
         kind = field["type"]
         if isinstance(kind, str) and not _MERGEABLE_TYPE.fullmatch(kind):
             return _nothing(
@@ -107,6 +108,11 @@ def _schema_obstacle(metadata: TableMetadata) -> Reason | None:
 
 
 def _property_obstacle(metadata: TableMetadata) -> Reason | None:
+    if _NAME_MAPPING in metadata.properties:
+        return _nothing(
+            "name-mapping",
+            f"{_NAME_MAPPING} is set: some of its files may have no field ids, and merging goes by these alone yet",
+        )
     for key, value in sorted(metadata.properties.items()):
         if key.startswith(_BLOOM_FILTER_PREFIX) and value.strip().lower() == "true":
             return _nothing(
@@ -156,12 +162,12 @@ def is_foreign_rewrite(snapshot: Snapshot) -> bool:
     return files_changed or "manifests-replaced" not in snapshot.summary
 
 
-def _fields(fields: tuple[Json, ...] | list[Json], prefix: str = "") -> Iterator[tuple[str, Json]]:
+def all_fields(fields: tuple[Json, ...] | list[Json], prefix: str = "") -> Iterator[tuple[str, Json]]:
     """All fields at any depth with their dotted paths; elements, keys and values of lists and maps among them."""
     for field in fields:
         path = prefix + str(field["name"])
         yield path, field
-        yield from _fields(_children(field["type"]), path + ".")
+        yield from all_fields(_children(field["type"]), path + ".")
 
 
 def _children(kind: Any) -> list[Json]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 from icewright.domain.files import FileFormat, Partition
 from icewright.domain.inventory import PartitionStatistics
@@ -18,6 +19,7 @@ from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import histogram, wording
 from icewright.planning.eligibility import table_obstacle
+from icewright.planning.placement import column_types, placement_obstacle
 
 REMOVAL_INTERVALS = 3
 """Commit intervals for which a partition that lost rows is left alone."""
@@ -58,6 +60,7 @@ def shortlist(
         removed_at=observation.removals.removed_at,
         everywhere_at=observation.removals.everywhere_at,
         wait_ms=removal_wait_ms(observation, policy),
+        types=column_types(observation.metadata),
     )
     return tuple(_verdict(table, statistics, now, changed) for statistics in observation.inventory.partitions)
 
@@ -81,6 +84,7 @@ class _Table:
     removed_at: Mapping[Partition, Instant]
     everywhere_at: Instant | None
     wait_ms: int
+    types: Mapping[int, Any]
 
     def last_removal_at(self, partition: Partition) -> Instant | None:
         known = [at for at in (self.removed_at.get(partition), self.everywhere_at) if at is not None]
@@ -146,4 +150,4 @@ def _refusal(table: _Table, statistics: PartitionStatistics) -> Reason | None:
     others = sorted(key.value for key, number in counts.formats.items() if key is not FileFormat.PARQUET and number)
     if others:
         return Reason("not-parquet", f"it has files of format {', '.join(others)}, and merging can only do Parquet yet")
-    return None
+    return placement_obstacle(table.metadata, table.types, statistics.partition)
