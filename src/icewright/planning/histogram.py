@@ -5,8 +5,6 @@ Buckets are an eighth of an octave wide (9 %), so an answer about a threshold is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from icewright.domain.inventory import BUCKETS_PER_OCTAVE, SizeHistogram
 
 
@@ -44,12 +42,6 @@ def subtract(whole: SizeHistogram, part: SizeHistogram) -> SizeHistogram:
         else:
             buckets.pop(key, None)
     return SizeHistogram(buckets)
-
-
-def total(histogram: SizeHistogram) -> tuple[int, int]:
-    """All files, and their bytes."""
-    values: Mapping[int, tuple[int, int]] = histogram.buckets
-    return sum(files for files, _ in values.values()), sum(size for _, size in values.values())
 
 
 def small(histogram: SizeHistogram, threshold_bytes: int) -> tuple[int, int]:
