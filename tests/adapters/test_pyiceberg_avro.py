@@ -76,7 +76,7 @@ def test_another_kind_of_file_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "x.avro"
     path.write_bytes(b"PAR1\x00" + bytes(16))
     with pytest.raises(ValueError, match="not an Avro file"):
-        AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS)
+        AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS, 1 << 20)
 
 
 def avro_list(tmp_path: Path) -> Path:
@@ -102,8 +102,8 @@ def avro_list(tmp_path: Path) -> Path:
     return path
 
 
-def read(path: Path) -> int:
-    return sum(1 for _ in AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS).records())
+def read(path: Path, bytes_max: int = 1 << 20) -> int:
+    return sum(1 for _ in AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS, bytes_max).records())
 
 
 def test_a_block_ends_with_the_files_sync_marker(tmp_path: Path) -> None:

@@ -53,10 +53,6 @@ class Catalog(Protocol):
         """The live data files of some partitions, read from those manifests one after the other."""
         ...
 
-    def partition_path(self, table: TableMetadata, partition: Partition) -> str:
-        """A partition for people: ``month=2013-01/carrier=UA``, empty where the table is unpartitioned."""
-        ...
-
     def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:
         """When the storage first saw one of the files that this snapshot added, None when it cannot tell.
 

@@ -16,7 +16,6 @@ from icewright.domain.files import DataFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
-from icewright.planning.partitions import partition_path
 from icewright.planning.tally import ManifestTally
 from icewright.ports.clock import Clock
 
@@ -70,10 +69,6 @@ class MemoryCatalog(MemoryTables):
             for entry in manifest.live:
                 if manifest.is_data and entry.file.partition in partitions:
                     yield _data_file(entry)
-
-    def partition_path(self, table: TableMetadata, partition: Partition) -> str:
-        """A partition for people."""
-        return partition_path(table, partition)
 
     def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:
         """What the writer of the snapshot said, see :meth:`append`; None when it said nothing."""

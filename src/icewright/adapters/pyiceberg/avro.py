@@ -22,6 +22,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
+from icewright.adapters.pyiceberg.bounded import read_whole, unpack_block
 from icewright.adapters.pyiceberg.decoder import CheckedDecoder
 
 _MAGIC = b"Obj\x01"
@@ -38,13 +39,14 @@ class Wanted:
 class AvroRecords:
     """The records of one Avro file as far as ``wanted`` names their fields, matched by field id.
 
-    The file is read into memory at once, its blocks are decoded one after the other. All methods raise EOFError or
-    ValueError for a damaged file.
+    The file is read into memory at once, its blocks are decoded one after the other. ``bytes_max`` is the
+    most that the file, and all its blocks together unpacked, may have: :class:`~icewright.domain.errors.Unreadable`
+    is raised beyond. All methods raise EOFError or ValueError for a damaged file.
     """
 
-    def __init__(self, io: FileIO, path: str, wanted: Wanted) -> None:
-        with io.new_input(path).open() as stream:
-            content = stream.read()
+    def __init__(self, io: FileIO, path: str, wanted: Wanted, bytes_max: int) -> None:
+        content = read_whole(io, path, bytes_max)
+        self._path, self._bytes_max = path, bytes_max
         self.size_bytes = len(content)
         self._decoder = CheckedDecoder(content)
         self._header: AvroFileHeader = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(self._decoder)
@@ -54,7 +56,8 @@ class AvroRecords:
 
     def records(self) -> Iterator[Record]:
         """All records, fields by position as ``wanted`` has them; to be iterated once."""
-        codec = self._header.compression_codec()
+        codec = self._header.meta.get("avro.codec", "null")
+        left_bytes = self._bytes_max
         while self._decoder.tell() < self.size_bytes:
             count = self._decoder.read_int()
             if count < 0:
@@ -62,7 +65,9 @@ class AvroRecords:
             block = self._decoder.read_bytes()
             if self._decoder.read(SYNC_SIZE) != self._header.sync:
                 raise ValueError(f"no sync marker before byte {self._decoder.tell()}")
-            decoder = CheckedDecoder(codec.decompress(block) if codec else block)
+            content = unpack_block(codec, block, self._path, left_bytes)
+            left_bytes -= len(content)
+            decoder = CheckedDecoder(content)
             for _ in range(count):
                 yield self._reader.read(decoder)
             if decoder.read_rest():

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
+from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX, read_whole
 from icewright.adapters.pyiceberg.manifests import (
     ADDED,
     DELETED,
@@ -25,7 +26,6 @@ from icewright.domain.files import DataFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
-from icewright.planning.partitions import partition_path
 from icewright.planning.tally import ManifestTally
 
 FILES_LOOKED_AT = 5
@@ -60,8 +60,7 @@ class PyIcebergCatalog:
         """The table as it is now."""
         location = self._pointers.metadata_location(name)
         with reading(f"metadata of table {name} in {location}"):
-            with self._io(location).new_input(location).open() as stream:
-                content = stream.read()
+            content = read_whole(self._io(location), location, METADATA_BYTES_MAX)
             return parse_metadata(content, name=name, metadata_location=location)
 
     def manifests(self, table: TableMetadata, snapshot: Snapshot) -> Sequence[ManifestKey]:
@@ -100,10 +99,6 @@ class PyIcebergCatalog:
                     data_sequence_number=entry.sequence_number or 0,
                     sort_key=None if entry.bounds is None else sort_keys.key(entry.bounds),
                 )
-
-    def partition_path(self, table: TableMetadata, partition: Partition) -> str:
-        """A partition for people."""
-        return partition_path(table, partition)
 
     def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:
         """The earliest modification time among the first few files that the snapshot added."""

@@ -20,6 +20,7 @@ from pyiceberg.types import (
 )
 
 from icewright.adapters.pyiceberg.avro import AvroRecords, Wanted
+from icewright.adapters.pyiceberg.bounded import MANIFEST_BYTES_MAX, MANIFEST_LIST_BYTES_MAX
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.adapters.pyiceberg.values import TypeName, partition_json, primitive_types, result_types
 from icewright.domain.errors import Conflict, Unsupported
@@ -125,7 +126,8 @@ def read_manifest_list(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
         raise Unsupported(f"snapshot {snapshot.snapshot_id} has no manifest list, as very old v1 writers left it")
     path = snapshot.manifest_list
     with reading(f"manifest list {path}"):
-        manifests = tuple(_manifest(record) for record in AvroRecords(io, path, _MANIFESTS).records())
+        avro = AvroRecords(io, path, _MANIFESTS, MANIFEST_LIST_BYTES_MAX)
+        manifests = tuple(_manifest(record) for record in avro.records())
         # A list cut off right behind its header is a valid file without manifests; the summary tells.
         files = snapshot.summary.get("total-data-files", "0")
         if not manifests and files != "0":
@@ -170,7 +172,7 @@ class ManifestReader:
         key = manifest.key
         wanted = _ENTRIES_WITH_BOUNDS if with_bounds else _ENTRIES
         with reading(f"manifest {key.path}"):
-            avro = AvroRecords(self._io, key.path, wanted)
+            avro = AvroRecords(self._io, key.path, wanted, MANIFEST_BYTES_MAX)
             if avro.size_bytes != key.length_bytes:
                 raise ValueError(f"{avro.size_bytes} bytes long, and the manifest list says {key.length_bytes}")
             partitions = _Partitions(self._table.spec(manifest.spec_id), self._types, avro.schema)

@@ -6,11 +6,11 @@ refuse whole tables for a type or a blob they do not know, and take ten times as
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Sequence
 from typing import Any
 
+from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX, unpack_gzip
 from icewright.domain.errors import Unreadable, Unsupported
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import (
@@ -29,7 +29,6 @@ from icewright.domain.tables import (
 )
 
 FORMAT_VERSION_MAX = 3
-_GZIP_MAGIC = b"\x1f\x8b"
 _PARTITION_FIELD_ID_START = 1000
 _NO_SNAPSHOT = -1
 _OPERATIONS = {operation.value: operation for operation in Operation}
@@ -38,12 +37,11 @@ _OPERATIONS = {operation.value: operation for operation in Operation}
 def parse_metadata(content: bytes, *, name: TableName, metadata_location: str) -> TableMetadata:
     """The table that a metadata file (plain or gzipped JSON) describes.
 
-    Raises :class:`Unsupported` for a newer format version and for a table without a uuid. Anything missing or of
-    the wrong type comes out as the KeyError, TypeError or ValueError that it causes.
+    Raises :class:`Unsupported` for a newer format version and for a table without a uuid, :class:`Unreadable` for a
+    file that is too long. Anything missing or of the wrong type comes out as the KeyError, TypeError or ValueError
+    that it causes.
     """
-    if content.startswith(_GZIP_MAGIC):
-        content = gzip.decompress(content)
-    raw = json.loads(content)
+    raw = json.loads(unpack_gzip(content, metadata_location, METADATA_BYTES_MAX))
     if not isinstance(raw, dict):
         raise Unreadable(f"{metadata_location} holds no JSON object")
     version = _int(raw["format-version"])
