@@ -53,7 +53,8 @@ def commit_rewrite(
 
     ``may_commit`` is called right before each try and raises
     :class:`~icewright.domain.errors.LeaseLost` when the attempt has been fenced; that passes through, uncommitted, as
-    does :class:`Conflict` when the table was upgraded to a format version that the merge does not know.
+    does :class:`Conflict` when the table was upgraded to a format version that the merge does not know, or the planned
+    snapshot has expired.
     The summary of the snapshot carries task id, attempt and proof, by which the commit can be found again. However a
     try ends, what the table says counts: a catalog may refuse a commit that it has made (a request that was sent
     twice on its way), and only the table knows.
@@ -62,6 +63,8 @@ def commit_rewrite(
         table.refresh()
         if table.format_version > FORMAT_VERSION_MAX:
             raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
+        if not table.has_snapshot(spec.action.base_snapshot_id):
+            raise Conflict(f"the planned snapshot {spec.action.base_snapshot_id} expired during the merge")
         operation = _rewrite(table, spec, outputs, proof)
         may_commit()
         try:

@@ -137,8 +137,8 @@ class Table:
     def snapshots(self) -> SnapshotList:
         return self.seen
 
-    def snapshot(self, snapshot_id: int) -> Snapshot:
-        return next(s for s in self.seen if s.id == snapshot_id)
+    def snapshot(self, snapshot_id: int) -> Snapshot | None:
+        return next((s for s in self.seen if s.id == snapshot_id), None)
 
     def newRewrite(self) -> Operation:  # noqa: N802 - Java's name
         self.operations.append(Operation(self))
@@ -150,6 +150,7 @@ class Table:
     def output_file(self, _partition: Any, entry: OutputEntry) -> str:
         return entry.path
 
+    has_snapshot = SparkTable.has_snapshot
     snapshot_of_task = SparkTable.snapshot_of_task
 
 
@@ -200,6 +201,16 @@ def test_a_table_upgraded_meanwhile_to_a_version_with_row_lineage_is_not_touched
     table = Table((True, None))
     table.upgraded_to = 3
     with pytest.raises(Conflict, match="version 3"):
+        commit(table)
+    assert "commit" not in table.did
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_base_that_expired_during_the_merge_is_a_conflict(version: int) -> None:
+    table = Table((True, None))
+    table.upgraded_to = version
+    table.history.pop()
+    with pytest.raises(Conflict, match="expired"):
         commit(table)
     assert "commit" not in table.did
 
