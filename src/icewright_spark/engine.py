@@ -42,7 +42,7 @@ class SparkEngine:
         """Whether the JVM answers and its context runs: neither comes back within one process."""
         try:
             return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - PySpark does not ask the JVM
-        except Py4JError:
+        except (Py4JError, OSError):  # py4j passes on what the socket says
             return False
 
     def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:

@@ -141,8 +141,8 @@ class Optimizer:
                 hint="run the same release of icewright on both sides",
             )
         thread = InheritableThread(target=self._carry_out, args=(spec, claimed_s, slot), name=f"task-{spec.task_id}")
-        self._running[slot] = thread
         thread.start()
+        self._running[slot] = thread
         return True
 
     def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int) -> None:
