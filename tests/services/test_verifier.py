@@ -8,7 +8,7 @@ import pytest
 
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.errors import Conflict, NotFound, Unavailable, Unreadable
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.files import FileContent
 from icewright.domain.jobs import Committed, CommitUnknown, TaskSpec
 from icewright.domain.tables import TASK_ID_KEY
@@ -308,3 +308,67 @@ def test_an_optimizer_that_cannot_tell_is_not_asked_twice(house: Lakehouse) -> N
     house.pass_time(LEASE_MS)
     settled = house.control.verifier.settle(task)
     assert house.control.verifier.verify(settled).state is TaskState.SUCCEEDED
+
+
+# Several snapshots of one task.
+
+
+def rolled_back(house: Lakehouse, base_snapshot_id: int) -> None:
+    house.catalog.set_ref(NAME, "main", base_snapshot_id)
+
+
+def tried_again(house: Lakehouse, task: Task) -> Task:
+    """The lost attempt is given up, and the time of the next one comes."""
+    house.pass_time(LEASE_MS)
+    task = house.control.verifier.settle(task)
+    assert task.state is TaskState.QUEUED
+    house.pass_time(task.not_before_at - house.clock.now())
+    return task
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_commit_of_the_attempt_counts_not_an_older_one_that_was_rolled_back(house: Lakehouse, told: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+    zombie, worker = Worker(house), Worker(house, "optimizer-b", lost_rows=3)
+    slow, task = lost(house, zombie)
+    tried_again(house, task)
+    spec = worker.claimed()
+    zombie.commit(slow)
+    rolled_back(house, spec.action.base_snapshot_id)
+    snapshot = worker.commit(spec)
+    task = worker.report(spec, Committed(snapshot.snapshot_id) if told else CommitUnknown("no answer"))
+    house.pass_time(LEASE_MS)
+    task = task if told else house.control.verifier.settle(task)
+    verified = house.control.verifier.verify(task)
+    assert (verified.state, code(verified)) == (TaskState.FAILED, "verification-failed")
+    assert verified.outcome is not None
+    assert verified.outcome.snapshot_id == snapshot.snapshot_id
+
+
+@pytest.mark.parametrize("rolls_back", [True, False])
+def test_what_an_earlier_attempt_committed_is_not_given_out_again(house: Lakehouse, rolls_back: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+    zombie = Worker(house)
+    slow, task = lost(house, zombie)
+    tried_again(house, task)
+    snapshot = zombie.commit(slow)
+    if rolls_back:
+        rolled_back(house, slow.action.base_snapshot_id)
+    house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
+    assert Worker(house, "optimizer-b").claim_if_any() is None
+    assert house.only_task().state is TaskState.IN_DOUBT
+    house.pass_time(LEASE_MS)
+    house.control.loop.round()
+    assert house.only_task().state is TaskState.SUCCEEDED
+    assert house.only_task().outcome is not None
+    assert house.only_task().outcome.snapshot_id == snapshot.snapshot_id  # type: ignore[union-attr]  # it is there
+
+
+def test_a_task_that_did_commit_is_never_tried_again(house: Lakehouse) -> None:
+    """Its owner rolled the damage back and stopped us: no retry brings it again."""
+    worker = Worker(house, lost_rows=1)
+    base = house.metadata().current_snapshot_id or 0
+    task = house.control.verifier.verify(worker.carry_out())
+    rolled_back(house, base)
+    house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
+    with pytest.raises(NotAllowed, match="has been committed"):
+        house.control.dispatcher.retry(task.task_id)
+    assert worker.claim_if_any() is None

@@ -54,6 +54,12 @@ class Snapshot:
         """The icewright task that made this snapshot, if one did."""
         return self.summary.get(TASK_ID_KEY)
 
+    @property
+    def attempt(self) -> int | None:
+        """The number of the attempt that made this snapshot, None where it does not say a number."""
+        said = self.summary.get(ATTEMPT_KEY, "")
+        return int(said) if said.isdecimal() and said.isascii() else None
+
 
 class RefKind(StrEnum):
     """Branches move, tags do not."""
@@ -175,6 +181,12 @@ class TableMetadata:
             at = by_id.get(at.parent_id) if at.parent_id is not None else None
         return tuple(lineage)
 
-    def snapshot_of_task(self, task_id: str) -> Snapshot | None:
-        """The snapshot that a task committed, on any ref: the truth about whether it took effect."""
-        return next((s for s in self.snapshots if s.task_id == task_id), None)
+    def snapshot_of_task(self, task_id: str, attempt: int | None = None) -> Snapshot | None:
+        """The newest snapshot that a task (that ``attempt`` of it, where one is given) committed, None without one.
+
+        On any ref, also when it was rolled back since: the truth about whether the task took effect.
+        """
+        for snapshot in reversed(self.snapshots):
+            if snapshot.task_id == task_id and attempt in (None, snapshot.attempt):
+                return snapshot
+        return None

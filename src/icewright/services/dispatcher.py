@@ -161,19 +161,15 @@ class Dispatcher:
             )
             if task is None or task.lease is None:
                 return None
-            reason = self._stale(task)
-            if reason is None:
+            change = self._stale(task)
+            if change is None:
                 return self._spec(task, task.lease)
             self._moved.put(task.table_name)
             with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
-                self._tasks.change(
-                    Change(task.task_id, task.version, TaskState.SUPERSEDED, Outcome(reason), AttemptState.CANCELLED)
-                )
+                self._tasks.change(change)
 
     def obstacle(self, task: Task, mode: Mode, metadata: TableMetadata) -> Reason | None:
-        """Why a task must not run on its table as it is now, None when it may."""
-        if metadata.snapshot_of_task(task.task_id) is not None:
-            return None  # an attempt thought dead did commit: the next one finds out, and the task ends as it should
+        """Why a task that has not committed must not run on its table as it is now, None when it may."""
         if task.table_name != metadata.name:
             return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
         if mode is Mode.OBSERVE:
@@ -182,18 +178,32 @@ class Dispatcher:
             return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
         return still_applies(task.action, task.table_id, metadata)
 
-    def _stale(self, task: Task) -> Reason | None:
-        """Why a task that was just claimed must not run. Of a catalog that does not answer, what is known counts."""
+    def _stale(self, task: Task) -> Change | None:
+        """What becomes of a task that was just claimed and must not run, None when it may."""
         try:
             metadata = self._observer.catalog(task.table_name.catalog).load(task.table_name)
         except NotFound as error:
-            return Reason("table-gone", error.message)
+            reason: Reason | None = Reason("table-gone", error.message)
         except (Unavailable, Rejected):
-            record = self._tables.record(task.table_id)
-            known = None if record is None or record.plan_id is None else self._tables.plan(record.plan_id)
-            observed = known is not None and known.mode is Mode.OBSERVE
-            return Reason("mode-observe", "the owner lets the table only be observed by now") if observed else None
-        return self.obstacle(task, effective_policy(metadata, self._rules).mode, metadata)
+            reason = self._known_obstacle(task)
+        else:
+            found = metadata.snapshot_of_task(task.task_id)
+            if found is not None and metadata.table_id == task.table_id:
+                # An attempt thought dead did commit. Never again the same: also not when that was rolled back since.
+                faster = Reason("found", f"an earlier attempt did commit: snapshot {found.snapshot_id}")
+                outcome = Outcome(faster, found.snapshot_id)
+                return Change(task.task_id, task.version, TaskState.IN_DOUBT, outcome, AttemptState.CONFLICT)
+            reason = self.obstacle(task, effective_policy(metadata, self._rules).mode, metadata)
+        if reason is None:
+            return None
+        return Change(task.task_id, task.version, TaskState.SUPERSEDED, Outcome(reason), AttemptState.CANCELLED)
+
+    def _known_obstacle(self, task: Task) -> Reason | None:
+        """As :meth:`obstacle`, of a table that cannot be asked: what its last plan knows counts."""
+        record = self._tables.record(task.table_id)
+        known = None if record is None or record.plan_id is None else self._tables.plan(record.plan_id)
+        observed = known is not None and known.mode is Mode.OBSERVE
+        return Reason("mode-observe", "the owner lets the table only be observed by now") if observed else None
 
     def _spec(self, task: Task, lease: Lease) -> TaskSpec:
         return TaskSpec(
@@ -231,8 +241,14 @@ class Dispatcher:
         return self._tasks.request_cancel(task_id, Reason("cancelled", "cancelled on request"))
 
     def retry(self, task_id: str) -> Task:
-        """Queue a failed or cancelled task again because a person says so. Raises ``NotFound``, ``NotAllowed``."""
+        """Queue a failed or cancelled task again because a person says so. Raises ``NotFound``, ``NotAllowed``.
+
+        One that has committed is not repeated: what its owner may have rolled back must not come again.
+        """
         task = self._tasks.get(task_id)
+        if task.outcome is not None and task.outcome.snapshot_id is not None:
+            committed = f"task {task_id} has been committed, as snapshot {task.outcome.snapshot_id}"
+            raise NotAllowed(f"{committed}, and cannot be tried again", hint="plan the table again")
         reason = Reason("retried", "queued again on request")
         return self._tasks.change(Change(task_id, task.version, TaskState.QUEUED, Outcome(reason)))
 

@@ -14,7 +14,7 @@ from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.inventory import ManifestSummary
 from icewright.domain.plans import Reason
-from icewright.domain.tables import ATTEMPT_KEY, Snapshot, TableMetadata
+from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.planning.inventory import manifest_changes
 from icewright.ports.catalog import Catalog
@@ -68,10 +68,10 @@ class Verifier:
         if metadata is None:
             reason = Reason("table-gone", f"{task.table_name} was dropped or replaced by another table")
             return self._change(task, TaskState.SUPERSEDED, Outcome(reason))
-        snapshot = metadata.snapshot_of_task(task.task_id)
+        snapshot = snapshot_made_by(task, metadata)
         if snapshot is not None:
             reason = Reason("found", f"the commit is in the table: snapshot {snapshot.snapshot_id}")
-            own = snapshot.summary.get(ATTEMPT_KEY) == str(task.attempt)
+            own = snapshot.attempt == task.attempt
             outcome = Outcome(reason, snapshot.snapshot_id)
             return self._change(task, TaskState.COMMITTED, outcome, AttemptState.COMMITTED if own else None)
         return self._tasks.change(self._without_commit(task))
@@ -88,7 +88,7 @@ class Verifier:
             if self._tasks.now() - task.updated_at < VERIFY_PATIENCE_MS:
                 raise
             reason = Reason("unverified", f"the commit was reported, but cannot be verified: {error.message}")
-            return self._change(task, TaskState.FAILED, Outcome(reason))
+            return self._change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
 
     def _without_commit(self, task: Task) -> Change:
         """What follows on a doubt when the table has no commit of the task."""
@@ -104,12 +104,12 @@ class Verifier:
 
     def _verify(self, task: Task) -> Task:
         metadata = self._load(task)
-        snapshot = None if metadata is None else metadata.snapshot_of_task(task.task_id)
+        snapshot = None if metadata is None else snapshot_made_by(task, metadata)
         if metadata is None or snapshot is None:
             reason = Reason(
                 "unverified", "the commit was reported, but the table or its snapshot is gone before it was verified"
             )
-            return self._change(task, TaskState.FAILED, Outcome(reason))
+            return self._change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
         outcome = self._verdict(self._observer.catalog(task.table_name.catalog), metadata, snapshot, task)
         state = TaskState.SUCCEEDED if outcome.reason.code == "verified" else TaskState.FAILED
         return self._change(task, state, outcome)
@@ -153,6 +153,23 @@ class Verifier:
         self, task: Task, state: TaskState, outcome: Outcome, attempt_state: AttemptState | None = None
     ) -> Task:
         return self._tasks.change(Change(task.task_id, task.version, state, outcome, attempt_state))
+
+
+def snapshot_made_by(task: Task, metadata: TableMetadata) -> Snapshot | None:
+    """The snapshot that a task made, None without one.
+
+    A table may hold several of one task: an attempt thought dead commits, its owner rolls that back, and the next
+    attempt commits as well. The one that was reported counts if the task did make it, then the one of the present
+    attempt, then the newest.
+    """
+    reported = metadata.snapshot(_reported(task))
+    if reported is not None and reported.task_id == task.task_id:
+        return reported
+    return metadata.snapshot_of_task(task.task_id, task.attempt) or metadata.snapshot_of_task(task.task_id)
+
+
+def _reported(task: Task) -> int | None:
+    return None if task.outcome is None else task.outcome.snapshot_id
 
 
 def changes_between(
