@@ -12,10 +12,11 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pytest
 
+from icewright.domain.actions import InputFile
 from icewright_spark.merge import MergeJob, WriterSettings, merge_group
 from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge.errors import OutputUnwritable, ProofFailed
-from icewright_spark.merge.read import Decoder, decode_pyarrow
+from icewright_spark.merge.errors import OutputUnwritable, ProofFailed, UnsupportedFile
+from icewright_spark.merge.read import Decoder, decode_pyarrow, open_footer
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Layout, Writer
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input
 
@@ -276,6 +277,20 @@ def test_inputs_other_than_planned_are_caught_before_anything_is_written(
     job = dataclasses.replace(job, group=dataclasses.replace(job.group, files=(first, other)))
     with pytest.raises(ProofFailed, match=f"{said}, its manifest says"):
         merge_group(job)
+    assert not Path(job.output_path).exists()
+
+
+@pytest.mark.parametrize("planned_bytes", [0, 100])
+def test_an_input_that_is_a_pipe_is_refused_rather_than_waited_for(planned_bytes: int, tmp_path: Path) -> None:
+    """A pipe has 0 bytes; nobody writes to this one."""
+    job = job_without_map(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    pipe = InputFile(str(tmp_path / "pipe"), planned_bytes, 0, 1)
+    job = dataclasses.replace(job, group=dataclasses.replace(job.group, files=(*job.group.files, pipe)))
+    with pytest.raises(UnsupportedFile, match="no regular file"):
+        merge_group(job)
+    with pytest.raises(UnsupportedFile, match="no regular file"):
+        open_footer(pipe.path)
     assert not Path(job.output_path).exists()
 
 

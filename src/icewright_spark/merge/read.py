@@ -7,6 +7,7 @@ other wrote. Both yield record batches of the table's schema.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +79,7 @@ class RowsOfTable:
         Raises :class:`ProofFailed` when it is not what its manifest says, :class:`FileUnreadable`,
         :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
-        with reading(file.path):
-            size_bytes = local_path(file.path).stat().st_size
+        size_bytes = _regular_file(file.path).st_size
         if size_bytes != file.size_bytes:
             raise ProofFailed(f"{file.path} has {size_bytes} bytes, its manifest says {file.size_bytes}")
         footer = open_footer(file.path)
@@ -145,6 +145,7 @@ def open_footer(location: str) -> Any:
     Raises :class:`UnsupportedFile` and :class:`FileUnreadable`.
     """
     path = local_path(location)
+    _regular_file(location)
     with reading(location):
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
@@ -157,6 +158,18 @@ def open_footer(location: str) -> Any:
         if tail != _MAGIC:
             raise FileUnreadable(f"{location} has no Parquet footer: it is truncated")
         return pq.ParquetFile(str(path), memory_map=False, pre_buffer=False)
+
+
+def _regular_file(location: str) -> os.stat_result:
+    """What the file system says of a file, which must be a regular one.
+
+    Opening a named pipe would wait for its writer, for ever perhaps, and a device may have no end.
+    """
+    with reading(location):
+        status = local_path(location).stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise UnsupportedFile(f"{location} is no regular file")
+    return status
 
 
 def _expect_rows(file: InputFile, rows: int) -> None:
