@@ -1,21 +1,24 @@
 """What the SQL queue promises beyond the port: promises kept by the database itself."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, event, text, update
+from sqlalchemy import Connection, Engine, event, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.sql import task_queries
+from icewright.adapters.sql import actions, task_queries
+from icewright.adapters.sql.actions import KeptActions
+from icewright.adapters.sql.documents import pack
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.schema import attempts, counters, tasks
 from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import writing
+from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.errors import Conflict, LeaseLost, Unavailable, Unreadable
 from icewright.domain.tasks import ACTIVE_STATES, AttemptState, Task, TaskState
-from icewright.ports.store import Change
+from icewright.ports.store import Change, TaskFilter
 from icewright.scheduling.rank import Candidate
 from tests.contracts.samples import OUTCOME, PROGRESS, new_task
 
@@ -176,7 +179,7 @@ class TestErrors:
     def test_a_damaged_document_is_unreadable(self, engine: Engine, store: SqlTaskStore) -> None:
         store.enqueue(new_task("task-1"))
         with writing(engine) as connection:
-            connection.execute(update(tasks).values(action='{"kind": "unheard-of"}'))
+            connection.execute(update(tasks).values(action=pack({"kind": "unheard-of"})))
         with pytest.raises(Unreadable):
             store.get("task-1")
 
@@ -195,15 +198,48 @@ class TestSpeed:
         assert "ix_tasks_state" in plans_of(engine, "expired", store)[0]
         assert "uq_tasks_live_kind" in plans_of(engine, "enqueue", store)[0]
 
-    def test_a_heartbeat_does_not_write_the_action_again(self, engine: Engine, store: SqlTaskStore) -> None:
+    def test_work_on_a_task_does_not_write_its_action_again(self, engine: Engine, store: SqlTaskStore) -> None:
         store.enqueue(new_task("task-1"))
-        task = claim(store)
-        assert task.lease is not None
         with writing(engine) as connection:
             connection.execute(
                 text("CREATE TRIGGER w BEFORE UPDATE OF action ON tasks BEGIN SELECT RAISE(ABORT, 'rewritten'); END")
             )
+        task = claim(store)
+        assert task.lease is not None
         store.heartbeat("task-1", task.lease.fencing_token, progress=PROGRESS, lease_ms=1)
+        store.request_cancel("task-1", OUTCOME.reason)
+
+    def test_listing_tasks_again_decodes_no_action_again(
+        self, store: SqlTaskStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.enqueue(new_task("task-1"))
+        store.enqueue(new_task("task-2", table=2, base_snapshot_id=2))
+        listed = store.tasks(TaskFilter(), limit=9)
+        monkeypatch.setattr(actions, "unpack", None)
+        assert store.tasks(TaskFilter(), limit=9) == listed
+        assert [task.action.base_snapshot_id for task in listed] == [2, 1]
+
+    def test_no_more_actions_are_kept_than_name_so_many_files(self) -> None:
+        kept = KeptActions(files_max=4)
+        packed = [pack(new_task("t", base_snapshot_id=number).action) for number in range(3)]
+        first = kept.unpack(packed[0])
+        assert first.input_files == 2
+        second = kept.unpack(packed[1])
+        assert kept.unpack(packed[0]) is first
+        kept.unpack(packed[2])
+        assert kept.unpack(packed[0]) is first
+        assert kept.unpack(packed[1]) is not second
+
+    def test_an_action_of_many_files_is_stored_in_little_room(self, engine: Engine, store: SqlTaskStore) -> None:
+        task = new_task("task-1")
+        group = task.action.groups[0]
+        files = tuple(replace(group.files[0], path=f"s3://b/data/{number}.parquet") for number in range(10_000))
+        action = replace(task.action, groups=(replace(group, files=files),))
+        store.enqueue(replace(task, action=action))
+        with reading(engine) as connection:
+            size_bytes = connection.execute(select(func.length(tasks.c.action))).scalar_one()
+        assert size_bytes < 10 * len(files)
+        assert store.get("task-1").action == action
 
 
 class TestRaces:

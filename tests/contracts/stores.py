@@ -17,7 +17,8 @@ class MemoryStores:
     """Stores that share one process's memory: opening them again gives the same ones."""
 
     def __init__(self, _directory: Path, clock: ManualClock) -> None:
-        self._tasks, self._tables = MemoryTaskStore(clock), MemoryTableStore(clock)
+        self._tasks = MemoryTaskStore(clock)
+        self._tables = MemoryTableStore(clock, self._tasks)
 
     def tasks(self) -> TaskStore:
         return self._tasks

@@ -14,8 +14,8 @@ from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Operation
-from icewright.ports.store import InventoryUpdate, OptimizerRecord, TableStore
-from tests.contracts.samples import HOSTILE_PARTS, REASON, hello, manifest, plan, record, statistics, table_id
+from icewright.ports.store import EVENTS_KEPT_MS, PLANS_KEPT, InventoryUpdate, OptimizerRecord, TableStore
+from tests.contracts.samples import HOSTILE_PARTS, REASON, hello, manifest, new_task, plan, record, statistics, table_id
 from tests.contracts.stores import IMPLEMENTATIONS, Stores, opened
 
 P1, P2, P3 = Partition(0, '["a"]'), Partition(0, '["b"]'), Partition(1, '["a"]')
@@ -258,6 +258,45 @@ class TestInbox:
         assert stores.tables().receive(event)
         assert not stores.tables().receive(event)
         assert stores.tables().inbox(1)[0].event == event
+
+
+class TestPruning:
+    def test_events_are_forgotten_a_day_after_they_were_worked_on(self, store: TableStore, clock: ManualClock) -> None:
+        for snapshot_id in (1, 2, 3):
+            store.receive(replace(TestInbox.EVENT, snapshot_id=snapshot_id))
+        first, second, third = store.inbox(9)
+        store.done([first.event_id])
+        clock.advance(1)
+        store.done([second.event_id])
+        store.prune(clock.now() + EVENTS_KEPT_MS)
+        assert [store.receive(each.event) for each in (first, second, third)] == [True, False, False]
+        waiting = store.inbox(9)
+        assert [each.event for each in waiting] == [third.event, first.event]
+        assert waiting[1].event_id not in {first.event_id, second.event_id, third.event_id}
+
+    def test_plans_that_nothing_needs_are_deleted(self, stores: Stores, clock: ManualClock) -> None:
+        store = stores.tables()
+        store.save_record(record())
+        numbers = range(1, PLANS_KEPT + 6)
+        for number in numbers:
+            store.save_plan(plan(f"plan-{number:02}", planned_at=number))
+        store.save_plan(plan("plan-of-another-table", table=2, planned_at=0))
+        store.save_record(record(plan_id="plan-03"))
+        stores.tasks().enqueue(new_task("task-1", plan_id="plan-02"))
+        store.prune(clock.now())
+        kept = [f"plan-{number:02}" for number in numbers if number in (2, 3) or number > 5]
+        assert [each.plan_id for each in store.plans(table_id(), limit=99)] == kept[::-1]
+        assert store.plan("plan-of-another-table")
+        with pytest.raises(NotFound):
+            store.plan("plan-01")
+
+    def test_plans_of_tasks_that_ended_are_kept(self, stores: Stores, clock: ManualClock) -> None:
+        for number in range(PLANS_KEPT + 1):
+            stores.tables().save_plan(plan(f"plan-{number:02}", planned_at=number))
+        stores.tasks().enqueue(new_task("task-1", plan_id="plan-00"))
+        stores.tasks().request_cancel("task-1", REASON)
+        stores.tables().prune(clock.now())
+        assert len(stores.tables().plans(table_id(), limit=99)) == PLANS_KEPT + 1
 
 
 class TestOptimizers:

@@ -37,7 +37,8 @@ BY_CITY = (PartitionField(2, 1000, "city", "identity"),)
 
 def in_memory(clock: ManualClock) -> tuple[TableStore, TaskStore]:
     """Stores that are gone with the test."""
-    return MemoryTableStore(clock), MemoryTaskStore(clock)
+    tasks = MemoryTaskStore(clock)
+    return MemoryTableStore(clock, tasks), tasks
 
 
 class Lakehouse:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
@@ -188,6 +188,12 @@ class OptimizerRecord:
     seen_at: Instant
 
 
+EVENTS_KEPT_MS: Final = 24 * 3_600_000
+"""How long an event that was worked on is kept; should it come in again later, the table is looked at once more."""
+PLANS_KEPT: Final = 20
+"""How many plans of a table are kept whatever became of them."""
+
+
 class TableStore(Protocol):
     """What icewright knows of tables: records, inventory, plans, the inbox of events, and optimizers seen.
 
@@ -269,7 +275,15 @@ class TableStore(Protocol):
         ...
 
     def done(self, event_ids: Sequence[int]) -> None:
-        """Mark events as worked on; they still keep the same events from coming in again."""
+        """Mark events as worked on; they still keep the same events from coming in again, until they are pruned."""
+        ...
+
+    def prune(self, now: Instant) -> None:
+        """Delete events that were worked on more than ``EVENTS_KEPT_MS`` ago, and plans that nothing needs any more.
+
+        Needed are a table's present plan, the plans that tasks were made from, and the newest ``PLANS_KEPT`` of each
+        table.
+        """
         ...
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:

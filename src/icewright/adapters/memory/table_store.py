@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
@@ -15,7 +16,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
-from icewright.ports.store import InventoryUpdate, OptimizerRecord, TableRecord
+from icewright.ports.store import EVENTS_KEPT_MS, PLANS_KEPT, InventoryUpdate, OptimizerRecord, TableRecord
 
 
 @dataclass(slots=True)
@@ -25,14 +26,19 @@ class _StoredInventory:
 
 
 class MemoryTableStore:
-    """A :class:`~icewright.ports.store.TableStore` that is gone with the process. One lock makes it thread-safe."""
+    """A :class:`~icewright.ports.store.TableStore` that is gone with the process. One lock makes it thread-safe.
 
-    def __init__(self, clock: Clock) -> None:
+    ``tasks`` is the queue whose tasks' plans are kept; without one no task is taken to need a plan.
+    """
+
+    def __init__(self, clock: Clock, tasks: MemoryTaskStore | None = None) -> None:
         self._clock = clock
+        self._tasks = tasks
         self._lock = threading.RLock()
         self._records: dict[TableId, TableRecord] = {}
         self._inventories: dict[TableId, _StoredInventory] = {}
         self._plans: dict[str, Plan] = {}
+        self._events_received = 0
         self._events: dict[tuple[TableName, int], StoredEvent] = {}
         self._optimizers: dict[str, OptimizerRecord] = {}
 
@@ -137,7 +143,8 @@ class MemoryTableStore:
             key = (event.table_name, event.snapshot_id)
             if key in self._events:
                 return False
-            self._events[key] = StoredEvent(len(self._events) + 1, event, self._clock.now(), None)
+            self._events_received += 1
+            self._events[key] = StoredEvent(self._events_received, event, self._clock.now(), None)
             return True
 
     def inbox(self, limit: int) -> Sequence[StoredEvent]:
@@ -152,6 +159,23 @@ class MemoryTableStore:
             for key, event in self._events.items():
                 if event.event_id in ids and event.done_at is None:
                     self._events[key] = replace(event, done_at=now)
+
+    def prune(self, now: Instant) -> None:
+        """See the port."""
+        with self._lock:
+            worked_on = [
+                key
+                for key, event in self._events.items()
+                if event.done_at is not None and event.done_at < now - EVENTS_KEPT_MS
+            ]
+            for key in worked_on:
+                del self._events[key]
+            needed = {record.plan_id for record in self._records.values()}
+            if self._tasks is not None:
+                needed |= self._tasks.plan_ids()
+            for table_id in {plan.table_id for plan in self._plans.values()}:
+                needed |= {plan.plan_id for plan in self.plans(table_id, limit=PLANS_KEPT)}
+            self._plans = {plan_id: plan for plan_id, plan in self._plans.items() if plan_id in needed}
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""

@@ -174,6 +174,11 @@ class MemoryTaskStore:
             counted = Counter(task.state for task in self._tasks.values())
             return {state: counted[state] for state in TaskState}
 
+    def plan_ids(self) -> frozenset[str]:
+        """The plans that tasks were made from."""
+        with self._lock:
+            return frozenset(task.plan_id for task in self._tasks.values())
+
     def _live(self, table_id: TableId, kind: str) -> Task | None:
         return next(
             (

@@ -66,7 +66,7 @@ tasks = Table(
     Column("lease_fencing_token", BigInteger),
     Column("lease_expires_at", BigInteger),
     Column("cancel_requested", Boolean, nullable=False),
-    Column("action", Text, nullable=False),
+    Column("action", LargeBinary, nullable=False),
     Column("reason", Text, nullable=False),
     Column("prediction", Text, nullable=False),
     Column("progress", Text),

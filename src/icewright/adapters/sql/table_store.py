@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, Engine, Table, and_, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.documents import digest, dump, load, pack, unpack
-from icewright.adapters.sql.schema import inbox, manifests, optimizers, partitions, plans, tables
+from icewright.adapters.sql.schema import inbox, manifests, optimizers, partitions, plans, tables, tasks
 from icewright.adapters.sql.table_rows import (
     event_of,
     id_columns,
@@ -32,7 +32,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
-from icewright.ports.store import InventoryUpdate, OptimizerRecord, TableRecord
+from icewright.ports.store import EVENTS_KEPT_MS, PLANS_KEPT, InventoryUpdate, OptimizerRecord, TableRecord
 
 FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
@@ -211,6 +211,22 @@ class SqlTableStore:
             connection.execute(
                 query.values(done_at=self._now(connection)), [{"done_id": event_id} for event_id in event_ids]
             )
+
+    def prune(self, now: Instant) -> None:
+        """See the port."""
+        age = func.row_number().over(
+            partition_by=(plans.c.catalog, plans.c.table_uuid),
+            order_by=(plans.c.planned_at.desc(), plans.c.plan_id.desc()),
+        )
+        ranked = select(plans.c.plan_id, age.label("age")).subquery()
+        unneeded = (
+            plans.c.plan_id.in_(select(ranked.c.plan_id).where(ranked.c.age > PLANS_KEPT)),
+            plans.c.plan_id.not_in(select(tables.c.plan_id).where(tables.c.plan_id.is_not(None))),
+            plans.c.plan_id.not_in(select(tasks.c.plan_id)),
+        )
+        with writing(self._engine) as connection:
+            connection.execute(delete(inbox).where(inbox.c.done_at < now - EVENTS_KEPT_MS))
+            connection.execute(delete(plans).where(*unneeded))
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""

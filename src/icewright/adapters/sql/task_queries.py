@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from icewright.adapters.sql.schema import FENCING_TOKEN, attempts, counters, state_is, task_history, tasks
-from icewright.adapters.sql.task_rows import attempt_of, attempt_row, history_row, task_of, task_row
+from icewright.adapters.sql.task_rows import attempt_of, attempt_row, history_row, task_columns, task_of, task_row
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
@@ -107,9 +107,10 @@ def last_attempt(connection: Connection, task_id: str) -> Attempt | None:
     return None if row is None else attempt_of(row)
 
 
-def write(connection: Connection, step: lifecycle.Step) -> Task:
-    """The whole step. Raises :class:`Conflict` when the task changed since it was read."""
-    swap(connection, step.task.task_id, step.task.version - 1, task_row(step.task))
+def write(connection: Connection, step: lifecycle.Step, *, new_action: bool = False) -> Task:
+    """The whole step, with its action where that is new. Raises :class:`Conflict` when the task changed meanwhile."""
+    row = task_row(step.task) if new_action else task_columns(step.task)
+    swap(connection, step.task.task_id, step.task.version - 1, row)
     connection.execute(insert(task_history).values(history_row(step.entry)))
     if step.attempt is not None:
         _put_attempt(connection, step.attempt)

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
-from icewright.adapters.sql.documents import dump, dump_optional, load, load_optional
-from icewright.domain.actions import Action
+from icewright.adapters.sql.actions import KeptActions
+from icewright.adapters.sql.documents import dump, dump_optional, load, load_optional, pack
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.tasks import (
@@ -22,9 +22,16 @@ from icewright.domain.tasks import (
 )
 from icewright.scheduling.rank import ranked_at
 
+_actions = KeptActions()
+
 
 def task_row(task: Task) -> dict[str, Any]:
     """A task as the columns of ``tasks``."""
+    return {**task_columns(task), "action": pack(task.action)}
+
+
+def task_columns(task: Task) -> dict[str, Any]:
+    """As :func:`task_row`, without the action: that is long, and does not change while a task is worked on."""
     lease = task.lease
     return {
         "task_id": task.task_id,
@@ -47,7 +54,6 @@ def task_row(task: Task) -> dict[str, Any]:
         "lease_fencing_token": None if lease is None else lease.fencing_token,
         "lease_expires_at": None if lease is None else lease.expires_at,
         "cancel_requested": task.cancel_requested,
-        "action": dump(task.action),
         "reason": dump(task.reason),
         "prediction": dump(task.prediction),
         "progress": dump_optional(task.progress),
@@ -62,7 +68,7 @@ def task_of(row: RowMapping) -> Task:
         table_id=TableId(row["catalog"], row["table_uuid"]),
         table_name=load(TableName, row["table_name"]),
         plan_id=row["plan_id"],
-        action=load(Action, row["action"]),
+        action=_actions.unpack(row["action"]),
         reason=load(Reason, row["reason"]),
         prediction=load(Prediction, row["prediction"]),
         priority=row["priority"],

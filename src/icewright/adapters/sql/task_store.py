@@ -18,6 +18,7 @@ from icewright.adapters.sql.task_rows import (
     attempt_of,
     history_of,
     history_row,
+    task_columns,
     task_of,
     task_row,
 )
@@ -83,7 +84,7 @@ class SqlTaskStore:
             before = queries.task_by_id(connection, task_id)
             now = self._now(connection)
             task = lifecycle.beat(before, fencing_token, progress=progress, now=now, lease_ms=lease_ms)
-            row = task_row(task)
+            row = task_columns(task)
             queries.swap(
                 connection, task_id, before.version, {name: row[name] for name in ("lease_expires_at", "progress")}
             )
@@ -192,7 +193,9 @@ class SqlTaskStore:
         try:
             with connection.begin_nested():
                 if live is not None:
-                    return Enqueued(queries.write(connection, lifecycle.coalesce(live, new, now)), False, True)
+                    step = lifecycle.coalesce(live, new, now)
+                    task = queries.write(connection, step, new_action=True)
+                    return Enqueued(task, created=False, coalesced=True)
                 step = lifecycle.create(new, now)
                 connection.execute(insert(tasks).values(task_row(step.task)))
                 connection.execute(insert(task_history).values(history_row(step.entry)))

@@ -46,7 +46,7 @@ def _create_tasks() -> None:
         sa.Column("lease_fencing_token", sa.BigInteger()),
         sa.Column("lease_expires_at", sa.BigInteger()),
         sa.Column("cancel_requested", sa.Boolean(), nullable=False),
-        sa.Column("action", sa.Text(), nullable=False),
+        sa.Column("action", sa.LargeBinary(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("prediction", sa.Text(), nullable=False),
         sa.Column("progress", sa.Text()),
