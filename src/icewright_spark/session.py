@@ -13,9 +13,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from icewright.domain.errors import InvalidConfiguration, VersionMismatch
-from icewright.domain.optimizers import OptimizerSettings
+from icewright.domain.optimizers import ICEBERG_RUNTIME, OptimizerSettings
 
-ICEBERG_PACKAGE: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 _SPARK_SERIES: Final = "4.1."
 _ICEBERG_MIN: Final = (1, 12)
 
@@ -109,7 +108,7 @@ def iceberg_version(spark: SparkSession) -> str:
         return str(java_gateway(spark).org.apache.iceberg.IcebergBuild.version())
     except TypeError as error:  # py4j takes a class that is not there for a package
         raise InvalidConfiguration(
-            "Iceberg is not on Spark's class path", hint=f"optimizer.jars must hold the jar of {ICEBERG_PACKAGE}"
+            "Iceberg is not on Spark's class path", hint=f"optimizer.jars must hold the jar of {ICEBERG_RUNTIME}"
         ) from error
 
 
@@ -131,7 +130,7 @@ def cancel_job_group(spark: SparkSession, group: str) -> None:
 def _libraries(settings: OptimizerSettings) -> dict[str, str]:
     if settings.jars:
         return {"spark.jars": ",".join(settings.jars)}
-    packages = {ICEBERG_PACKAGE, *settings.packages}
+    packages = {ICEBERG_RUNTIME, *settings.packages}
     for catalog in settings.catalogs:
         packages.update(catalog.spark_packages())
     return {"spark.jars.packages": ",".join(sorted(packages))}
@@ -146,4 +145,4 @@ def _check_versions(spark: SparkSession) -> None:
     found = iceberg_version(spark)
     numbers = re.match(r"(\d+)\.(\d+)", found)
     if numbers is None or (int(numbers[1]), int(numbers[2])) < _ICEBERG_MIN:
-        raise VersionMismatch(f"this is Iceberg {found}; icewright needs 1.12 or newer", hint=f"use {ICEBERG_PACKAGE}")
+        raise VersionMismatch(f"this is Iceberg {found}; icewright needs 1.12 or newer", hint=f"use {ICEBERG_RUNTIME}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from icewright.domain.errors import InvalidConfiguration
-from icewright_spark.session import ICEBERG_PACKAGE, launcher_settings, spark_settings
+from icewright.domain.optimizers import ICEBERG_RUNTIME
+from icewright_spark.session import launcher_settings, spark_settings
 from tests.spark_side.specs import catalog, settings_of
 
 FIXED = {
@@ -56,7 +57,7 @@ def test_other_masters_are_taken(master: str) -> None:
 
 def test_packages_are_those_of_iceberg_of_the_catalogs_and_of_the_user() -> None:
     conf = spark_settings(settings_of(packages=("a:b:1",), catalogs=(catalog("lake"), catalog("pond"))))
-    assert conf["spark.jars.packages"].split(",") == sorted({ICEBERG_PACKAGE, "a:b:1", *catalog().spark_packages()})
+    assert conf["spark.jars.packages"].split(",") == sorted({ICEBERG_RUNTIME, "a:b:1", *catalog().spark_packages()})
     assert "spark.jars" not in conf
 
 

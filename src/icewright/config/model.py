@@ -10,8 +10,6 @@ from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import NotFound
 from icewright.domain.policy import PolicyRule
 
-ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from icewright.config.model import ICEBERG_RUNTIME
 from icewright.domain.catalogs import CatalogKind
+from icewright.domain.optimizers import ICEBERG_RUNTIME
 from icewright.domain.policy import Mode
 
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")

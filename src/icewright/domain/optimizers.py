@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from icewright.domain.catalogs import CatalogEntry
 
+ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+"""Maven coordinates of the Iceberg that the optimizer's Spark runs with: the version that was tested."""
+
 RECYCLE_EXIT_CODE = 75
 """The exit status (BSD's EX_TEMPFAIL) by which an optimizer asks to be started anew with a fresh Spark session."""
 
