@@ -11,8 +11,9 @@ from icewright.domain.errors import Conflict, Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.tasks import Task, TaskState
+from icewright.ports.store import EVENTS_KEPT_MS
 from icewright.services import loop as loop_module
-from icewright.services.loop import CATALOG_PAUSE_MS, DISCOVERY_INTERVAL_MS
+from icewright.services.loop import CATALOG_PAUSE_MS, DISCOVERY_INTERVAL_MS, PRUNING_INTERVAL_MS
 from tests.services.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
 
@@ -414,3 +415,20 @@ def test_it_runs_until_it_is_stopped_and_wakes_when_told(house: Lakehouse) -> No
     house.control.loop.stop()
     thread.join(30)
     assert not thread.is_alive()
+
+
+def test_old_events_are_forgotten_once_an_hour(house: Lakehouse) -> None:
+    house.create()
+    house.control.loop.round()
+    house.pass_time(PRUNING_INTERVAL_MS // 2)
+    event = CommitEvent(NAME, 1, house.metadata().table_id.uuid, None, None, None)
+    assert house.tables.receive(event)
+    house.control.loop.round()
+    house.pass_time(EVENTS_KEPT_MS - MINUTE_MS)
+    house.control.loop.round()
+    house.pass_time(2 * MINUTE_MS)  # old enough now, but pruned two minutes ago
+    house.control.loop.round()
+    assert not house.tables.receive(event)
+    house.pass_time(PRUNING_INTERVAL_MS)
+    house.control.loop.round()
+    assert house.tables.receive(event)

@@ -1,4 +1,4 @@
-"""The loop of the server: inbox, sweep, leases, doubts, verification, discovery.
+"""The loop of the server: inbox, sweep, leases, doubts, verification, discovery, pruning.
 
 Each round takes no input: whatever woke it, it reads what is true from the stores and the catalogs. One table, one
 task or one catalog that makes trouble never stops the others; the only broad ``except`` of the services stands here.
@@ -37,6 +37,8 @@ DISCOVERY_REST: Final = 20
 """How much longer than its listing took a catalog is then left alone: listing is at most a twentieth of its time."""
 CATALOG_PAUSE_MS: Final = 15_000
 """How long a catalog that did not answer is left alone."""
+PRUNING_INTERVAL_MS: Final = 3_600_000
+"""How often the store is asked to forget what nothing needs any more."""
 
 
 class Loop:
@@ -58,6 +60,7 @@ class Loop:
         self._stop = threading.Event()
         self._discover_at: dict[str, Instant] = {}
         self._paused_until: dict[str, Instant] = {}
+        self._prune_at: Instant = 0
         self.unreadable: dict[TableName, Reason] = {}
         """Tables that were never readable, so that there is no record to keep their reason in."""
 
@@ -91,6 +94,7 @@ class Loop:
             self._verify_commits,
             self._discover,
             self._sweep,
+            self._prune,
         )
         for step in steps:
             with self._going_on(step.__name__.strip("_")):
@@ -151,6 +155,12 @@ class Loop:
         for name in sorted(names):
             if self._tables.record_by_name(name) is None:
                 self._look(name)
+
+    def _prune(self) -> None:
+        now = self._clock.now()
+        if now >= self._prune_at:
+            self._tables.prune(now)
+            self._prune_at = now + PRUNING_INTERVAL_MS
 
     def _expire_leases(self) -> None:
         for task in self._tasks.expired(BATCH_MAX):
