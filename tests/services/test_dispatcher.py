@@ -251,6 +251,92 @@ def test_a_heartbeat_extends_the_lease_and_hears_of_a_cancel(house: Lakehouse) -
         worker.beat(spec)
 
 
+# The owner's will between the plan and the commit.
+
+VETOES = [
+    ({"icewright.mode": "observe"}, "mode-observe"),
+    ({"icewright.mode": "approve"}, "mode-approve"),
+    ({"icewright.min-input-files": "none"}, "policy-problem"),
+    ({"self-optimizing.enabled": "true"}, "other-optimizer"),
+    ({"write.parquet.bloom-filter-enabled.column.id": "true"}, "bloom-filters"),
+]
+
+
+@pytest.mark.parametrize(("properties", "code"), VETOES)
+def test_what_the_owner_does_not_want_any_more_is_not_committed(
+    house: Lakehouse, properties: dict[str, str], code: str
+) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    spec = worker.claimed()
+    assert not worker.beat(spec, "committing").cancel
+    house.catalog.set_properties(NAME, properties)
+    assert not worker.beat(spec).cancel  # the table is only asked when it matters
+    assert worker.beat(spec, "committing").cancel
+    assert worker.beat(spec, "committing").cancel
+    assert house.tasks.history(spec.task_id)[-1].reason.code == code
+    assert worker.report(spec, STOPPED).state is TaskState.CANCELLED
+
+
+@pytest.mark.parametrize(("properties", "code"), VETOES)
+def test_what_the_owner_does_not_want_any_more_is_not_begun(
+    house: Lakehouse, properties: dict[str, str], code: str
+) -> None:
+    house.control.keeper.look(NAME)
+    house.catalog.set_properties(NAME, properties)
+    assert Worker(house).claim_if_any() is None
+    task = house.only_task()
+    assert task.outcome is not None
+    assert (task.state, task.outcome.reason.code) == (TaskState.SUPERSEDED, code)
+
+
+@pytest.mark.parametrize(("properties", "code"), VETOES[2:])
+def test_what_the_owner_does_not_want_any_more_is_not_applied(
+    house: Lakehouse, properties: dict[str, str], code: str
+) -> None:
+    plan = planned(house, "approve")
+    house.catalog.set_properties(NAME, properties)
+    with pytest.raises(Conflict, match="does not hold any more"):
+        dispatcher(house).apply(plan.plan_id)
+    assert code in str(house.control.keeper.look(NAME).plan.reason)
+
+
+def test_without_a_word_from_the_catalog_nothing_is_committed(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    spec = worker.claimed()
+    house.catalog.available = False
+    with pytest.raises(Unavailable):
+        worker.beat(spec, "committing")
+    house.catalog.available = True
+    assert not worker.beat(spec, "committing").cancel
+
+
+def test_whether_the_table_fits_is_left_to_the_commit(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    spec = worker.claimed()
+    house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
+    assert not worker.beat(spec, "committing").cancel
+    house.catalog.drop(NAME)
+    assert not worker.beat(spec, "committing").cancel
+    house.create(properties={"icewright.mode": "observe"})
+    assert not worker.beat(spec, "committing").cancel
+
+
+def test_what_an_earlier_attempt_committed_and_the_owner_rolled_back_does_not_come_again(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    zombie, worker = Worker(house), Worker(house, "optimizer-b")
+    slow = zombie.claimed()
+    lose_attempt(house)
+    spec = worker.claimed()
+    zombie.commit(slow)
+    assert not worker.beat(spec, "committing").cancel  # the commit itself finds its files gone
+    house.catalog.set_ref(NAME, "main", spec.action.base_snapshot_id)
+    assert worker.beat(spec, "committing").cancel
+    assert house.tasks.history(spec.task_id)[-1].reason.code == "rolled-back"
+
+
 # What each report comes to.
 
 

@@ -71,9 +71,9 @@ class Worker:
         assert spec is not None
         return spec
 
-    def beat(self, spec: TaskSpec) -> HeartbeatReply:
+    def beat(self, spec: TaskSpec, phase: str = "merging") -> HeartbeatReply:
         """Say that the attempt is still running. Raises ``LeaseLost``."""
-        progress = Progress("merging", 0, len(spec.action.groups))
+        progress = Progress(phase, 0, len(spec.action.groups))
         return self.lakehouse.control.dispatcher.heartbeat(spec.task_id, Heartbeat(spec.fencing_token, progress))
 
     def commit(self, spec: TaskSpec) -> Snapshot:

@@ -77,6 +77,10 @@ class Lease:
     expires_at: Instant
 
 
+COMMITTING = "committing"
+"""The phase of an attempt that asks for its last leave: its next step is the commit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far an attempt is."""

@@ -39,8 +39,9 @@ from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, PolicyRule
 from icewright.domain.tables import TableMetadata
-from icewright.domain.tasks import AttemptState, Lease, NewTask, Outcome, Task, TaskState
+from icewright.domain.tasks import COMMITTING, AttemptState, Lease, NewTask, Outcome, Task, TaskState
 from icewright.planning.applies import still_applies
+from icewright.planning.eligibility import table_obstacle
 from icewright.planning.policy import effective_policy
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
@@ -122,13 +123,14 @@ class Dispatcher:
         if not plan.actions:
             raise NotAllowed(f"plan {plan_id} is to do nothing: {plan.reason.text}")
         metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
-        if Mode.OBSERVE in (plan.mode, effective_policy(metadata, self._rules).mode):
+        policy = effective_policy(metadata, self._rules)
+        if Mode.OBSERVE in (plan.mode, policy.mode):
             raise NotAllowed(
                 f"{plan.table_name} is in mode observe: plans and explanations only",
                 hint="set the table property icewright.mode to approve or auto, then plan again",
             )
         (action,) = plan.actions
-        obstacle = still_applies(action, plan.table_id, metadata)
+        obstacle = still_applies(action, plan.table_id, metadata) or table_obstacle(metadata, policy)
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         enqueued = self.enqueue(plan, priority=1)
@@ -168,15 +170,22 @@ class Dispatcher:
             with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
                 self._tasks.change(change)
 
-    def obstacle(self, task: Task, mode: Mode, metadata: TableMetadata) -> Reason | None:
+    def obstacle(self, task: Task, metadata: TableMetadata) -> Reason | None:
         """Why a task that has not committed must not run on its table as it is now, None when it may."""
         if task.table_name != metadata.name:
             return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
+        return (
+            self._mode_obstacle(task, effective_policy(metadata, self._rules).mode)
+            or still_applies(task.action, task.table_id, metadata)
+            or table_obstacle(metadata, effective_policy(metadata, self._rules))
+        )
+
+    def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
         if mode is Mode.OBSERVE:
             return Reason("mode-observe", "the owner lets the table only be observed by now")
         if mode is Mode.APPROVE and self._tables.plan(task.plan_id).mode is Mode.AUTO:
             return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
-        return still_applies(task.action, task.table_id, metadata)
+        return None
 
     def _stale(self, task: Task) -> Change | None:
         """What becomes of a task that was just claimed and must not run, None when it may."""
@@ -193,7 +202,7 @@ class Dispatcher:
                 faster = Reason("found", f"an earlier attempt did commit: snapshot {found.snapshot_id}")
                 outcome = Outcome(faster, found.snapshot_id)
                 return Change(task.task_id, task.version, TaskState.IN_DOUBT, outcome, AttemptState.CONFLICT)
-            reason = self.obstacle(task, effective_policy(metadata, self._rules).mode, metadata)
+            reason = self.obstacle(task, metadata)
         if reason is None:
             return None
         return Change(task.task_id, task.version, TaskState.SUPERSEDED, Outcome(reason), AttemptState.CANCELLED)
@@ -218,11 +227,38 @@ class Dispatcher:
         )
 
     def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
-        """An optimizer is still at it. Raises :class:`LeaseLost`."""
+        """An optimizer is still at it; one that is about to commit is told to stop where the owner wants that by now.
+
+        Raises :class:`LeaseLost`; before a commit also what loading the table raises, and then nothing is committed.
+        """
         task = self._tasks.heartbeat(
             task_id, heartbeat.fencing_token, progress=heartbeat.progress, lease_ms=self._limits.lease_ms
         )
+        if heartbeat.progress.phase == COMMITTING and not task.cancel_requested:
+            veto = self._veto(task)
+            if veto is not None:
+                task = self._tasks.request_cancel(task_id, veto)
         return HeartbeatReply(self._limits.lease_ms, task.cancel_requested)
+
+    def _veto(self, task: Task) -> Reason | None:
+        """Why the owner does not want a task to commit any more.
+
+        Whether the table still fits is not asked here: the commit itself is validated against it.
+        """
+        try:
+            metadata = self._observer.catalog(task.table_name.catalog).load(task.table_name)
+        except NotFound:
+            return None
+        if metadata.table_id != task.table_id:
+            return None
+        found = metadata.snapshot_of_task(task.task_id)
+        if found is not None and found in metadata.ancestors():
+            return None  # an earlier attempt, or this one already: there is nothing left to commit
+        if found is not None:
+            text = f"the owner rolled snapshot {found.snapshot_id} back, which an earlier attempt committed"
+            return Reason("rolled-back", text)
+        policy = effective_policy(metadata, self._rules)
+        return self._mode_obstacle(task, policy.mode) or table_obstacle(metadata, policy)
 
     def report(self, report: TaskReport) -> Task:
         """An attempt has ended. Raises :class:`LeaseLost` when its task is not its own any more."""
