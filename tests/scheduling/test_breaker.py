@@ -9,7 +9,14 @@ import pytest
 from icewright.domain.plans import Reason
 from icewright.domain.tasks import Outcome, Task, TaskState
 from icewright.scheduling import lifecycle
-from icewright.scheduling.breaker import FAILURES_MAX, PARKED_MS, VERIFICATION_FAILED, parked
+from icewright.scheduling.breaker import (
+    FAILURES_MAX,
+    PARKED_MS,
+    TRIES_CARRIED_OUT,
+    UNVERIFIED,
+    VERIFICATION_FAILED,
+    parked,
+)
 from tests.contracts.samples import new_task
 
 NOW = 1_700_000_000_000
@@ -48,6 +55,26 @@ def test_what_was_never_tried_does_not_count() -> None:
     untried = ended(TaskState.SUPERSEDED, attempt=0)
     assert parked([untried, *WASTED[:-1], untried], NOW) is None
     assert parked([untried, *WASTED, untried], NOW) is not None
+
+
+def test_what_was_claimed_and_not_begun_does_not_count() -> None:
+    unbegun, begun = (
+        replace(
+            ended(TaskState.SUPERSEDED),
+            attempt=tries + 1,
+            outcome=Outcome(Reason("files-changed", "they did", {TRIES_CARRIED_OUT: tries})),
+        )
+        for tries in (0, 1)
+    )
+    assert parked([unbegun] * FAILURES_MAX, NOW) is None
+    assert parked([unbegun, *WASTED, unbegun], NOW) is not None
+    assert parked([begun] * FAILURES_MAX, NOW) is not None
+
+
+def test_what_cannot_be_verified_does_not_count() -> None:
+    unverified = ended(TaskState.FAILED, code=UNVERIFIED)
+    assert parked([unverified] * FAILURES_MAX, NOW) is None
+    assert parked([unverified, *WASTED, unverified], NOW) is not None
 
 
 def test_after_a_day_one_more_try_is_let_through_and_its_failure_parks_again() -> None:

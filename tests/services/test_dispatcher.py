@@ -18,6 +18,7 @@ from icewright.domain.jobs import (
 from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.tasks import AttemptState, Task, TaskState
+from icewright.scheduling.breaker import FAILURES_MAX
 from icewright.scheduling.retry import BACKOFF_BASE_MS, BACKOFF_MAX_MS
 from icewright.services.dispatcher import Dispatcher
 from tests.services.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
@@ -198,6 +199,17 @@ def test_stale_work_is_not_given_out_and_planned_again(house: Lakehouse) -> None
     assert Worker(house).claimed().action.input_files == 7
 
 
+def test_claims_of_stale_work_do_not_park_a_table(house: Lakehouse) -> None:
+    for _ in range(FAILURES_MAX):
+        house.control.keeper.look(NAME, plan_anew=True)
+        house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
+        assert Worker(house).claim_if_any() is None
+        house.catalog.set_properties(NAME, {"icewright.mode": "auto"})
+    assert [task.state for task in house.all_tasks()] == [TaskState.SUPERSEDED] * FAILURES_MAX
+    assert house.control.keeper.look(NAME).enqueued is not None
+    assert house.record().problem is None
+
+
 def test_work_behind_stale_work_is_given_out(house: Lakehouse) -> None:
     other = TableName("lake", ("db",), "other")
     house.ready_table(other)
@@ -256,7 +268,7 @@ def test_a_heartbeat_extends_the_lease_and_hears_of_a_cancel(house: Lakehouse) -
 VETOES = [
     ({"icewright.mode": "observe"}, "mode-observe"),
     ({"icewright.mode": "approve"}, "mode-approve"),
-    ({"icewright.min-input-files": "none"}, "policy-problem"),
+    ({"icewright.rewrite-data-files.min-input-files": "none"}, "policy-problem"),
     ({"self-optimizing.enabled": "true"}, "other-optimizer"),
     ({"write.parquet.bloom-filter-enabled.column.id": "true"}, "bloom-filters"),
 ]

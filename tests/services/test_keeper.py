@@ -193,7 +193,7 @@ def test_an_approved_task_stays_while_its_plan_applies(house: Lakehouse) -> None
 
 def test_a_waiting_task_is_taken_back_when_the_plan_is_now_to_do_nothing(house: Lakehouse) -> None:
     house.control.keeper.look(NAME)
-    house.catalog.set_properties(NAME, {"icewright.min-input-files": "100"})
+    house.catalog.set_properties(NAME, {"icewright.rewrite-data-files.min-input-files": "100"})
     looked = house.control.keeper.look(NAME)
     assert looked.plan.reason.code == "well-laid-out"
     assert (house.only_task().state, reason_code(house.only_task())) == (TaskState.SUPERSEDED, "replanned")

@@ -18,6 +18,12 @@ PARKED_MS = 24 * 60 * 60 * 1000
 VERIFICATION_FAILED = "verification-failed"
 """The code of an outcome that says: committed, and the table is not what it was to become."""
 
+UNVERIFIED = "unverified"
+"""The code of an outcome that says: committed, and nobody can compare it with the table before any more."""
+
+TRIES_CARRIED_OUT = "tries_carried_out"
+"""The figure of an outcome that says how many tries did any work, where that is not the number of claims."""
+
 _WASTED = frozenset({TaskState.FAILED, TaskState.SUPERSEDED})
 
 
@@ -25,9 +31,10 @@ def parked(latest: Sequence[Task], now: Instant) -> Reason | None:
     """Why nothing more is queued for a table, None when the breaker is closed.
 
     ``latest`` are the table's last tasks, newest first, at least :data:`FAILURES_MAX` of them if there are so many.
-    Tasks that were superseded before their first try cost nothing and do not count.
+    Tasks that ended before anybody worked on them cost nothing, and of those that cannot be verified nobody knows
+    whether they came to nothing: neither kind counts.
     """
-    ended = [task for task in latest if task.attempt > 0][:FAILURES_MAX]
+    ended = [task for task in latest if _counts(task)][:FAILURES_MAX]
     if not ended or now >= ended[0].updated_at + PARKED_MS:
         return None
     until = ended[0].updated_at + PARKED_MS
@@ -40,3 +47,10 @@ def parked(latest: Sequence[Task], now: Instant) -> Reason | None:
     said = "" if last is None else f"; the last: {last.text}"
     text = f"the last {FAILURES_MAX} tasks of the table came to nothing, so it is left alone for a day{said}"
     return Reason("parked", text, {"until": until, "tasks": FAILURES_MAX})
+
+
+def _counts(task: Task) -> bool:
+    said = None if task.outcome is None else task.outcome.reason
+    if said is None or task.state not in _WASTED:
+        return task.attempt > 0
+    return said.code != UNVERIFIED and int(said.figures.get(TRIES_CARRIED_OUT, task.attempt)) > 0

@@ -45,6 +45,7 @@ from icewright.planning.eligibility import table_obstacle
 from icewright.planning.policy import effective_policy
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
+from icewright.scheduling.breaker import TRIES_CARRIED_OUT
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.observer import Observer
 
@@ -205,7 +206,9 @@ class Dispatcher:
             reason = self.obstacle(task, metadata)
         if reason is None:
             return None
-        return Change(task.task_id, task.version, TaskState.SUPERSEDED, Outcome(reason), AttemptState.CANCELLED)
+        figures = {**reason.figures, TRIES_CARRIED_OUT: task.attempt - 1}
+        outcome = Outcome(replace(reason, figures=figures))
+        return Change(task.task_id, task.version, TaskState.SUPERSEDED, outcome, AttemptState.CANCELLED)
 
     def _known_obstacle(self, task: Task) -> Reason | None:
         """As :meth:`obstacle`, of a table that cannot be asked: what its last plan knows counts."""
