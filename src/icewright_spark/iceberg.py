@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import IllegalArgumentException, PySparkException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 
 from icewright.domain.actions import FileGroup
-from icewright.domain.errors import NotFound, Unavailable
+from icewright.domain.errors import NotFound, Unavailable, Unsupported
 from icewright.domain.files import Partition
 from icewright.domain.names import TableName, identifier
 from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY
 from icewright_spark.session import java_gateway
+
+_REFUSALS = (IllegalArgumentException, UnsupportedOperationException)
+"""Java's, as PySpark names them. By these Iceberg's parsers say that a document is not what they read, which no other
+try will change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +125,13 @@ class SparkTable:
         self.java.refresh()
 
     def data_file(self, partition: Partition, *, path: str, size_bytes: int, record_count: int, **rest: Any) -> Any:
-        """A Java DataFile (Parquet) of that partition; ``rest`` are further fields of Iceberg's content file JSON."""
+        """A Java DataFile (Parquet) of that partition; ``rest`` are further fields of Iceberg's content file JSON.
+
+        Raises :class:`Unsupported` when Iceberg does not take the values for a partition of the spec.
+        """
         schema, spec = self._header(partition.spec_id)
+        # A spec of nothing but void fields has the one empty partition, which Iceberg wants as one null per field.
+        values = json.loads(partition.values) or [None] * len(spec["fields"])
         document = {
             "task-type": "file-scan-task",
             "schema": schema,
@@ -132,7 +141,7 @@ class SparkTable:
                 "content": "data",
                 "file-path": path,
                 "file-format": "parquet",
-                "partition": json.loads(partition.values),
+                "partition": values,
                 "file-size-in-bytes": size_bytes,
                 "record-count": record_count,
                 **rest,
@@ -142,7 +151,13 @@ class SparkTable:
             "delete-files": [],
             "residual-filter": True,
         }
-        return self._parser.fromJson(json.dumps(document), True).file()
+        try:
+            return self._parser.fromJson(json.dumps(document), True).file()
+        except _REFUSALS as error:
+            raise Unsupported(
+                f"Iceberg does not take {partition.values} for a partition of spec {partition.spec_id}: "
+                f"{first_line(error)}"
+            ) from error
 
     def output_file(self, partition: Partition, entry: OutputEntry) -> Any:
         """A Java DataFile for a file that a job wrote, with its metrics."""
