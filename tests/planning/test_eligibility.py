@@ -38,7 +38,11 @@ def map_of(key: Any, value: Any) -> dict[str, Any]:
 TABLES: list[tuple[str | None, dict[str, Any]]] = [
     (None, {}),
     (None, {"format_version": 1}),
-    (None, {"properties": {"gc.enabled": "false", "icewright.mode": "observe", "write.format.default": "orc"}}),
+    (None, {"properties": {"gc.enabled": "false", "icewright.mode": "observe", "write.format.default": "PARQUET"}}),
+    ("writer-property", {"properties": {"write.format.default": "orc"}}),
+    ("writer-property", {"properties": {"write.parquet.compression-codec": "lz4"}}),
+    ("writer-property", {"properties": {"write.parquet.compression-level": "high"}}),
+    ("writer-property", {"properties": {"write.parquet.row-group-size-bytes": "128MB"}}),
     (None, {"location": "/lake/t"}),
     (None, {"properties": {"write.parquet.bloom-filter-enabled.column.c": "false"}}),
     (None, {"properties": {"self-optimizing.enabled": "false"}}),
@@ -74,9 +78,20 @@ def test_types_that_merging_keeps(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["variant", "geometry", "geography(srid:4326)", "unknown", "timestamp_ns", "new\ntype"]
+    "kind",
+    [
+        "variant",
+        "geometry",
+        "geography(srid:4326)",
+        "unknown",
+        "timestamp_ns",
+        "new\ntype",
+        "decimal(0,0)",
+        "decimal(39,2)",
+        {"type": "struct", "fields": []},
+    ],
 )
-def test_types_that_it_does_not_keep_are_found_at_any_depth(kind: str) -> None:
+def test_types_that_it_does_not_keep_are_found_at_any_depth(kind: Any) -> None:
     for nested in (kind, struct("a", kind=kind), list_of(kind), map_of(kind, "int"), list_of(struct("a", kind=kind))):
         reason = table_obstacle(table(fields=(column(nested),)), policy())
         assert reason is not None

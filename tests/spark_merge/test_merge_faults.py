@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from icewright.domain.actions import InputFile
-from icewright_spark.merge import MergeJob, WriterSettings, merge_group
+from icewright.domain.writer_settings import WriterSettings
+from icewright_spark.merge import MergeJob, merge_group
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.errors import OutputUnwritable, ProofFailed, UnsupportedFile
 from icewright_spark.merge.read import Decoder, decode_pyarrow, open_footer

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icewright_spark.merge import MergeJob, WriterSettings, merge_group
+from icewright.domain.writer_settings import WriterSettings
+from icewright_spark.merge import MergeJob, merge_group
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge import write as write_module
 from icewright_spark.merge.dictionary import SAMPLE_FILES_MAX, dictionary_ids, spread, wholly_encoded

@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from icewright.domain.errors import InvalidConfiguration, Unsupported
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Json, Operation, Snapshot, TableMetadata
+from icewright.domain.writer_settings import bloom_filter_property, encryption_property, writer_settings
 from icewright.planning import wording
 from icewright.planning.settings import IGNORE_OTHER_OPTIMIZERS_KEY
 
@@ -22,14 +24,12 @@ FOREIGN_REPLACE_WINDOW_MS = 7 * 86_400_000
 
 FORMAT_VERSIONS = (1, 2)
 _PROBLEMS_SAID_MAX = 5
-_BLOOM_FILTER_PREFIX = "write.parquet.bloom-filter-enabled.column."
-_ENCRYPTION_PREFIX = "encryption."
 _NAME_MAPPING = "schema.name-mapping.default"
 _PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _AMORO_KEY = "self-optimizing.enabled"
 _MERGEABLE_TYPE = re.compile(
     r"boolean|int|long|float|double|date|time|timestamp|timestamptz|string|uuid|binary"
-    r"|decimal\(\s*\d+\s*,\s*\d+\s*\)|fixed\[\s*\d+\s*\]",
+    r"|decimal\(\s*(?:[1-9]|[12]\d|3[0-8])\s*,\s*\d+\s*\)|fixed\[\s*\d+\s*\]",
     re.ASCII,
 )
 
@@ -86,11 +86,10 @@ def _schema_obstacle(metadata: TableMetadata) -> Reason | None:
         return _nothing("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
     for path, field in all_fields(current.fields):
         kind = field["type"]
-        if isinstance(kind, str) and not _MERGEABLE_TYPE.fullmatch(kind):
-            return _nothing(
-                "unsupported-type",
-                f"merging cannot yet keep the type {wording.name(kind)} of column {wording.name(path)}",
-            )
+        if not _is_mergeable(kind):
+            said = wording.name(kind) if isinstance(kind, str) else "struct without fields"
+            text = f"merging cannot yet keep the type {said} of column {wording.name(path)}"
+            return _nothing("unsupported-type", text)
         if field.get("initial-default") is not None:
             return _nothing(
                 "column-default", f"merging cannot yet keep the initial default of column {wording.name(path)}"
@@ -113,13 +112,18 @@ def _property_obstacle(metadata: TableMetadata) -> Reason | None:
             "name-mapping",
             f"{_NAME_MAPPING} is set: some of its files may have no field ids, and merging goes by these alone yet",
         )
-    for key, value in sorted(metadata.properties.items()):
-        if key.startswith(_BLOOM_FILTER_PREFIX) and value.strip().lower() == "true":
-            return _nothing(
-                "bloom-filters", f"merging cannot yet write the bloom filters that {wording.name(key)} asks for"
-            )
-        if key.startswith(_ENCRYPTION_PREFIX):
-            return _nothing("encryption", f"the table is encrypted ({wording.name(key)}), which merging cannot do yet")
+    bloom_filter = bloom_filter_property(metadata.properties)
+    if bloom_filter is not None:
+        text = f"merging cannot yet write the bloom filters that {wording.name(bloom_filter)} asks for"
+        return _nothing("bloom-filters", text)
+    encryption = encryption_property(metadata.properties)
+    if encryption is not None:
+        text = f"the table is encrypted ({wording.name(encryption)}), which merging cannot do yet"
+        return _nothing("encryption", text)
+    try:
+        writer_settings(metadata.properties)
+    except (Unsupported, InvalidConfiguration) as error:
+        return _nothing("writer-property", f"merging cannot write as a property asks for: {wording.cut(error.message)}")
     return None
 
 
@@ -168,6 +172,11 @@ def all_fields(fields: tuple[Json, ...] | list[Json], prefix: str = "") -> Itera
         path = prefix + str(field["name"])
         yield path, field
         yield from all_fields(_children(field["type"]), path + ".")
+
+
+def _is_mergeable(kind: Any) -> bool:
+    """Whether a merge keeps this type, its children apart; Parquet has no struct without fields."""
+    return _MERGEABLE_TYPE.fullmatch(kind) is not None if isinstance(kind, str) else bool(_children(kind))
 
 
 def _children(kind: Any) -> list[Json]:

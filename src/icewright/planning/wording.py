@@ -53,7 +53,12 @@ def place(path: str) -> str:
 
 def quoted(text: str) -> str:
     """Text of strangers: ``repr`` shows line breaks and the like for what they are; hostile lengths are cut."""
-    return repr(text if len(text) <= _QUOTED_LENGTH_MAX else text[:_QUOTED_LENGTH_MAX] + "...")
+    return repr(cut(text))
+
+
+def cut(text: str) -> str:
+    """Text of hostile length, cut."""
+    return text if len(text) <= _QUOTED_LENGTH_MAX else text[:_QUOTED_LENGTH_MAX] + "..."
 
 
 def name(text: str) -> str:

@@ -18,11 +18,11 @@ from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict, IcewrightError, TableReplaced, Unsupported
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.tasks import Progress
+from icewright.domain.writer_settings import writer_settings
 from icewright_spark.commit import FORMAT_VERSION_MAX, CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import OutputEntry, SparkTable
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
-from icewright_spark.merge.settings import writer_settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,13 @@ from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.jobs import GroupFigures, Receipt
 from icewright.domain.tables import Json
+from icewright.domain.writer_settings import WriterSettings
 from icewright_spark.merge.dictionary import dictionary_ids
 from icewright_spark.merge.digest import Digest, RowsDigest
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedColumn, UnsupportedFile
 from icewright_spark.merge.metrics import ColumnMetrics, MetricsOfRows, metrics_mode
 from icewright_spark.merge.read import RowsOfTable, decode_arrow_rs, decode_pyarrow, local_path, open_footer
 from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves, shape
-from icewright_spark.merge.settings import WriterSettings
 from icewright_spark.merge.write import Layout, Writer, choose_writer, dictionary_paths, write_new_file
 
 FILES_PER_SAMPLE = 16

@@ -17,11 +17,11 @@ import arro3.io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icewright.domain.writer_settings import WriterSettings
 from icewright_spark.merge.errors import OutputExists, OutputUnwritable, is_panic
 from icewright_spark.merge.metrics import DEFAULT_MODE, metrics_mode
 from icewright_spark.merge.read import Decoder, decode_arrow_rs, decode_pyarrow
 from icewright_spark.merge.schema import Leaf
-from icewright_spark.merge.settings import WriterSettings
 
 COLLECTED_BYTES_MAX = 1 << 30
 """Decoded bytes at which pyarrow's row group ends, however small it is encoded: the limit of memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icewright.domain.errors import InvalidConfiguration, Unsupported
-from icewright_spark.merge import WriterSettings, writer_settings
+from icewright.domain.writer_settings import WriterSettings, writer_settings
 
 
 def test_defaults_are_icebergs() -> None:
@@ -53,8 +53,9 @@ def test_a_level_for_a_codec_without_levels_is_no_matter() -> None:
         ("write.parquet.compression-codec", "lz4"),
         ("write.parquet.compression-codec", "lzo"),
         ("write.format.default", "orc"),
-        ("write.parquet.bloom-filter-enabled.column.a", "TRUE"),
+        ("write.parquet.bloom-filter-enabled.column.a", " TRUE"),
         ("encryption.key-id", "k"),
+        ("encryption.data-key-length", "16"),
     ],
 )
 def test_what_would_be_lost_is_refused(key: str, value: str) -> None:

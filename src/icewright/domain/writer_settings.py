@@ -1,4 +1,6 @@
-"""How the output file is to be written, from the table's properties with Iceberg's defaults.
+"""How the output of a merge is to be written, from the table's properties with Iceberg's defaults.
+
+Planner and merge both ask here, so that no plan is made which the merge then refuses for a property.
 
 Names and defaults: Iceberg's ``TableProperties`` (``write.parquet.*``) and, for the levels of the codecs,
 parquet-java's own defaults (zstd 3), which differ from those of the libraries that write here (pyarrow: zstd 1).
@@ -19,6 +21,7 @@ _LEVEL_RANGES: Mapping[str, range] = {"zstd": range(1, 23), "gzip": range(10), "
 
 _PREFIX = "write.parquet."
 _BLOOM_FILTER = _PREFIX + "bloom-filter-enabled.column."
+_ENCRYPTION = "encryption."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +60,26 @@ def writer_settings(properties: Mapping[str, str]) -> WriterSettings:
     )
 
 
+def bloom_filter_property(properties: Mapping[str, str]) -> str | None:
+    """The first property that asks for Parquet bloom filters, which a merge would drop."""
+    asking = (k for k, v in properties.items() if k.startswith(_BLOOM_FILTER) and v.strip().lower() == "true")
+    return min(asking, default=None)
+
+
+def encryption_property(properties: Mapping[str, str]) -> str | None:
+    """The first property of table encryption, which a merge cannot do."""
+    return min((key for key in properties if key.startswith(_ENCRYPTION)), default=None)
+
+
 def _refuse_what_would_be_lost(properties: Mapping[str, str]) -> None:
     file_format = properties.get("write.format.default", "parquet").lower()
     if file_format != "parquet":
         raise Unsupported(f"write.format.default = {file_format!r}: only Parquet can be merged")
-    for key, value in properties.items():
-        if key.startswith(_BLOOM_FILTER) and value.lower() == "true":
-            raise Unsupported(f"{key} asks for a bloom filter, which a merge would drop")
-    if properties.get("encryption.key-id"):
-        raise Unsupported("the table is encrypted (encryption.key-id is set)")
+    bloom_filter, encryption = bloom_filter_property(properties), encryption_property(properties)
+    if bloom_filter is not None:
+        raise Unsupported(f"{bloom_filter} asks for a bloom filter, which a merge would drop")
+    if encryption is not None:
+        raise Unsupported(f"the table is encrypted ({encryption} is set)")
 
 
 def _level(properties: Mapping[str, str], codec: str) -> int | None:
