@@ -49,6 +49,6 @@ def build_control_plane(
     planner = Planner(observer, tables, clock, ids, rules)
     dispatcher = Dispatcher(tasks, tables, observer, ids, limits, rules)
     keeper = TableKeeper(observer, planner, dispatcher, tables, tasks, clock, limits.chance)
-    verifier = Verifier(tasks, observer, dispatcher)
+    verifier = Verifier(tasks, tables, observer, dispatcher)
     loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, clock)
     return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, verifier, loop)

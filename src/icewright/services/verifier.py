@@ -7,6 +7,7 @@ the rows, by the manifests of that snapshot and of its parent.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
@@ -18,14 +19,17 @@ from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.planning.inventory import manifest_changes
 from icewright.ports.catalog import Catalog
-from icewright.ports.store import Change, TaskStore
-from icewright.scheduling.breaker import VERIFICATION_FAILED
+from icewright.ports.store import Change, TableStore, TaskStore
+from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.observer import Observer
 
 VERIFY_PATIENCE_MS = 60 * 60 * 1000
 """How long a commit may stay unverified because its table cannot be read. Meanwhile nothing else is done to it."""
+
+COMMIT_NOT_FOUND = "commit-not-found"
+"""The code of an outcome that says: reported as committed, and the table knows nothing of it."""
 
 _REPORTED_ENDS = {
     AttemptState.LOST: End.LOST,
@@ -54,8 +58,8 @@ class _Delta:
 class Verifier:
     """Settles tasks in doubt, and verifies those that are reported as committed."""
 
-    def __init__(self, tasks: TaskStore, observer: Observer, dispatcher: Dispatcher) -> None:
-        self._tasks, self._observer, self._dispatcher = tasks, observer, dispatcher
+    def __init__(self, tasks: TaskStore, tables: TableStore, observer: Observer, dispatcher: Dispatcher) -> None:
+        self._tasks, self._tables, self._observer, self._dispatcher = tasks, tables, observer, dispatcher
 
     def settle(self, task: Task) -> Task:
         """Decide a task in doubt by looking into the table; the task itself when it is too early to say.
@@ -87,7 +91,7 @@ class Verifier:
         except Unreadable as error:
             if self._tasks.now() - task.updated_at < VERIFY_PATIENCE_MS:
                 raise
-            reason = Reason("unverified", f"the commit was reported, but cannot be verified: {error.message}")
+            reason = Reason(UNVERIFIED, f"the commit was reported, but cannot be verified: {error.message}")
             return self._change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
 
     def _without_commit(self, task: Task) -> Change:
@@ -104,21 +108,23 @@ class Verifier:
 
     def _verify(self, task: Task) -> Task:
         metadata = self._load(task)
-        snapshot = None if metadata is None else snapshot_made_by(task, metadata)
-        if metadata is None or snapshot is None:
-            reason = Reason(
-                "unverified", "the commit was reported, but the table or its snapshot is gone before it was verified"
-            )
+        if metadata is None:
+            reason = Reason(UNVERIFIED, "the commit was reported, but its table was gone before it was verified")
+            return self._change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
+        snapshot = snapshot_made_by(task, metadata)
+        if snapshot is None:
+            reason = Reason(COMMIT_NOT_FOUND, "the commit was reported, and no snapshot of the table carries this task")
             return self._change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
         outcome = self._verdict(self._observer.catalog(task.table_name.catalog), metadata, snapshot, task)
-        state = TaskState.SUCCEEDED if outcome.reason.code == "verified" else TaskState.FAILED
+        state = TaskState.FAILED if outcome.reason.code == VERIFICATION_FAILED else TaskState.SUCCEEDED
         return self._change(task, state, outcome)
 
     def _verdict(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, task: Task) -> Outcome:
         action: RewriteDataFiles = task.action
         parent = metadata.snapshot(snapshot.parent_id)
         if parent is None:
-            reason = Reason("unverified", "the snapshot before the rewrite has expired: nothing to compare with")
+            text = f"committed as snapshot {snapshot.snapshot_id}; the one before has expired: nothing to compare with"
+            reason = Reason(UNVERIFIED, text)
             return Outcome(reason, snapshot.snapshot_id)
         deltas = changes_between(catalog, metadata, parent, snapshot)
         problem = row_problem(action, deltas)
@@ -138,16 +144,18 @@ class Verifier:
         return Outcome(Reason("verified", text, figures), snapshot.snapshot_id)
 
     def _load(self, task: Task) -> TableMetadata | None:
-        """The table of the task, None when the name leads to no table or to another one.
+        """The table of the task, under its new name where that is known; None when there is no such table any more.
 
         Raises ``NotFound`` when the catalog is not configured any more: that says nothing about the table.
         """
         catalog = self._observer.catalog(task.table_name.catalog)
-        try:
-            metadata = catalog.load(task.table_name)
-        except NotFound:
-            return None
-        return metadata if metadata.table_id == task.table_id else None
+        record = self._tables.record(task.table_id)
+        for name in dict.fromkeys((task.table_name, task.table_name if record is None else record.name)):
+            with suppress(NotFound):
+                metadata = catalog.load(name)
+                if metadata.table_id == task.table_id:
+                    return metadata
+        return None
 
     def _change(
         self, task: Task, state: TaskState, outcome: Outcome, attempt_state: AttemptState | None = None
