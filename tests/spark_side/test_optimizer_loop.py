@@ -288,6 +288,16 @@ def test_idle_and_long_without_its_server_it_asks_for_a_fresh_process() -> None:
     assert optimizer.wants_recycling
 
 
+def test_idle_with_a_server_that_answers_it_stays() -> None:
+    server, engine, clock = Server(), Engine(), Clock()
+    with running(Optimizer(engine, server, settings_of(), clock=clock), engine) as thread:
+        for _ in range(5):
+            claims = server.claims
+            clock.wait(40)
+            until(lambda seen=claims: server.claims > seen + 1)  # type: ignore[misc]  # the loop's value, kept
+            assert thread.is_alive()
+
+
 def test_reports_are_offered_until_they_are_delivered() -> None:
     server, engine, clock = Server(*tasks(1)), Engine(), Clock()
     server.report_errors = [Unavailable("away")] * 20
