@@ -49,6 +49,8 @@ from pyiceberg.types import (
 )
 
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.manifests import Bounds
+from icewright.adapters.pyiceberg.sort_keys import SortKeys
 from icewright.adapters.pyiceberg.values import bound, partition_json, single_value
 from icewright.domain.files import DataFile
 from icewright.domain.inventory import PartitionStatistics
@@ -116,6 +118,7 @@ def test_different_floats_are_different_partitions(value: float) -> None:
         ("timestamp", to_bytes(DateType(), 7), None),
         ("decimal(9,2)", to_bytes(DecimalType(9, 2), Decimal("1.25")), Decimal("1.25")),
         ("string", b"abc", "abc"),
+        ("string", "abö".encode()[:-1], None),
         ("fixed[2]", b"ab", b"ab"),
         ("variant", b"ab", None),
     ],
@@ -283,6 +286,15 @@ def test_keys_end_where_bounds_cannot_follow(tmp_path: Path, fields: tuple[SortF
     table.append(sqlite.rows([1]))
     (found,) = written_files(table)
     assert len(found.sort_key or ()) == length
+
+
+def test_bounds_that_cannot_be_transformed_give_no_key(tmp_path: Path) -> None:
+    schema = Schema(NestedField(1, "day", DateType(), required=False))
+    order = SortOrder(sort_field(1, YearTransform()))
+    table = sqlite.make_table(sqlite.make_lake(tmp_path), schema=schema, sort_order=order)
+    keys = SortKeys(PyIcebergCatalog(sqlite.entry_of(table)).load(sqlite.table_name(table)))
+    assert keys.key(Bounds({}, {}, {1: to_bytes(DateType(), 365)}, {})) == ((1, 1),)
+    assert keys.key(Bounds({}, {}, {1: to_bytes(DateType(), 10_000_000)}, {})) is None
 
 
 def test_a_file_without_bounds_has_no_key(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class SortKeys:
         return bool(self._fields)
 
     def key(self, bounds: Bounds) -> SortKey | None:
-        """The least key that a row of the file can have; None when a bound is missing."""
+        """The least key that a row of the file can have; None when a bound is missing, or lies beyond the year 9999."""
         elements = []
         for field in self._fields:
             element = field.element(bounds)
@@ -98,7 +98,10 @@ class _Field:
         value = None if raw is None else bound(raw, self._type_name)
         if value is None:
             return None
-        value = self._transform(value)
+        try:
+            value = self._transform(value)
+        except OverflowError:  # a year beyond Python's
+            return None
         # Decimal's unary minus rounds to the context's precision; copy_negate is exact.
         if self._descending:
             value = value.copy_negate() if isinstance(value, Decimal) else -value

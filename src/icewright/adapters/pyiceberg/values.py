@@ -185,6 +185,8 @@ def library_type(type_name: TypeName) -> PrimitiveType | None:
 def bound(raw: bytes, type_name: TypeName) -> Any:
     """A lower or upper bound (spec, Appendix D, binary single-value); None when it is not of that type.
 
+    Some writers cut long strings off inside a character; that is None too.
+
     Bounds written before a promotion (int to long, float to double) have the width of the former type.
     """
     width = _WIDTHS.get(type_name)
@@ -194,5 +196,8 @@ def bound(raw: bytes, type_name: TypeName) -> Any:
     kind = library_type(type_name)
     if kind is None:
         return None
-    value: Any = from_bytes(kind, raw)
+    try:
+        value: Any = from_bytes(kind, raw)
+    except UnicodeDecodeError:
+        return None
     return None if isinstance(value, float) and math.isnan(value) else value
