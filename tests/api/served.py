@@ -41,6 +41,7 @@ class Served:
 
     clock: ManualClock = field(default_factory=ManualClock)
     stores: tuple[TableStore, TaskStore] | None = None
+    host: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
         self.lake = MemoryCatalog("lake", self.clock)
@@ -49,7 +50,7 @@ class Served:
         self.control: ControlPlane = build_control_plane(
             {"lake": self.lake, "other": self.other}, tables, tasks, self.clock, SequentialIds()
         )
-        self.access = Access(TOKEN, loopback_hosts(PORT), LOGIN_CODE)
+        self.access = Access(TOKEN, loopback_hosts(self.host, PORT), LOGIN_CODE)
         self.app = create_app(self.control, self.access)
         self.http = self.client({"Authorization": f"Bearer {TOKEN}"})
 

@@ -5,7 +5,7 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from structlog.testing import capture_logs
 
-from icewright.api.access import SESSION_MS, Access
+from icewright.api.access import SESSION_MS, Access, authority
 from icewright.domain.errors import Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
@@ -90,6 +90,13 @@ def test_other_hosts_are_refused_even_with_the_token(served: Served, host: str) 
 @pytest.mark.parametrize("host", [HOST, f"localhost:{PORT}", f"LOCALHOST:{PORT}", f"[::1]:{PORT}"])
 def test_all_names_of_this_machine_are_answered(served: Served, host: str) -> None:
     assert served.http.get(f"{V1}/status", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "localhost", "::1", "0:0:0:0:0:0:0:1"])
+def test_the_host_that_was_configured_is_answered(host: str) -> None:
+    served = Served(host=host)
+    for name in (authority(host, PORT), HOST):
+        assert served.http.get(f"{V1}/status", headers={"Host": name}).status_code == 200
 
 
 def test_every_answer_carries_the_security_headers(served: Served) -> None:

@@ -18,9 +18,17 @@ _SESSIONS_MAX = 1_000
 _LOGIN_CODES_MAX = 100
 
 
-def loopback_hosts(port: int) -> frozenset[str]:
-    """The Host headers by which this machine's own programs reach ``port``."""
-    return frozenset({f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"})
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def authority(host: str, port: int) -> str:
+    """Host and port as URLs and Host headers have them."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def loopback_hosts(host: str, port: int) -> frozenset[str]:
+    """The Host headers by which this machine's own programs reach a server that listens on ``host``."""
+    return frozenset(authority(name, port) for name in (host, *_LOOPBACK))
 
 
 class Access:

@@ -17,7 +17,7 @@ from typing import Final
 import structlog
 import uvicorn
 
-from icewright.api.access import Access, loopback_hosts
+from icewright.api.access import Access, authority, loopback_hosts
 from icewright.api.app import create_app
 from icewright.app.address import ServerAddress, read_private, remove_address, write_address
 from icewright.app.control import open_control_plane
@@ -45,10 +45,9 @@ def serve(
     server = config.server
     with open_control_plane(config, environ) as control, listen(server.host, server.port) as listening:
         port = int(listening.getsockname()[1])
-        host = f"[{server.host}]" if ":" in server.host else server.host
-        url = f"http://{host}:{port}"
+        url = f"http://{authority(server.host, port)}"
         address = ServerAddress(url, lasting_token(server.state_dir), os.getpid())
-        access = Access(address.token, loopback_hosts(port))
+        access = Access(address.token, loopback_hosts(server.host, port))
         app = create_app(control, access)
         write_address(server.address_file, address)
         _outlive_signals()
