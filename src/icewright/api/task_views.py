@@ -10,8 +10,7 @@ from icewright.domain.names import TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import Attempt, AttemptState, HistoryEntry, Lease, Outcome, Progress, Task, TaskState
-from icewright.planning.call import nearest_call
-from icewright.services.plan_views import ActionView
+from icewright.services.plan_views import ActionView, action_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,6 @@ class TaskDocument:
 
 def task_view(task: Task) -> TaskView:
     """The task for display."""
-    action = task.action
     return TaskView(
         task_id=task.task_id,
         table=str(task.table_name),
@@ -75,17 +73,7 @@ def task_view(task: Task) -> TaskView:
         uuid=task.table_id.uuid,
         plan_id=task.plan_id,
         state=task.state,
-        action=ActionView(
-            action=action.kind,
-            base_snapshot_id=action.base_snapshot_id,
-            groups=len(action.groups),
-            input_files=action.input_files,
-            input_bytes=action.input_bytes,
-            output_files=len(action.groups),
-            records=action.record_count,
-            target_file_size_bytes=action.target_file_size_bytes,
-            call=nearest_call(task.table_name, action),
-        ),
+        action=action_view(task.table_name, task.action),
         reason=task.reason,
         prediction=task.prediction,
         priority=task.priority,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from icewright.domain.actions import Action
+from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant
@@ -106,7 +107,7 @@ def plan_view(plan: Plan) -> PlanView:
             )
             for item in plan.verdicts
         ),
-        actions=tuple(_action_view(plan, action) for action in plan.actions),
+        actions=tuple(action_view(plan.table_name, action) for action in plan.actions),
         look_again_at=plan.look_again_at,
     )
 
@@ -131,7 +132,8 @@ def findings(figures: FiguresView, policy: Policy, plan: Plan) -> tuple[Reason, 
     return tuple(found)
 
 
-def _action_view(plan: Plan, action: Action) -> ActionView:
+def action_view(table: TableName, action: Action) -> ActionView:
+    """The action for display: everything but its list of files."""
     return ActionView(
         action=action.kind,
         base_snapshot_id=action.base_snapshot_id,
@@ -141,5 +143,5 @@ def _action_view(plan: Plan, action: Action) -> ActionView:
         output_files=len(action.groups),
         records=action.record_count,
         target_file_size_bytes=action.target_file_size_bytes,
-        call=nearest_call(plan.table_name, action),
+        call=nearest_call(table, action),
     )
