@@ -70,6 +70,7 @@ class Engine:
         self.claimed: list[float] = []
         self.error: Exception | None = None
         self.waits_for: str | None = None
+        self.together = 1
         self.lock = threading.Lock()
 
     def alive(self) -> bool:
@@ -82,6 +83,7 @@ class Engine:
             self.attempts.append((spec.task_id, spec.attempt))
             self.pools.append(pool)
             self.claimed.append(claimed_s)
+        until(lambda: self.most_running >= self.together)
         if self.waits_for in (None, spec.task_id):
             assert self.go.wait(60)
         with self.lock:
@@ -231,7 +233,7 @@ def test_it_never_recycles_while_a_task_runs() -> None:
 
 def test_one_that_is_due_still_offers_the_reports_of_what_runs_for_long() -> None:
     server, engine, clock = Server(*tasks(2)), Engine(), Clock()
-    engine.waits_for = "task-1"
+    engine.waits_for, engine.together = "task-1", 2
     engine.go.clear()
     settings = settings_of(recycle_after_tasks=1)
     optimizer = Optimizer(engine, server, settings, clock=clock, pause=clock.wait)
