@@ -92,7 +92,7 @@ def document() -> Any:
     """The OpenAPI document of a server over nothing."""
     clock = ManualClock()
     control = build_control_plane({}, MemoryTableStore(clock), MemoryTaskStore(clock), clock, SequentialIds())
-    app = create_app(control, Access(_NOBODYS_TOKEN, loopback_hosts(_PORT)))
+    app = create_app(control, Access(_NOBODYS_TOKEN, loopback_hosts("127.0.0.1", _PORT)))
     with TestClient(app, f"http://127.0.0.1:{_PORT}", headers={"Authorization": f"Bearer {_NOBODYS_TOKEN}"}) as client:
         return client.get(_DOCUMENT).raise_for_status().json()
 
