@@ -19,6 +19,7 @@ from icewright.planning.check_plan import check_plan
 from icewright.planning.level0 import plan_level0
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import (
+    DAY_MS,
     HOUR_MS,
     MIB,
     MINUTE_MS,
@@ -178,6 +179,10 @@ OBSERVED: list[tuple[set[str], Observation]] = [
     ({"too-soon"}, other(removals=removed(HOUR_MS - 1), interval_ms=None)),
     (set(), other(removals=removed(HOUR_MS), interval_ms=None)),
     ({"too-soon"}, other(removals=Removals(everywhere_at=NOW))),
+    ({"too-soon"}, other(removals=removed(DAY_MS - 1, writer_run_ms_max=40 * 365 * DAY_MS))),
+    (set(), other(removals=removed(DAY_MS, writer_run_ms_max=40 * 365 * DAY_MS))),
+    ({"too-soon"}, other(removals=removed(-MINUTE_MS))),
+    (set(), other(removals=removed(-MINUTE_MS - 1))),
     (set(), other(removals=Removals({month(3): NOW}))),
     ({"wrong-prediction"}, other(files=[*FILES, *data_files(month(4), 1)])),
     (

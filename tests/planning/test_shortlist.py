@@ -11,6 +11,7 @@ from icewright.domain.plans import PartitionVerdict, Verdict
 from icewright.planning.shortlist import removal_wait_ms, shortlist
 from tests.planning.observations import (
     BY_MONTH,
+    DAY_MS,
     HOUR_MS,
     MIB,
     MINUTE_MS,
@@ -27,10 +28,8 @@ from tests.planning.observations import (
 SMALL = data_files(month(1), 8)
 
 
-def verdicts(
-    files: list[DataFile], changed: frozenset[Partition] | None = None, **kinds: Any
-) -> list[PartitionVerdict]:
-    return list(shortlist(observe(files, **kinds), policy(), NOW, changed))
+def verdicts(files: list[DataFile], **kinds: Any) -> list[PartitionVerdict]:
+    return list(shortlist(observe(files, **kinds), policy(), NOW))
 
 
 def said(files: list[DataFile], **kinds: Any) -> list[tuple[str, str]]:
@@ -92,6 +91,9 @@ WAITS = [
     (MINUTE_MS, 4 * MINUTE_MS, 2 * HOUR_MS, 2 * HOUR_MS),
     (HOUR_MS, 4 * MINUTE_MS, 2 * HOUR_MS, 3 * HOUR_MS),
     (None, 0, None, HOUR_MS),
+    (MINUTE_MS, 40 * 365 * DAY_MS, None, DAY_MS),
+    (MINUTE_MS, 40 * 365 * DAY_MS, 2 * DAY_MS, 2 * DAY_MS),
+    (DAY_MS, 40 * 365 * DAY_MS, None, 3 * DAY_MS),
     (0, 0, None, 0),
 ]
 
@@ -125,11 +127,12 @@ def test_a_table_with_an_obstacle_has_no_candidates() -> None:
     assert verdicts(SMALL, metadata=table(format_version=3)) == []
 
 
-def test_partitions_known_to_be_unchanged_can_be_spared_but_never_those_that_wait() -> None:
-    files = [*SMALL, *data_files(month(2), 8), *data_files(month(3), 8)]
-    removals = Removals({month(3): NOW})
-    found = verdicts(files, frozenset({month(2)}), removals=removals)
-    assert [verdict.reason.code for verdict in found] == ["unchanged", "small-files", "recent-removals"]
+def test_a_removal_dated_in_the_future_puts_nothing_off() -> None:
+    ahead, far_ahead = (Removals({month(1): NOW + by_ms}) for by_ms in (MINUTE_MS, MINUTE_MS + 1))
+    assert [verdict.verdict for verdict in verdicts(SMALL, removals=ahead)] == [Verdict.WAIT]
+    assert [verdict.verdict for verdict in verdicts(SMALL, removals=far_ahead)] == [Verdict.REWRITE]
+    everywhere = Removals(everywhere_at=NOW + MINUTE_MS + 1)
+    assert [verdict.verdict for verdict in verdicts(SMALL, removals=everywhere)] == [Verdict.REWRITE]
 
 
 def test_appends_never_put_a_partition_off() -> None:

@@ -17,7 +17,7 @@ from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.planning.inventory import recompute
 from icewright.ports.store import InventoryUpdate
 from icewright.services.observer import REMOVALS_LOOKED_AT, CatalogNotConfigured, Observer
-from tests.services.lakehouse import BONN, KYOTO, MINUTE_MS, NAME, Lakehouse
+from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, MINUTE_MS, NAME, Lakehouse
 
 
 class CountingCatalog(MemoryCatalog):
@@ -158,6 +158,17 @@ def test_removals_are_told_by_partition(house: Lakehouse) -> None:
     assert removals.removed_at == {KYOTO: removed.committed_at}
     assert removals.everywhere_at is None
     assert removals.writer_run_ms_max == 5 * MINUTE_MS
+
+
+def test_a_removal_dated_in_the_future_does_not_hide_the_one_before(house: Lakehouse) -> None:
+    house.append(3)
+    first, second = (file.path for file in house.catalog.live_files(NAME)[:2])
+    removed = house.catalog.delete(NAME, [first])
+    now = house.clock.now()
+    house.pass_time(40 * 365 * 24 * HOUR_MS)
+    house.catalog.delete(NAME, [second])
+    house.pass_time(now - house.clock.now())
+    assert house.control.observer.observe(NAME).removals.removed_at == {BONN: removed.committed_at}
 
 
 def test_delete_files_are_removals(house: Lakehouse) -> None:

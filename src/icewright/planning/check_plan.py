@@ -21,6 +21,8 @@ from icewright.domain.policy import Policy
 
 _REWRITABLE_FORMAT_VERSIONS = frozenset({1, 2})
 _UNKNOWN_INTERVAL_WAIT_MS = 60 * 60 * 1000
+_WRITER_RUN_MS_MAX = 24 * 60 * 60 * 1000
+_CLOCK_AHEAD_MS_MAX = 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +193,11 @@ class _Checker:
     def _waiting(self, partition: Partition) -> Iterator[Violation]:
         removals, interval_ms = self.observation.removals, self.observation.commit_interval_ms
         wait_ms = _UNKNOWN_INTERVAL_WAIT_MS if interval_ms is None else 3 * interval_ms
-        for least_ms in (removals.writer_run_ms_max, self.policy.write_window_ms):
+        for least_ms in (min(_WRITER_RUN_MS_MAX, removals.writer_run_ms_max), self.policy.write_window_ms):
             wait_ms = max(wait_ms, least_ms or 0)
+        earliest_at = self.plan.planned_at - wait_ms
         for removed_at in (removals.removed_at.get(partition), removals.everywhere_at):
-            if removed_at is not None and removed_at + wait_ms > self.plan.planned_at:
+            if removed_at is not None and earliest_at < removed_at <= self.plan.planned_at + _CLOCK_AHEAD_MS_MAX:
                 text = f"{partition} lost rows at {removed_at} and is left alone for {wait_ms} ms"
                 yield Violation("too-soon", text)
 

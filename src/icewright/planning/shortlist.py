@@ -24,6 +24,12 @@ from icewright.planning.placement import column_types, placement_obstacle
 REMOVAL_INTERVALS = 3
 """Commit intervals for which a partition that lost rows is left alone."""
 
+WRITER_RUN_MS_MAX = 86_400_000
+"""The longest run of a writer that is believed, a day: a restore from a backup gives new files old times."""
+
+CLOCK_AHEAD_MS_MAX = 60_000
+"""How far ahead of ours the clock of a writer may be. What is dated later says nothing of when it happened."""
+
 UNKNOWN_INTERVAL_WAIT_MS = 3_600_000
 """The same where the table has too few commits to have an interval: an hour, as long as most jobs run."""
 
@@ -33,23 +39,19 @@ def removal_wait_ms(observation: Observation, policy: Policy) -> int:
 
     A rewrite that commits first can fail the owner's long DELETE or MERGE, which then has to run again from the
     start. So the wait is the longest of: three commit intervals of the table, the longest observed run of a
-    writer that removed rows, and the write window that the owner declared.
+    writer that removed rows (at most a day), and the write window that the owner declared.
     """
     interval_ms = observation.commit_interval_ms
     by_interval_ms = UNKNOWN_INTERVAL_WAIT_MS if interval_ms is None else REMOVAL_INTERVALS * interval_ms
-    return max(by_interval_ms, observation.removals.writer_run_ms_max, policy.write_window_ms or 0)
+    by_run_ms = min(observation.removals.writer_run_ms_max, WRITER_RUN_MS_MAX)
+    return max(by_interval_ms, by_run_ms, policy.write_window_ms or 0)
 
 
-def shortlist(
-    observation: Observation, policy: Policy, now: Instant, changed: frozenset[Partition] | None = None
-) -> tuple[PartitionVerdict, ...]:
+def shortlist(observation: Observation, policy: Policy, now: Instant) -> tuple[PartitionVerdict, ...]:
     """A verdict for every partition of the table, in the inventory's order; none where the whole table has an obstacle.
 
     Verdicts: ``leave`` where merging gains nothing; ``refuse`` where it would, but cannot be done yet; ``wait``
     where rows were removed lately; else ``rewrite``.
-    With ``changed``, candidates outside of it are left, too: a caller may spare itself partitions of which it knows
-    that the last plan found nothing in their files, that nothing was committed to them since, and that none of
-    their files was waiting. Without, the outcome is the same and more files are read.
     """
     if table_obstacle(observation.metadata, policy) is not None:
         return ()
@@ -62,7 +64,7 @@ def shortlist(
         wait_ms=removal_wait_ms(observation, policy),
         types=column_types(observation.metadata),
     )
-    return tuple(_verdict(table, statistics, now, changed) for statistics in observation.inventory.partitions)
+    return tuple(_verdict(table, statistics, now) for statistics in observation.inventory.partitions)
 
 
 def has_equality_deletes_everywhere(observation: Observation) -> bool:
@@ -86,14 +88,12 @@ class _Table:
     wait_ms: int
     types: Mapping[int, Any]
 
-    def last_removal_at(self, partition: Partition) -> Instant | None:
-        known = [at for at in (self.removed_at.get(partition), self.everywhere_at) if at is not None]
-        return max(known, default=None)
+    def last_removal_at(self, partition: Partition, now: Instant) -> Instant | None:
+        known = (self.removed_at.get(partition), self.everywhere_at)
+        return max((at for at in known if at is not None and at <= now + CLOCK_AHEAD_MS_MAX), default=None)
 
 
-def _verdict(
-    table: _Table, statistics: PartitionStatistics, now: Instant, changed: frozenset[Partition] | None
-) -> PartitionVerdict:
+def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> PartitionVerdict:
     policy, files = table.policy, statistics.counts.data_files
     small_files, small_bytes = histogram.small(statistics.counts.sizes, policy.small_file_size_bytes)
     merged_files = max(1, ceil(small_bytes / policy.output_size_bytes_max))
@@ -107,7 +107,7 @@ def _verdict(
     refusal = _refusal(table, statistics)
     if refusal is not None:
         return verdict(Verdict.REFUSE, refusal)
-    removed_at = table.last_removal_at(statistics.partition)
+    removed_at = table.last_removal_at(statistics.partition, now)
     if removed_at is not None and now < removed_at + table.wait_ms:
         until = removed_at + table.wait_ms
         text = (
@@ -115,8 +115,6 @@ def _verdict(
             f"until {wording.instant(until)}, so that no DELETE or MERGE of its owner fails"
         )
         return verdict(Verdict.WAIT, Reason("recent-removals", text, {"wait_ms": table.wait_ms}), until=until)
-    if changed is not None and statistics.partition not in changed:
-        return verdict(Verdict.LEAVE, Reason("unchanged", "nothing has changed since it was last found to be well"))
     figures = {"small_files": small_files, "small_bytes": small_bytes}
     text = f"{wording.count(small_files, 'small file')} ({wording.size(small_bytes)}) of {files:,}"
     return verdict(Verdict.REWRITE, Reason("small-files", text, figures), files - small_files + merged_files)

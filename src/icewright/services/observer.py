@@ -17,6 +17,7 @@ from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 from icewright.planning.commits import commit_interval_ms
 from icewright.planning.histogram import NegativeCount
 from icewright.planning.inventory import advance, affected_partitions, manifest_changes, recompute
+from icewright.planning.shortlist import CLOCK_AHEAD_MS_MAX
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
@@ -144,7 +145,9 @@ class Observer:
         removed_at: dict[Partition, Instant] = {}
         everywhere_at: Instant | None = None
         run_ms_max = 0
-        removing = [snapshot for snapshot in metadata.ancestors() if _may_have_removed(snapshot)]
+        # A date in the future would stand in the way of the dates of the removals before it.
+        latest_at = self._clock.now() + CLOCK_AHEAD_MS_MAX
+        removing = [s for s in metadata.ancestors() if _may_have_removed(s) and s.committed_at <= latest_at]
         for snapshot in removing[:REMOVALS_LOOKED_AT]:
             try:
                 removal = self._removal(catalog, metadata, snapshot)
