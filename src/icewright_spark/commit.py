@@ -16,7 +16,8 @@ from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright_spark.iceberg import OutputEntry, SparkTable, first_line, java_class
+from icewright_spark.iceberg import SparkTable, first_line, java_class
+from icewright_spark.merge.merge import OutputFile
 
 _TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
@@ -37,7 +38,7 @@ class Rewritten:
     """What takes the place of one file group."""
 
     group_id: int
-    entry: OutputEntry
+    entry: OutputFile
 
 
 def commit_rewrite(

@@ -8,7 +8,7 @@ millisecond, and the end of a Java iterator is an exception of ten. So files tra
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,27 +21,12 @@ from icewright.domain.errors import NotFound, Unavailable, Unsupported
 from icewright.domain.files import Partition
 from icewright.domain.names import TableName, identifier
 from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY
+from icewright_spark.merge.merge import OutputFile
 from icewright_spark.session import java_gateway
 
 _REFUSALS = (IllegalArgumentException, UnsupportedOperationException)
 """Java's, as PySpark names them. By these Iceberg's parsers say that a document is not what they read, which no other
 try will change."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputEntry:
-    """A file that a job wrote, as Iceberg is to know it. Bounds are Iceberg's single-value binary serialization."""
-
-    path: str
-    size_bytes: int
-    record_count: int
-    split_offsets: tuple[int, ...]
-    column_sizes: dict[int, int]
-    value_counts: dict[int, int]
-    null_counts: dict[int, int]
-    nan_counts: dict[int, int]
-    lower_bounds: dict[int, bytes]
-    upper_bounds: dict[int, bytes]
 
 
 class SparkTable:
@@ -159,7 +144,7 @@ class SparkTable:
                 f"{first_line(error)}"
             ) from error
 
-    def output_file(self, partition: Partition, entry: OutputEntry) -> Any:
+    def output_file(self, partition: Partition, entry: OutputFile) -> Any:
         """A Java DataFile for a file that a job wrote, with its metrics."""
         return self.data_file(
             partition,
@@ -264,11 +249,11 @@ def _load_error(name: TableName, error: Exception) -> Exception:
     return Unavailable(f"Spark could not load {name}: {first_line(error)}")
 
 
-def _counts(values: dict[int, int]) -> dict[str, list[int]]:
+def _counts(values: Mapping[int, int]) -> dict[str, list[int]]:
     return {"keys": list(values), "values": list(values.values())}
 
 
-def _bounds(values: dict[int, bytes]) -> dict[str, list[Any]]:
+def _bounds(values: Mapping[int, bytes]) -> dict[str, list[Any]]:
     return {"keys": list(values), "values": [value.hex().upper() for value in values.values()]}
 
 

@@ -20,7 +20,7 @@ from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.tasks import Progress
 from icewright.domain.writer_settings import writer_settings
 from icewright_spark.commit import FORMAT_VERSION_MAX, CommitResult, Rewritten, commit_rewrite
-from icewright_spark.iceberg import OutputEntry, SparkTable
+from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
 
@@ -74,7 +74,7 @@ def rewrite_data_files(
     check_receipts(action, receipts)
     check_outputs(results)
     phase.name = "committing"
-    outputs = [Rewritten(result.receipt.group_id, _entry(result)) for result in results]
+    outputs = [Rewritten(result.receipt.group_id, result.output) for result in results]
     commit = commit_rewrite(table, spec, outputs, proof=proof_of(receipts), may_commit=may_commit)
     phase.name = "done"
     return Rewrite(commit, receipts, tuple(result.figures for result in results))
@@ -180,19 +180,3 @@ def proof_of(receipts: Sequence[Receipt]) -> str:
     methods = "+".join(sorted({receipt.method for receipt in receipts}))
     records = sum(receipt.records for receipt in receipts)
     return f"{methods};groups={len(receipts)};records={records};digest={digest.hexdigest()}"
-
-
-def _entry(result: MergeResult) -> OutputEntry:
-    output = result.output
-    return OutputEntry(
-        path=output.path,
-        size_bytes=output.size_bytes,
-        record_count=output.record_count,
-        split_offsets=output.split_offsets,
-        column_sizes=output.column_sizes,
-        value_counts=output.value_counts,
-        null_counts=output.null_counts,
-        nan_counts=output.nan_counts,
-        lower_bounds=output.lower_bounds,
-        upper_bounds=output.upper_bounds,
-    )
