@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.avro.decoder import StreamingBinaryDecoder
 from pyiceberg.avro.encoder import BinaryEncoder
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -16,6 +17,7 @@ from pyiceberg.manifest import ManifestContent, ManifestFile, write_manifest_lis
 from icewright.adapters.pyiceberg.avro import AvroRecords
 from icewright.adapters.pyiceberg.decoder import CheckedDecoder
 from icewright.adapters.pyiceberg.manifests import _MANIFESTS
+from icewright.domain.errors import Unreadable
 
 
 def encoded(number: int) -> bytes:
@@ -79,11 +81,11 @@ def test_another_kind_of_file_is_noticed(tmp_path: Path) -> None:
         AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS, 1 << 20)
 
 
-def avro_list(tmp_path: Path) -> Path:
-    """A manifest list of one manifest, not compressed."""
+def avro_list(tmp_path: Path, *, manifest_path: str = "m.avro", codec: AvroCompressionCodec = "null") -> Path:
+    """A manifest list of one manifest."""
     path = tmp_path / "list.avro"
     manifest = ManifestFile.from_args(
-        manifest_path="m.avro",
+        manifest_path=manifest_path,
         manifest_length=1,
         partition_spec_id=0,
         content=ManifestContent.DATA,
@@ -97,7 +99,7 @@ def avro_list(tmp_path: Path) -> Path:
         existing_rows_count=0,
         deleted_rows_count=0,
     )
-    with write_manifest_list(2, PyArrowFileIO().new_output(str(path)), 1, None, 1, "null") as writer:
+    with write_manifest_list(2, PyArrowFileIO().new_output(str(path)), 1, None, 1, codec) as writer:
         writer.add_manifests([manifest])
     return path
 
@@ -113,6 +115,19 @@ def test_a_block_ends_with_the_files_sync_marker(tmp_path: Path) -> None:
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(ValueError, match="no sync marker"):
         read(path)
+
+
+def test_all_blocks_together_are_unpacked_up_to_the_limit(tmp_path: Path) -> None:
+    path = avro_list(tmp_path, manifest_path="m" * 100_000, codec="deflate")
+    assert read(path, bytes_max=150_000) == 1
+    content = path.read_bytes()
+    sync = content[-16:]
+    block = content[content.index(sync) + len(sync) :]
+    path.write_bytes(content + block)
+    assert path.stat().st_size < 50_000
+    assert read(path, bytes_max=250_000) == 2
+    with pytest.raises(Unreadable, match="longer than"):
+        read(path, bytes_max=150_000)
 
 
 @pytest.mark.parametrize(("count", "problem"), [(-1, "block of -1"), (0, "more than 0 records"), (2, "byte")])

@@ -85,8 +85,8 @@ def test_what_shows_no_size_is_not_read_on_and_on() -> None:
 def test_gzip_is_unpacked_up_to_the_limit() -> None:
     assert bounded.unpack_gzip(gzip.compress(b"abc"), "x", 3) == b"abc"
     assert bounded.unpack_gzip(b"abc", "x", 3) == b"abc"
-    with pytest.raises(Unreadable, match="longer than"):
-        bounded.unpack_gzip(gzip.compress(BOMB, 1), "x", LIMIT)
+    with pytest.raises(Unreadable, match="longer than"):  # its end, which is missing, is never come to
+        bounded.unpack_gzip(gzip.compress(BOMB)[:-20], "x", LIMIT)
     with pytest.raises(Unreadable, match="longer than 2 bytes"):
         bounded.unpack_gzip(b"abc", "x", 2)
 

@@ -13,7 +13,7 @@ from typing import Final
 from icewright.adapters.sql.documents import unpack
 from icewright.domain.actions import Action
 
-FILES_KEPT_MAX: Final = 200_000
+FILES_KEPT_MAX: Final = 400_000
 """Files that all kept actions together name; some 100 MB."""
 
 
