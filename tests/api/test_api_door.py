@@ -1,3 +1,4 @@
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from icewright.domain.errors import Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
+from icewright.services.loop import ROUND_MS_MAX
 from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, problem
 
 PUBLIC_ROUTES = {("GET", "/api/v1/healthz"), ("GET", "/")}
@@ -213,6 +215,18 @@ def test_health_tells_when_the_store_is_away(served: Served, monkeypatch: pytest
     monkeypatch.setattr(served.control.tasks, "now", away)
     response = served.client().get(f"{V1}/healthz")
     problem(response, 503, "unavailable")
+
+
+def test_health_tells_when_the_loop_hangs(served: Served) -> None:
+    loop = served.control.loop
+    running = threading.Thread(target=loop.run, args=(60.0,))
+    running.start()
+    loop.stop()
+    running.join()
+    served.clock.advance(ROUND_MS_MAX)
+    assert served.client().get(f"{V1}/healthz").status_code == 200
+    served.clock.advance(1)
+    problem(served.client().get(f"{V1}/healthz"), 503, "unavailable")
 
 
 def test_there_is_no_server_without_a_token() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.errors import Conflict, Unavailable
+from icewright.domain.errors import Conflict, StoreAway, Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.tasks import Task, TaskState
 from icewright.ports.store import EVENTS_KEPT_MS
 from icewright.services import loop as loop_module
-from icewright.services.loop import CATALOG_PAUSE_MS, DISCOVERY_INTERVAL_MS, PRUNING_INTERVAL_MS
+from icewright.services.loop import CATALOG_PAUSE_MS, DISCOVERY_INTERVAL_MS, PRUNING_INTERVAL_MS, ROUND_MS_MAX
 from tests.services.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
 
@@ -432,3 +432,62 @@ def test_old_events_are_forgotten_once_an_hour(house: Lakehouse) -> None:
     house.pass_time(PRUNING_INTERVAL_MS)
     house.control.loop.round()
     assert house.tables.receive(event)
+
+
+def test_a_log_that_cannot_be_written_does_not_end_the_loop(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, rounds = house.control.loop, 0
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    def broken() -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 3:
+            loop.stop()
+        loop.wake()
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("icewright.services.loop._log", type("Full", (), {"exception": full})())
+    monkeypatch.setattr(loop, "_work_inbox", broken)
+    broken.__name__ = "_work_inbox"
+    began_at = house.clock.now()
+    loop.run(0)
+    assert rounds == 3
+    house.pass_time(ROUND_MS_MAX)
+    assert loop.stalled_since is None
+    house.pass_time(1)
+    assert loop.stalled_since == began_at
+
+
+def test_many_new_tables_are_looked_at_over_several_rounds(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_module, "BATCH_MAX", 3)
+    names = [TableName("lake", ("db",), f"new{number}") for number in range(7)]
+    for name in names:
+        house.create(name)
+    known = []
+    for _ in range(3):
+        house.rounds(1, every_ms=1)
+        known.append(sum(house.tables.record_by_name(name) is not None for name in names))
+    assert known == [3, 6, 7]
+
+
+def test_a_store_that_is_away_is_not_taken_for_a_catalog_that_is(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> object:
+        raise StoreAway("the database is locked")
+
+    house.ready_table()
+    with monkeypatch.context() as patch:
+        patch.setattr(house.tables, "save_plan", away)
+        house.rounds(1)
+    assert house.control.loop.paused_until("lake") is None
+    house.rounds(1)
+    task = Worker(house).carry_out()
+    with monkeypatch.context() as patch:
+        patch.setattr(house.tasks, "change", away)
+        house.rounds(1)
+    assert house.control.loop.paused_until("lake") is None
+    house.rounds(1)
+    assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED

@@ -11,6 +11,7 @@ from icewright import __version__
 from icewright.api.deps import Control, Gate
 from icewright.api.messages import render
 from icewright.api.schema import operation
+from icewright.domain.errors import Unavailable
 from icewright.domain.jobs import PROTOCOL_VERSION
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
@@ -21,7 +22,7 @@ router = APIRouter(tags=["server"])
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The store answers."""
+    """The store answers, and the loop turns."""
 
     status: str
 
@@ -64,9 +65,11 @@ class LoginCode:
 
 @router.get("/healthz", **operation(Health))
 def healthz(control: Control) -> Response:
-    """Whether the server and its store answer. Needs no credentials and says nothing else."""
+    """Whether the server and its store answer, and its loop turns. Needs no credentials and says nothing else."""
     control.tasks.now()
     control.tasks.counts()
+    if control.loop.stalled_since is not None:
+        raise Unavailable("the loop of the server has not ended a round for long", hint="see the log; restart it")
     return render(Health("ok"))
 
 

@@ -23,6 +23,7 @@ from icewright.app.address import ServerAddress, read_private, remove_address, w
 from icewright.app.control import open_control_plane
 from icewright.config.model import Config
 from icewright.domain.errors import Rejected, Unavailable, Unreadable
+from icewright.services.loop import Loop
 
 _log = structlog.get_logger("icewright.server")
 
@@ -51,19 +52,30 @@ def serve(
         app = create_app(control, access)
         write_address(server.address_file, address)
         _outlive_signals()
-        loop = threading.Thread(target=control.loop.run, args=(LOOP_PAUSE_S,), name="loop")
+        web = uvicorn.Server(
+            uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=3)
+        )
+        loop = threading.Thread(target=turn, args=(control.loop, web), name="loop")
         loop.start()
         try:
             if announce is not None:
                 announce(url, f"{url}/?token={access.new_login_code()}")
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
-            uvicorn.Server(
-                uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=3)
-            ).run(sockets=[listening])
+            web.run(sockets=[listening])
+            if not loop.is_alive():
+                raise Unavailable("the loop of the server has ended by itself", hint="see the log, and start it again")
         finally:
             control.loop.stop()
             loop.join()
             remove_address(server.address_file, address)
+
+
+def turn(loop: Loop, web: uvicorn.Server) -> None:
+    """The loop's thread: a server whose loop has ended would look well and do nothing, so it ends as well."""
+    try:
+        loop.run(LOOP_PAUSE_S)
+    finally:
+        web.should_exit = True
 
 
 def _outlive_signals() -> None:

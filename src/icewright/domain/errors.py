@@ -94,6 +94,10 @@ class NotAllowed(Rejected):
     code = "not-allowed"
 
 
+class StoreAway(Unavailable):
+    """icewright's own store does not answer; catalogs and tables are not concerned."""
+
+
 class Unreadable(Unavailable):
     """Metadata of one table cannot be read (missing, truncated or damaged); other tables are not concerned."""
 

@@ -7,13 +7,14 @@ task or one catalog that makes trouble never stops the others; the only broad ``
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import structlog
 
-from icewright.domain.errors import Conflict, IcewrightError, NotFound, Unavailable, Unreadable
+from icewright.domain.errors import Conflict, IcewrightError, NotFound, StoreAway, Unavailable, Unreadable
 from icewright.domain.events import StoredEvent
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
@@ -37,6 +38,8 @@ DISCOVERY_REST: Final = 20
 """How much longer than its listing took a catalog is then left alone: listing is at most a twentieth of its time."""
 CATALOG_PAUSE_MS: Final = 15_000
 """How long a catalog that did not answer is left alone."""
+ROUND_MS_MAX: Final = 15 * 60_000
+"""A round that takes longer hangs: its steps take at most :data:`BATCH_MAX` each, a second or so for a large table."""
 PRUNING_INTERVAL_MS: Final = 3_600_000
 """How often the store is asked to forget what nothing needs any more."""
 
@@ -59,8 +62,10 @@ class Loop:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._discover_at: dict[str, Instant] = {}
+        self._found: dict[str, deque[TableName]] = {}
         self._paused_until: dict[str, Instant] = {}
         self._prune_at: Instant = 0
+        self._round_ended_at: Instant | None = None
         self.unreadable: dict[TableName, Reason] = {}
         """Tables that were never readable, so that there is no record to keep their reason in."""
 
@@ -72,15 +77,30 @@ class Loop:
         """Until when a catalog is left alone because it did not answer; None when it is not."""
         return self._paused_until[catalog] if self._is_paused(catalog) else None
 
+    @property
+    def stalled_since(self) -> Instant | None:
+        """When the last round ended well, if that is longer ago than :data:`ROUND_MS_MAX`; None when all is well."""
+        ended_at = self._round_ended_at
+        return ended_at if ended_at is not None and self._clock.now() - ended_at > ROUND_MS_MAX else None
+
     def stop(self) -> None:
         """End :meth:`run` after the present round."""
         self._stop.set()
         self._wake.set()
 
     def run(self, pause_s: float) -> None:
-        """Rounds until stopped, ``pause_s`` apart unless woken."""
+        """Rounds until stopped, ``pause_s`` apart unless woken.
+
+        Nothing that happens in a round ends the rounds, not even a log that cannot be written.
+        """
+        self._round_ended_at = self._clock.now()
         while not self._stop.is_set():
-            self.round()
+            try:
+                self.round()
+                self._round_ended_at = self._clock.now()
+            except Exception:  # noqa: BLE001 - the service's loop: without it no lease would end and no commit be verified
+                with suppress(Exception):  # what failed may be the log itself; stalled_since tells of it then
+                    _log.exception("round failed")
             self._wake.wait(pause_s)
             self._wake.clear()
 
@@ -136,12 +156,14 @@ class Loop:
     def _discover(self) -> None:
         now = self._clock.now()
         for catalog in self._catalogs.values():
-            if self._is_paused(catalog.name) or now < self._discover_at.get(catalog.name, now):
+            if self._is_paused(catalog.name):
                 continue
             with self._going_on("discover", catalog.name):
-                self._discover_in(catalog)
+                if not self._found.get(catalog.name) and now >= self._discover_at.get(catalog.name, now):
+                    self._list(catalog)
+                self._look_at_found(catalog.name)
 
-    def _discover_in(self, catalog: Catalog) -> None:
+    def _list(self, catalog: Catalog) -> None:
         asked_at = self._clock.now()
         try:
             names = frozenset(catalog.tables())
@@ -152,7 +174,14 @@ class Loop:
         self._discover_at[catalog.name] = asked_at + max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
         for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
             self.unreadable.pop(name, None)
-        for name in sorted(names):
+        self._found[catalog.name] = deque(sorted(name for name in names if self._tables.record_by_name(name) is None))
+
+    def _look_at_found(self, catalog: str) -> None:
+        found = self._found.get(catalog, deque())
+        for _ in range(min(BATCH_MAX, len(found))):
+            if self._is_paused(catalog):
+                return  # the others are found again
+            name = found.popleft()
             if self._tables.record_by_name(name) is None:
                 self._look(name)
 
@@ -227,6 +256,8 @@ class Loop:
         _log.warning("table put aside", table=str(name), code=reason.code, detail=reason.text)
 
     def _pause(self, catalog: str, error: Unavailable) -> None:
+        if isinstance(error, StoreAway):
+            raise error  # says nothing of the catalog
         self._paused_until[catalog] = self._clock.now() + CATALOG_PAUSE_MS
         _log.warning("catalog away", catalog=catalog, detail=error.message)
 

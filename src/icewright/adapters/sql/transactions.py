@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, literal_co
 from sqlalchemy.exc import DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from icewright.domain.errors import InvalidMessage, Unavailable
+from icewright.domain.errors import InvalidMessage, StoreAway
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
 
@@ -55,7 +55,7 @@ def translated() -> Iterator[None]:
         raise
     except (DBAPIError, PoolTimeoutError, sqlite3.OperationalError, sqlite3.DatabaseError) as error:
         cause = getattr(error, "orig", None) or error
-        raise Unavailable(f"the store does not answer: {cause}") from error
+        raise StoreAway(f"the store does not answer: {cause}") from error
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidMessage(f"the store cannot hold the value: {error}") from error
 
