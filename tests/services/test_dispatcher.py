@@ -17,6 +17,7 @@ from icewright.domain.jobs import (
 )
 from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Reason
+from icewright.domain.policy import Mode
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.scheduling.breaker import FAILURES_MAX
 from icewright.scheduling.retry import BACKOFF_BASE_MS, BACKOFF_MAX_MS
@@ -59,6 +60,29 @@ def test_a_plan_still_applies_after_appends(house: Lakehouse) -> None:
     plan = planned(house, "approve")
     house.append(3)
     assert dispatcher(house).apply(plan.plan_id).plan_id == plan.plan_id
+
+
+def test_an_approval_counts_whenever_the_plan_was_made(house: Lakehouse) -> None:
+    """Planned in mode auto; then its owner wants to approve, and does."""
+    plan = house.control.keeper.look(NAME).plan
+    house.catalog.set_properties(NAME, {"icewright.mode": "approve"})
+    task = dispatcher(house).apply(plan.plan_id)
+    assert house.control.keeper.look(NAME).plan.mode is Mode.APPROVE
+    spec = Worker(house).claimed()
+    assert (spec.task_id, spec.action) == (task.task_id, plan.actions[0])
+    assert not Worker(house).beat(spec, "committing").cancel
+
+
+def test_an_approval_is_of_one_plan_and_not_of_what_takes_its_place(house: Lakehouse) -> None:
+    task = dispatcher(house).apply(house.control.keeper.look(NAME).plan.plan_id)
+    house.append(2)
+    house.pass_time(10 * MINUTE_MS)
+    enqueued = house.control.keeper.look(NAME).enqueued
+    assert enqueued is not None
+    assert (enqueued.coalesced, enqueued.task.task_id) == (True, task.task_id)
+    house.catalog.set_properties(NAME, {"icewright.mode": "approve"})
+    assert Worker(house).claim_if_any() is None
+    assert house.only_task().state is TaskState.SUPERSEDED
 
 
 def test_in_mode_observe_nothing_is_applied(house: Lakehouse) -> None:

@@ -49,6 +49,9 @@ from icewright.scheduling.breaker import TRIES_CARRIED_OUT
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.observer import Observer
 
+APPROVED = "approved"
+"""The figure in a task's reason that says: a person applied exactly this plan."""
+
 _ENDS = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
 
@@ -134,7 +137,9 @@ class Dispatcher:
         obstacle = still_applies(action, plan.table_id, metadata) or table_obstacle(metadata, policy)
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
-        enqueued = self.enqueue(plan, priority=1)
+        # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.
+        approved = replace(plan.reason, figures={**plan.reason.figures, APPROVED: 1})
+        enqueued = self.enqueue(replace(plan, reason=approved), priority=1)
         if enqueued is None or enqueued.task.plan_id != plan_id:
             raise Conflict(f"{plan.table_name} has a task under way already", hint="see `icewright tasks list`")
         return enqueued.task
@@ -184,7 +189,7 @@ class Dispatcher:
     def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
         if mode is Mode.OBSERVE:
             return Reason("mode-observe", "the owner lets the table only be observed by now")
-        if mode is Mode.APPROVE and self._tables.plan(task.plan_id).mode is Mode.AUTO:
+        if mode is Mode.APPROVE and APPROVED not in task.reason.figures:
             return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
         return None
 
