@@ -67,7 +67,7 @@ class World:
 
     def view(self) -> views.TableView:
         planned = self.planned()
-        return views.table_view(planned.observation, planned.policy)
+        return views.observed_table_view(planned.observation, planned.policy)
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 
 def test_views_survive_the_journey_as_json(world: World) -> None:
     planned = world.planned()
-    table = views.table_view(planned.observation, planned.policy)
+    table = views.observed_table_view(planned.observation, planned.policy)
     assert codec.loads(views.TableView, codec.dumps(table)) == table
     plan = plan_view(planned.plan)
     again = json.loads(codec.dumps(plan))

@@ -13,9 +13,7 @@ from typing import Final, TypeVar
 
 from icewright.domain.errors import IcewrightError, NotFound, Rejected, TableReplaced
 from icewright.domain.files import Partition
-from icewright.domain.inventory import Inventory
 from icewright.domain.names import TableId
-from icewright.domain.observation import Observation, Removals
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, TableMetadata
@@ -149,16 +147,21 @@ class Lookups:
     def document(self, record: TableRecord) -> TableDocument:
         """One table in full. Raises as :meth:`metadata` does."""
         metadata = self.metadata(record)
-        observation = self._observation(record, metadata)
-        policy = self._control.planner.policy(observation)
-        return TableDocument(self.summary(record), table_view(observation, policy))
+        view = table_view(
+            metadata,
+            self._control.planner.policy(metadata),
+            self._control.tables.partitions(record.table_id),
+            observed_at=record.observed_at,
+            commit_interval_ms=record.commit_interval_ms,
+        )
+        return TableDocument(self.summary(record), view)
 
     def _facts(self, record: TableRecord) -> _Known:
         known = self._known.get(record.table_id)
         if known is not None and known.metadata_location == record.metadata_location:
             return known
         metadata = self.metadata(record)
-        policy = self._control.planner.policy(self._observation(record, metadata))
+        policy = self._control.planner.policy(metadata)
         figures = figures_view(self._control.tables.partitions(record.table_id), policy)
         ours = (snapshot.committed_at for snapshot in metadata.ancestors() if snapshot.task_id is not None)
         known = _Known(record.metadata_location, policy, figures, max(ours, default=None))
@@ -166,16 +169,6 @@ class Lookups:
             with self._lock:
                 _remember(self._known, record.table_id, known)
         return known
-
-    def _observation(self, record: TableRecord, metadata: TableMetadata) -> Observation:
-        partitions = tuple(self._control.tables.partitions(record.table_id))
-        return Observation(
-            metadata=metadata,
-            observed_at=record.observed_at,
-            inventory=Inventory(record.snapshot_id, (), partitions),
-            removals=Removals(),
-            commit_interval_ms=record.commit_interval_ms,
-        )
 
     def _summary(self, record: TableRecord, known: _Known | None, problem: Reason | None) -> TableSummary:
         return TableSummary(

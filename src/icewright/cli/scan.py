@@ -102,13 +102,13 @@ def _scan(
 
 def _look(offline: Offline, name: TableName) -> ScanRow:
     from icewright.services.plan_views import findings  # noqa: PLC0415 - `--help` stays quick
-    from icewright.services.views import table_view  # noqa: PLC0415 - see above
+    from icewright.services.views import observed_table_view  # noqa: PLC0415 - see above
 
     try:
         planned = offline.plan(name)
     except IcewrightError as error:
         return ScanRow(str(name), None, None, None, None, (), Reason(error.code, error.message))
-    view = table_view(planned.observation, planned.policy)
+    view = observed_table_view(planned.observation, planned.policy)
     found = findings(view.figures, planned.policy, planned.plan)
     return ScanRow(view.name, view.uuid, view.mode.value, view.figures, view.written_at, found, None)
 

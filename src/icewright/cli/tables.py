@@ -42,11 +42,11 @@ Limit = Annotated[int, typer.Option("--limit", min=0, help="At most so many; 0 f
 @app.command()
 def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
     """Show the table as a whole: figures, policy and where it comes from, schema, refs."""
-    from icewright.services.views import table_view  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.views import observed_table_view  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     planned, _ = _look(invocation, table)
-    view = table_view(planned.observation, planned.policy)
+    view = observed_table_view(planned.observation, planned.policy)
     if as_json:
         invocation.terminal.document(view)
     else:

@@ -15,6 +15,7 @@ from icewright.domain.names import TableName
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy, PolicyRule
+from icewright.domain.tables import TableMetadata
 from icewright.planning.check_plan import check_plan
 from icewright.planning.level0 import plan_level0
 from icewright.planning.policy import effective_policy
@@ -48,9 +49,9 @@ class Planner:
         self._observer, self._tables, self._clock, self._ids = observer, tables, clock, ids
         self._rules = tuple(rules)
 
-    def policy(self, observation: Observation) -> Policy:
+    def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
-        return effective_policy(observation.metadata, self._rules)
+        return effective_policy(metadata, self._rules)
 
     def plan(self, name: TableName) -> Planned:
         """Observe the table and say what should be done to it.
@@ -61,7 +62,7 @@ class Planner:
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""
-        policy, now = self.policy(observation), self._clock.now()
+        policy, now = self.policy(observation.metadata), self._clock.now()
         verdicts = shortlist(observation, policy, now)
         wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
         files = self._small_files(observation, wanted, policy)

@@ -6,7 +6,7 @@ interface. Lists that can be long (partitions, manifests, files) come one elemen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -160,9 +160,15 @@ class TableView:
     columns: tuple[ColumnView, ...]
 
 
-def table_view(observation: Observation, policy: Policy) -> TableView:
+def table_view(
+    metadata: TableMetadata,
+    policy: Policy,
+    partitions: Sequence[PartitionStatistics],
+    *,
+    observed_at: Instant,
+    commit_interval_ms: int | None,
+) -> TableView:
     """The whole table."""
-    metadata = observation.metadata
     return TableView(
         name=str(metadata.name),
         catalog=metadata.name.catalog,
@@ -170,14 +176,14 @@ def table_view(observation: Observation, policy: Policy) -> TableView:
         format_version=metadata.format_version,
         location=metadata.location,
         metadata_location=metadata.metadata_location,
-        observed_at=observation.observed_at,
+        observed_at=observed_at,
         updated_at=metadata.updated_at,
         current_snapshot_id=metadata.current_snapshot_id,
         snapshots=len(metadata.snapshots),
-        figures=figures_view(observation.inventory.partitions, policy),
+        figures=figures_view(partitions, policy),
         written_at=_latest(s for s in metadata.ancestors() if s.operation is not Operation.REPLACE),
         optimized_at=_latest(s for s in metadata.ancestors() if s.task_id is not None),
-        commit_interval_ms=observation.commit_interval_ms,
+        commit_interval_ms=commit_interval_ms,
         mode=policy.mode,
         policy=tuple(SettingView(s.key, _text(getattr(policy, s.field)), policy.origins[s.key]) for s in SETTINGS),
         policy_problems=policy.problems,
@@ -185,6 +191,17 @@ def table_view(observation: Observation, policy: Policy) -> TableView:
         sort_order=sort_order_text(metadata, metadata.sort_order),
         refs=ref_views(metadata),
         columns=columns(metadata.schema),
+    )
+
+
+def observed_table_view(observation: Observation, policy: Policy) -> TableView:
+    """The whole table as it was just observed."""
+    return table_view(
+        observation.metadata,
+        policy,
+        observation.inventory.partitions,
+        observed_at=observation.observed_at,
+        commit_interval_ms=observation.commit_interval_ms,
     )
 
 
