@@ -38,7 +38,6 @@ from icewright.domain.jobs import (
 from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, PolicyRule
-from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import COMMITTING, AttemptState, Lease, NewTask, Outcome, Task, TaskState
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import table_obstacle
@@ -47,10 +46,8 @@ from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import TRIES_CARRIED_OUT
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
+from icewright.services.leave import APPROVED, Leave
 from icewright.services.observer import Observer
-
-APPROVED = "approved"
-"""The figure in a task's reason that says: a person applied exactly this plan."""
 
 _ENDS = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
@@ -78,6 +75,7 @@ class Dispatcher:
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
         self._rules = tuple(rules)
+        self.leave = Leave(tables, observer, self._rules)
         self._moved: SimpleQueue[TableName] = SimpleQueue()
 
     @property
@@ -176,23 +174,6 @@ class Dispatcher:
             with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
                 self._tasks.change(change)
 
-    def obstacle(self, task: Task, metadata: TableMetadata) -> Reason | None:
-        """Why a task that has not committed must not run on its table as it is now, None when it may."""
-        if task.table_name != metadata.name:
-            return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
-        return (
-            self._mode_obstacle(task, effective_policy(metadata, self._rules).mode)
-            or still_applies(task.action, task.table_id, metadata)
-            or table_obstacle(metadata, effective_policy(metadata, self._rules))
-        )
-
-    def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
-        if mode is Mode.OBSERVE:
-            return Reason("mode-observe", "the owner lets the table only be observed by now")
-        if mode is Mode.APPROVE and APPROVED not in task.reason.figures:
-            return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
-        return None
-
     def _stale(self, task: Task) -> Change | None:
         """What becomes of a task that was just claimed and must not run, None when it may."""
         try:
@@ -200,7 +181,7 @@ class Dispatcher:
         except NotFound as error:
             reason: Reason | None = Reason("table-gone", error.message)
         except (Unavailable, Rejected):
-            reason = self._known_obstacle(task)
+            reason = self.leave.known_obstacle(task)
         else:
             found = metadata.snapshot_of_task(task.task_id)
             if found is not None and metadata.table_id == task.table_id:
@@ -208,19 +189,12 @@ class Dispatcher:
                 faster = Reason("found", f"an earlier attempt did commit: snapshot {found.snapshot_id}")
                 outcome = Outcome(faster, found.snapshot_id)
                 return Change(task.task_id, task.version, TaskState.IN_DOUBT, outcome, AttemptState.CONFLICT)
-            reason = self.obstacle(task, metadata)
+            reason = self.leave.obstacle(task, metadata)
         if reason is None:
             return None
         figures = {**reason.figures, TRIES_CARRIED_OUT: task.attempt - 1}
         outcome = Outcome(replace(reason, figures=figures))
         return Change(task.task_id, task.version, TaskState.SUPERSEDED, outcome, AttemptState.CANCELLED)
-
-    def _known_obstacle(self, task: Task) -> Reason | None:
-        """As :meth:`obstacle`, of a table that cannot be asked: what its last plan knows counts."""
-        record = self._tables.record(task.table_id)
-        known = None if record is None or record.plan_id is None else self._tables.plan(record.plan_id)
-        observed = known is not None and known.mode is Mode.OBSERVE
-        return Reason("mode-observe", "the owner lets the table only be observed by now") if observed else None
 
     def _spec(self, task: Task, lease: Lease) -> TaskSpec:
         return TaskSpec(
@@ -243,30 +217,10 @@ class Dispatcher:
             task_id, heartbeat.fencing_token, progress=heartbeat.progress, lease_ms=self._limits.lease_ms
         )
         if heartbeat.progress.phase == COMMITTING and not task.cancel_requested:
-            veto = self._veto(task)
+            veto = self.leave.veto(task)
             if veto is not None:
                 task = self._tasks.request_cancel(task_id, veto)
         return HeartbeatReply(self._limits.lease_ms, task.cancel_requested)
-
-    def _veto(self, task: Task) -> Reason | None:
-        """Why the owner does not want a task to commit any more.
-
-        Whether the table still fits is not asked here: the commit itself is validated against it.
-        """
-        try:
-            metadata = self._observer.catalog(task.table_name.catalog).load(task.table_name)
-        except NotFound:
-            return None
-        if metadata.table_id != task.table_id:
-            return None
-        found = metadata.snapshot_of_task(task.task_id)
-        if found is not None and found in metadata.ancestors():
-            return None  # an earlier attempt, or this one already: there is nothing left to commit
-        if found is not None:
-            text = f"the owner rolled snapshot {found.snapshot_id} back, which an earlier attempt committed"
-            return Reason("rolled-back", text)
-        policy = effective_policy(metadata, self._rules)
-        return self._mode_obstacle(task, policy.mode) or table_obstacle(metadata, policy)
 
     def report(self, report: TaskReport) -> Task:
         """An attempt has ended. Raises :class:`LeaseLost` when its task is not its own any more."""

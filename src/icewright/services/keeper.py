@@ -132,7 +132,7 @@ class TableKeeper:
     def _obstacle(self, task: Task, plan: Plan, metadata: TableMetadata) -> Reason | None:
         if metadata.snapshot_of_task(task.task_id) is not None:
             return None  # an attempt thought dead did commit: the next claim finds out, and the task ends as it should
-        obstacle = self._dispatcher.obstacle(task, metadata)
+        obstacle = self._dispatcher.leave.obstacle(task, metadata)
         if obstacle is None and plan.is_empty:
             return Reason("replanned", f"the table was planned anew: {plan.reason.text}")
         return obstacle

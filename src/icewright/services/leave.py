@@ -1,0 +1,74 @@
+"""Whether a task may still run: what its owner allows, and what its table is by now.
+
+Asked when a task is kept waiting, when it is given out, and right before its commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from icewright.domain.errors import NotFound
+from icewright.domain.plans import Reason
+from icewright.domain.policy import Mode, PolicyRule
+from icewright.domain.tables import TableMetadata
+from icewright.domain.tasks import Task
+from icewright.planning.applies import still_applies
+from icewright.planning.eligibility import table_obstacle
+from icewright.planning.policy import effective_policy
+from icewright.ports.store import TableStore
+from icewright.services.observer import Observer
+
+APPROVED: Final = "approved"
+"""The figure in a task's reason that says: a person applied exactly this plan."""
+
+
+class Leave:
+    """Answers for all tasks, by the tables as they are now."""
+
+    def __init__(self, tables: TableStore, observer: Observer, rules: Sequence[PolicyRule]) -> None:
+        self._tables, self._observer, self._rules = tables, observer, tuple(rules)
+
+    def obstacle(self, task: Task, metadata: TableMetadata) -> Reason | None:
+        """Why a task that has not committed must not run on its table as it is now, None when it may."""
+        if task.table_name != metadata.name:
+            return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
+        return (
+            self._mode_obstacle(task, effective_policy(metadata, self._rules).mode)
+            or still_applies(task.action, task.table_id, metadata)
+            or table_obstacle(metadata, effective_policy(metadata, self._rules))
+        )
+
+    def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
+        if mode is Mode.OBSERVE:
+            return Reason("mode-observe", "the owner lets the table only be observed by now")
+        if mode is Mode.APPROVE and APPROVED not in task.reason.figures:
+            return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
+        return None
+
+    def known_obstacle(self, task: Task) -> Reason | None:
+        """As :meth:`obstacle`, of a table that cannot be asked: what its last plan knows counts."""
+        record = self._tables.record(task.table_id)
+        known = None if record is None or record.plan_id is None else self._tables.plan(record.plan_id)
+        observed = known is not None and known.mode is Mode.OBSERVE
+        return Reason("mode-observe", "the owner lets the table only be observed by now") if observed else None
+
+    def veto(self, task: Task) -> Reason | None:
+        """Why the owner does not want a task to commit any more.
+
+        Whether the table still fits is not asked here: the commit itself is validated against it.
+        """
+        try:
+            metadata = self._observer.catalog(task.table_name.catalog).load(task.table_name)
+        except NotFound:
+            return None
+        if metadata.table_id != task.table_id:
+            return None
+        found = metadata.snapshot_of_task(task.task_id)
+        if found is not None and found in metadata.ancestors():
+            return None  # an earlier attempt, or this one already: there is nothing left to commit
+        if found is not None:
+            text = f"the owner rolled snapshot {found.snapshot_id} back, which an earlier attempt committed"
+            return Reason("rolled-back", text)
+        policy = effective_policy(metadata, self._rules)
+        return self._mode_obstacle(task, policy.mode) or table_obstacle(metadata, policy)
