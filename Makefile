@@ -24,8 +24,8 @@ $(READY): requirements.lock pyproject.toml scripts/check_machine.py
 	@echo "setting up $(VENV): Python packages as locked in requirements.lock (about 1.4 GB with Spark)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@$(BIN)/uv pip sync --quiet --system-certs --python $(BIN)/python requirements.lock
+	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
 demo: $(READY) ## the whole loop on real data: make demo DEMO_ARGS="--once --no-browser"
@@ -53,7 +53,7 @@ docs: $(READY) ## write the pages that come from the code
 	@$(BIN)/python scripts/write_reference.py
 
 lock: $(READY) ## resolve the dependencies anew
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
+	@$(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
 		--no-header --no-emit-index-url --upgrade pyproject.toml --output-file requirements.lock
 
 clean: ## remove what the targets made
