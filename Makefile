@@ -23,7 +23,7 @@ $(READY): requirements.lock pyproject.toml scripts/check_machine.py
 	@$(PYTHON) scripts/check_machine.py
 	@echo "setting up $(VENV): Python packages as locked in requirements.lock (about 1.4 GB with Spark)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13,<1'
 	@$(BIN)/uv pip sync --quiet --system-certs --python $(BIN)/python requirements.lock
 	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --no-deps --editable .
 	@touch $@
