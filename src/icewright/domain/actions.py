@@ -7,29 +7,50 @@ Named after Iceberg's procedures. A new action is a new dataclass here, a line i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar, Literal, TypeAlias
 
-from icewright.domain.files import Partition
+from icewright.domain.files import DeleteFile, FileFormat, Partition
+
+
+class Executor(StrEnum):
+    """What carries a group out; the planner's choice, never the job's."""
+
+    MERGE = "merge"
+    """Vectorised decode and encode in Spark's Python workers, rows kept in order, proved in order."""
+
+    STAGED = "staged"
+    """Scan tasks staged for Spark's own reader and writer, proved as a multiset of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to be rewritten, with what must be found when it is read."""
+    """A file to be rewritten, with what must be found when it is read.
+
+    ``record_count`` counts the rows in the file, those that delete files remove included. ``deletes`` are the
+    delete files that apply to it, as positions in its group's ``delete_files``. ``first_row_id`` as in
+    :class:`~icewright.domain.files.DataFile`.
+    """
 
     path: str
     size_bytes: int
     record_count: int
     data_sequence_number: int
+    file_format: FileFormat = FileFormat.PARQUET
+    first_row_id: int | None = None
+    deletes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files of one partition that become one file, in this order."""
+    """Files of one partition that become one file, in this order, without the rows that ``delete_files`` remove."""
 
     group_id: int
     partition: Partition
     partition_path: str
     files: tuple[InputFile, ...]
+    executor: Executor = Executor.MERGE
+    delete_files: tuple[DeleteFile, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -38,7 +59,7 @@ class FileGroup:
 
     @property
     def record_count(self) -> int:
-        """Rows to be read, and to be written."""
+        """Rows in the files, those that delete files remove included."""
         return sum(file.record_count for file in self.files)
 
 
@@ -67,7 +88,7 @@ class RewriteDataFiles:
 
     @property
     def record_count(self) -> int:
-        """Rows read and written."""
+        """Rows in all files, those that delete files remove included."""
         return sum(group.record_count for group in self.groups)
 
 

@@ -48,7 +48,9 @@ class DataFile:
     """A live data file of a snapshot, with what planning needs to know of it.
 
     ``snapshot_id`` is the snapshot that added the file. ``sort_key`` is None when the table has no sort order that
-    min-max bounds can follow, or the file has no bounds.
+    min-max bounds can follow, or the file has no bounds. ``first_row_id`` is the ``_row_id`` of its first row (spec,
+    "Row Lineage"), inherited from the manifest where the entry has none; None before format version 3, and in a
+    table that was upgraded and has not been committed to since.
     """
 
     path: str
@@ -59,3 +61,31 @@ class DataFile:
     snapshot_id: int
     data_sequence_number: int
     sort_key: SortKey | None = None
+    first_row_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """A live delete file of a snapshot, a deletion vector among them (``file_format`` is then ``puffin``).
+
+    ``referenced_data_file`` is the one data file it applies to, None where there may be several.
+    ``content_offset`` and ``content_size_bytes`` say where a deletion vector's blob is in its Puffin file.
+    ``path_lower`` and ``path_upper`` are the bounds of the ``file_path`` column of position deletes, None when
+    unknown; ``equality_ids`` are the field ids of equality deletes. Which data files it applies to is the spec's
+    ("Scan Planning"), by partition and data sequence number.
+    """
+
+    path: str
+    content: FileContent
+    file_format: FileFormat
+    partition: Partition
+    size_bytes: int
+    record_count: int
+    snapshot_id: int
+    data_sequence_number: int
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size_bytes: int | None = None
+    path_lower: str | None = None
+    path_upper: str | None = None
+    equality_ids: tuple[int, ...] = ()

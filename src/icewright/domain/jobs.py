@@ -13,7 +13,7 @@ from icewright.domain.actions import Action
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import Progress
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Receipt:
     """The proof that one group kept its rows.
 
     ``input_digest`` and ``output_digest`` are taken over the rows as read from the input files and as read back
-    from the output file by another library; they are equal, or there is no commit.
+    from the output file by another library; they are equal, or there is no commit. ``records`` are the rows
+    written, ``deleted_records`` those that delete files removed: together the rows in the input files.
     """
 
     group_id: int
@@ -43,6 +44,7 @@ class Receipt:
     input_digest: str
     output_digest: str
     records: int
+    deleted_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from icewright.domain.files import Partition
 from icewright.domain.inventory import Inventory
@@ -24,11 +25,20 @@ class Removals:
     writer_run_ms_max: int = 0
 
 
+class WorkerAccess(StrEnum):
+    """Whether an optimizer's Python workers can read and write where the table keeps its files."""
+
+    PROVED = "proved"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """A table as of ``metadata.current_snapshot_id``; ``inventory`` and ``removals`` belong to that snapshot.
 
     ``commit_interval_ms`` is the median gap between the latest commits that were not ours, None with fewer than two.
+    ``worker_access`` is what an optimizer proved of the table's location; a local file system needs no proof.
     """
 
     metadata: TableMetadata
@@ -36,3 +46,4 @@ class Observation:
     inventory: Inventory
     removals: Removals
     commit_interval_ms: int | None
+    worker_access: WorkerAccess = WorkerAccess.PROVED
