@@ -27,10 +27,6 @@ _PATH = re.compile(r"`((?:src|tests|scripts|docs|benchmarks)/[\w./-]*)`")
 _PLACEHOLDER = re.compile(r"[A-Z][A-Z_]+")
 _NOT_PARSED = ("...", "|")
 
-MADE_BY_TARGETS = frozenset({ROOT / "docs" / "benchmarks.md"})
-"""Pages that may not be there yet: `make bench` writes this one from what it measured."""
-
-
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 each_page = pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 
@@ -94,7 +90,7 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
             continue
         name, _, anchor = target.partition("#")
         file = (page.parent / name).resolve() if name else page
-        assert file.exists() or file in MADE_BY_TARGETS, f"{page.relative_to(ROOT)} links to {target}"
+        assert file.exists(), f"{page.relative_to(ROOT)} links to {target}"
         if anchor:
             assert anchor in anchors(file), f"{page.relative_to(ROOT)} links to {target}"
 
@@ -131,7 +127,7 @@ def test_every_quoted_test_exists(page: Path) -> None:
 @each_page
 def test_every_quoted_path_exists(page: Path) -> None:
     for path in _PATH.findall(page.read_text(encoding="utf-8")):
-        assert (ROOT / path).exists() or ROOT / path in MADE_BY_TARGETS, f"{page.relative_to(ROOT)} names {path}"
+        assert (ROOT / path).exists(), f"{page.relative_to(ROOT)} names {path}"
 
 
 def reason_codes() -> frozenset[str]:
