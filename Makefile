@@ -12,7 +12,7 @@ DEMO_ARGS ?=
 TEST_ARGS ?=
 B ?=
 
-.PHONY: help setup demo test check bench campaign acceptance docs lock clean
+.PHONY: help setup servers demo test check bench campaign acceptance docs lock clean
 
 help: ## what there is to do
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,7 +31,10 @@ $(READY): requirements.lock pyproject.toml scripts/check_machine.py
 demo: $(READY) ## the whole loop on real data: make demo DEMO_ARGS="--once --no-browser"
 	@$(BIN)/icewright demo $(DEMO_ARGS)
 
-test: check ## every test there is
+servers: ## the servers that tests need and Python packages do not bring
+	@$(PYTHON) scripts/install_servers.py
+
+test: check servers ## every test there is
 	@$(BIN)/pytest $(TEST_ARGS)
 
 check: $(READY) ## style, types, floors

@@ -1,11 +1,15 @@
-"""What holds for all tests: how many examples Hypothesis tries, and that CI takes no test on trust."""
+"""What holds for all tests: how many examples Hypothesis tries, the servers they share, that CI trusts no test."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.servers.postgres import PostgresServer, find_programs, postgres_server
+from tests.servers.s3 import S3Server, s3_server
 
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
@@ -14,6 +18,23 @@ settings.register_profile(
     "campaign", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("campaign" if CAMPAIGN else "short")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """PostgreSQL; each test takes a database of its own."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed (on Debian and Ubuntu: apt-get install postgresql)")
+    with postgres_server(programs) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An object store that speaks S3; each test takes a bucket of its own."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

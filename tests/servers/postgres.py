@@ -1,0 +1,102 @@
+"""A PostgreSQL of the tests' own: Debian's programs, a fresh cluster on a free port, and a password to get in."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from tests.servers.processes import HOST, free_port, running
+
+USER = "tester"
+PASSWORD = "pw-of/the:tester@pg"  # noqa: S105 - of a server that lives for some tests; signs that URLs must escape
+PASSWORD_IN_URLS = "pw-of%2Fthe%3Atester%40pg"  # noqa: S105 - the same
+_NOT_ROOT = "nobody"
+"""PostgreSQL refuses to run as root."""
+_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=32MB", "max_connections=100")
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A running server; each test asks for a database of its own."""
+
+    port: int
+    programs: Path
+    _numbers: count[int] = field(default_factory=count)
+
+    def new_database(self) -> str:
+        """SQLAlchemy's URL of a fresh, empty database."""
+        name = f"db{next(self._numbers)}"
+        self.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def url(self, database: str = "postgres") -> str:
+        """SQLAlchemy's URL of a database."""
+        return f"postgresql+psycopg://{USER}:{PASSWORD_IN_URLS}@{HOST}:{self.port}/{database}"
+
+    def execute(self, statement: str, database: str = "postgres") -> str:
+        """Run a statement by ``psql``, which needs no driver; what it printed."""
+        where = ["-h", HOST, "-p", str(self.port), "-U", USER, "-d", database]
+        command = [str(self.programs / "psql"), *where, "-X", "-q"]
+        return subprocess.run(  # noqa: S603 - the program that was found
+            [*command, "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PGPASSWORD": PASSWORD},
+        ).stdout
+
+
+def find_programs() -> Path | None:
+    """The directory of PostgreSQL's programs, the newest of Debian's; None where it is not installed."""
+    on_path = shutil.which("initdb")
+    if on_path is not None:
+        return Path(on_path).resolve().parent
+    debian = Path("/usr/lib/postgresql").glob("*/bin/initdb")
+    return max((path.parent for path in debian), key=lambda path: float(path.parent.name), default=None)
+
+
+@contextmanager
+def postgres_server(programs: Path) -> Iterator[PostgresServer]:
+    """A server with a fresh cluster, which is removed with it."""
+    user = _NOT_ROOT if os.geteuid() == 0 else None
+    # Not below pytest's folder, which another user could not enter.
+    with tempfile.TemporaryDirectory(prefix="icewright-postgres-") as name:
+        folder = Path(name)
+        data, port = folder / "data", free_port()
+        password_file = folder / "password"
+        password_file.write_text(PASSWORD, encoding="utf-8")
+        if user is not None:
+            entry = pwd.getpwnam(user)
+            for path in (folder, password_file):
+                os.chown(path, entry.pw_uid, entry.pw_gid)
+        subprocess.run(  # noqa: S603 - the program that was found
+            [
+                *(programs / "initdb", "-D", data, "-U", USER, "-A", "scram-sha-256", "--pwfile", password_file),
+                *("-E", "UTF8", "--locale", "C.UTF-8", "--no-sync", "--no-instructions"),
+            ],
+            check=True,
+            capture_output=True,
+            cwd=folder,
+            user=user,
+            group=None if user is None else pwd.getpwnam(user).pw_gid,
+            extra_groups=None if user is None else (),
+        )
+        options = [part for setting in _FAST for part in ("-c", setting)]
+        listening = ["-p", str(port), "-k", str(folder), "-c", f"listen_addresses={HOST}"]
+        command = [str(programs / "postgres"), "-D", str(data), *listening, *options]
+        is_ready = [str(programs / "pg_isready"), "-h", HOST, "-p", str(port), "-q"]
+        with running(
+            command,
+            log=folder / "postgres.log",
+            ready=lambda: subprocess.run(is_ready, check=False).returncode == 0,  # noqa: S603 - found above
+            user=user,
+        ):
+            yield PostgresServer(port, programs)
