@@ -15,6 +15,7 @@ from icewright.domain.errors import (
     NotFound,
     Unavailable,
 )
+from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
     PROTOCOL_VERSION,
     Cancelled,
@@ -106,6 +107,7 @@ class Attempt:
         context.setLocalProperty("spark.scheduler.pool", self._pool)
         table = SparkTable(self._spark, self._spec.table_name)
         self._check_same_table(table)
+        fault(Fault.TABLE_CHECKED)
         done = rewrite_data_files(self._spark, table, self._spec, self._phase, self.lease.may_commit)
         return _Done(done.result, done.receipts, done.figures)
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict
+from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright_spark.iceberg import SparkTable, first_line, java_class
@@ -67,9 +68,12 @@ def commit_rewrite(
         if not table.has_snapshot(spec.action.base_snapshot_id):
             raise Conflict(f"the planned snapshot {spec.action.base_snapshot_id} expired during the merge")
         operation = _rewrite(table, spec, outputs, proof)
+        fault(Fault.COMMIT_PREPARED)
         may_commit()
+        fault(Fault.COMMIT_BEFORE)
         try:
             operation.commit()
+            fault(Fault.COMMIT_AFTER)
         except Exception as error:  # noqa: BLE001 - py4j and PySpark raise several kinds, and each leaves doubt
             kind, detail = java_class(error), first_line(error)
         else:

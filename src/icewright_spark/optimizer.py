@@ -16,6 +16,7 @@ from pyspark import InheritableThread
 
 from icewright import __version__
 from icewright.domain.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
+from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello, TaskReport, TaskSpec
 from icewright.domain.optimizers import OptimizerSettings
 from icewright_spark.engine import Engine
@@ -147,10 +148,13 @@ class Optimizer:
 
     def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int) -> None:
         log = _log.bind(task=spec.task_id, attempt=spec.attempt, table=str(spec.table_name))
+        fault(Fault.TASK_CLAIMED)
         log.info("task started", groups=len(spec.action.groups), files=spec.action.input_files)
         report = self._engine.attempt(spec, claimed_s=claimed_s, pool=f"icewright-{slot}")
         log.info("task ended", result=report.result.kind, wall_ms=report.wall_ms, cpu_ms=report.cpu_ms)
+        fault(Fault.REPORT_READY)
         self._deliver(report)
+        fault(Fault.REPORT_SENT)
 
     def _deliver(self, report: TaskReport) -> None:
         """Offer the report until the server has it, or says that it needs it no more."""

@@ -15,6 +15,7 @@ from icewright.api.schema import operation, schema_of
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.errors import InvalidMessage, InvalidName
 from icewright.domain.events import CommitEvent
+from icewright.domain.faults import Fault, fault
 from icewright.domain.names import TableName
 from icewright.domain.tables import Operation
 
@@ -66,6 +67,7 @@ def receive_commit(control: Control, body: Annotated[Any, Depends(json_body())])
     event = parse_event(body)
     control.observer.catalog(event.table_name.catalog)
     is_new = control.tables.receive(event)
+    fault(Fault.EVENT_STORED)
     control.loop.wake()
     return render(EventAnswer(accepted=True, repeated=not is_new), 202)
 

@@ -25,6 +25,7 @@ from icewright.config.model import Config
 from icewright.config.secrets import resolve, resolve_entry
 from icewright.domain.codec import dumps
 from icewright.domain.errors import NotFound, Rejected
+from icewright.domain.faults import Fault, fault
 from icewright.domain.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
 
 _log = structlog.get_logger("icewright.optimizer")
@@ -104,6 +105,7 @@ class Supervisor:
             if self._signals:  # the signal came before there was a child to pass it on to
                 self._child.terminate()
             code = self._child.wait()
+            fault(Fault.SUPERVISOR_BURIED)
             if self._signals or code == 0:
                 return 0
             if code == _WRONG_USE:
@@ -143,6 +145,7 @@ def start(settings: OptimizerSettings, command: Sequence[str] = COMMAND) -> subp
         )
     except OSError as error:
         raise Rejected(f"the optimizer cannot be started: {error}") from error
+    fault(Fault.SUPERVISOR_STARTED)
     if process.stdin is not None:
         with suppress(BrokenPipeError), process.stdin as pipe:  # it has ended already: its exit status tells the rest
             pipe.write(dumps(settings).encode())

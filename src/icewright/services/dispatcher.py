@@ -22,6 +22,7 @@ from icewright.domain.errors import (
     Unavailable,
     VersionMismatch,
 )
+from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
     PROTOCOL_VERSION,
     Cancelled,
@@ -99,7 +100,8 @@ class Dispatcher:
         if not plan.actions or plan.prediction is None:
             return None
         (action,) = plan.actions
-        return self._tasks.enqueue(
+        fault(Fault.ENQUEUE_BEFORE)
+        enqueued = self._tasks.enqueue(
             NewTask(
                 task_id=self._ids.new("task"),
                 table_id=plan.table_id,
@@ -113,6 +115,8 @@ class Dispatcher:
                 attempts_max=self._limits.attempts_max,
             )
         )
+        fault(Fault.ENQUEUE_AFTER)
+        return enqueued
 
     def apply(self, plan_id: str) -> Task:
         """Queue exactly that plan, because a person says so.
@@ -159,6 +163,7 @@ class Dispatcher:
             raise NotAllowed(f"optimizer {optimizer_id} has not introduced itself")
         _check_protocol(known.hello.protocol_version, "this optimizer")
         while True:
+            fault(Fault.CLAIM_BEFORE)
             task = self._tasks.claim(
                 optimizer_id,
                 resource_group=known.hello.resource_group,
@@ -167,7 +172,9 @@ class Dispatcher:
             )
             if task is None or task.lease is None:
                 return None
+            fault(Fault.CLAIM_AFTER)
             change = self._stale(task)
+            fault(Fault.CLAIM_CHECKED)
             if change is None:
                 return self._spec(task, task.lease)
             self._moved.put(task.table_name)
@@ -213,23 +220,28 @@ class Dispatcher:
 
         Raises :class:`LeaseLost`; before a commit also what loading the table raises, and then nothing is committed.
         """
+        fault(Fault.HEARTBEAT_BEFORE)
         task = self._tasks.heartbeat(
             task_id, heartbeat.fencing_token, progress=heartbeat.progress, lease_ms=self._limits.lease_ms
         )
+        fault(Fault.HEARTBEAT_AFTER)
         if heartbeat.progress.phase == COMMITTING and not task.cancel_requested:
             veto = self.leave.veto(task)
             if veto is not None:
                 task = self._tasks.request_cancel(task_id, veto)
+            fault(Fault.LEAVE_GIVEN)
         return HeartbeatReply(self._limits.lease_ms, task.cancel_requested)
 
     def report(self, report: TaskReport) -> Task:
         """An attempt has ended. Raises :class:`LeaseLost` when its task is not its own any more."""
         _check_protocol(report.protocol_version, "this report")
         task = self._tasks.check_lease(report.task_id, report.fencing_token)
+        fault(Fault.REPORT_BEFORE)
         try:
             task = self._tasks.change(self._change(task, report))
         except Conflict as error:
             raise LeaseLost(f"task {report.task_id} changed meanwhile: {error.message}") from error
+        fault(Fault.REPORT_AFTER)
         if task.state is TaskState.SUPERSEDED:
             self._moved.put(task.table_name)
         return task
@@ -257,9 +269,11 @@ class Dispatcher:
     def lease_expired(self, task: Task) -> Task:
         """An attempt was not heard of for as long as its lease ran: nobody knows how far it came."""
         reason = Reason("lease-expired", f"attempt {task.attempt} was not heard of for {self._limits.lease_ms} ms")
-        return self._tasks.change(
-            Change(task.task_id, task.version, TaskState.IN_DOUBT, Outcome(reason), AttemptState.LOST)
-        )
+        change = Change(task.task_id, task.version, TaskState.IN_DOUBT, Outcome(reason), AttemptState.LOST)
+        fault(Fault.EXPIRE_BEFORE)
+        task = self._tasks.change(change)
+        fault(Fault.EXPIRE_AFTER)
+        return task
 
     def follow_up(
         self,

@@ -16,6 +16,7 @@ import structlog
 
 from icewright.domain.errors import Conflict, IcewrightError, NotFound, StoreAway, Unavailable, Unreadable
 from icewright.domain.events import StoredEvent
+from icewright.domain.faults import Fault, fault
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
@@ -125,6 +126,7 @@ class Loop:
         for name in dict.fromkeys(stored.event.table_name for stored in events):
             ids = [stored.event_id for stored in events if stored.event.table_name == name]
             if self._look(name):
+                fault(Fault.EVENT_WORKED)
                 self._tables.done(ids)
 
     def _look_at_moved(self) -> None:
@@ -188,7 +190,9 @@ class Loop:
     def _prune(self) -> None:
         now = self._clock.now()
         if now >= self._prune_at:
+            fault(Fault.PRUNE_BEFORE)
             self._tables.prune(now)
+            fault(Fault.PRUNE_AFTER)
             self._prune_at = now + PRUNING_INTERVAL_MS
 
     def _expire_leases(self) -> None:

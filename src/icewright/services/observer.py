@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from icewright.domain.errors import NotFound, Unreadable
+from icewright.domain.faults import Fault, fault
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.inventory import Inventory, ManifestKey, ManifestSummary
 from icewright.domain.names import TableId, TableName
@@ -82,6 +83,7 @@ class Observer:
         after = () if snapshot is None else tuple(catalog.manifests(metadata, snapshot))
         before = () if record is None else tuple(self._tables.manifest_keys(metadata.table_id))
         came, gone = manifest_changes(before, after)
+        fault(Fault.OBSERVE_BEFORE)
         if came or gone:
             try:
                 self._tables.apply_inventory(self._update(catalog, metadata, record, came, gone))
@@ -90,6 +92,7 @@ class Observer:
                 self._tables.apply_inventory(self._recount(catalog, metadata, record, before, after))
         else:
             self._tables.save_record(self._record(metadata, record))
+        fault(Fault.OBSERVE_AFTER)
         return Inventory(metadata.current_snapshot_id, after, tuple(self._tables.partitions(metadata.table_id)))
 
     def _update(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from icewright.domain.errors import IcewrightError
+from icewright.domain.faults import Fault, fault
 from icewright.domain.files import DataFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.names import TableName
@@ -71,7 +72,9 @@ class Planner:
         if violations:
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
             raise PlanRefused(f"the plan for {observation.metadata.name} does not hold: {said}")
+        fault(Fault.PLAN_BEFORE)
         self._tables.save_plan(plan)
+        fault(Fault.PLAN_AFTER)
         return Planned(plan, observation, policy)
 
     def _planned_files(self, plan: Plan, observation: Observation, policy: Policy) -> dict[str, DataFile]:

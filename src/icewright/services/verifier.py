@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound, Unreadable
+from icewright.domain.faults import Fault, fault
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.inventory import ManifestSummary
 from icewright.domain.plans import Reason
@@ -68,17 +69,24 @@ class Verifier:
         """
         if self._tasks.now() - task.updated_at < self._dispatcher.lease_ms:
             return task  # a commit that was under way when its attempt was lost may still arrive
+        change = self._settlement(task)
+        fault(Fault.SETTLE_BEFORE)
+        settled = self._tasks.change(change)
+        fault(Fault.SETTLE_AFTER)
+        return settled
+
+    def _settlement(self, task: Task) -> Change:
         metadata = self._load(task)
         if metadata is None:
             reason = Reason("table-gone", f"{task.table_name} was dropped or replaced by another table")
-            return self._change(task, TaskState.SUPERSEDED, Outcome(reason))
+            return _change(task, TaskState.SUPERSEDED, Outcome(reason))
         snapshot = snapshot_made_by(task, metadata)
         if snapshot is not None:
             reason = Reason("found", f"the commit is in the table: snapshot {snapshot.snapshot_id}")
             own = snapshot.attempt == task.attempt
             outcome = Outcome(reason, snapshot.snapshot_id)
-            return self._change(task, TaskState.COMMITTED, outcome, AttemptState.COMMITTED if own else None)
-        return self._tasks.change(self._without_commit(task))
+            return _change(task, TaskState.COMMITTED, outcome, AttemptState.COMMITTED if own else None)
+        return self._without_commit(task)
 
     def verify(self, task: Task) -> Task:
         """Check a committed task against the table.
@@ -87,12 +95,16 @@ class Verifier:
         is hoped for.
         """
         try:
-            return self._verify(task)
+            change = self._verification(task)
         except Unreadable as error:
             if self._tasks.now() - task.updated_at < VERIFY_PATIENCE_MS:
                 raise
             reason = Reason(UNVERIFIED, f"the commit was reported, but cannot be verified: {error.message}")
-            return self._change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
+            change = _change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
+        fault(Fault.VERIFY_BEFORE)
+        verified = self._tasks.change(change)
+        fault(Fault.VERIFY_AFTER)
+        return verified
 
     def _without_commit(self, task: Task) -> Change:
         """What follows on a doubt when the table has no commit of the task."""
@@ -106,18 +118,18 @@ class Verifier:
             said = Reason("not-committed", f"no snapshot of the table carries this task{was}")
         return self._dispatcher.follow_up(task, end, said)
 
-    def _verify(self, task: Task) -> Task:
+    def _verification(self, task: Task) -> Change:
         metadata = self._load(task)
         if metadata is None:
             reason = Reason(UNVERIFIED, "the commit was reported, but its table was gone before it was verified")
-            return self._change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
+            return _change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
         snapshot = snapshot_made_by(task, metadata)
         if snapshot is None:
             reason = Reason(COMMIT_NOT_FOUND, "the commit was reported, and no snapshot of the table carries this task")
-            return self._change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
+            return _change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
         outcome = self._verdict(self._observer.catalog(task.table_name.catalog), metadata, snapshot, task)
         state = TaskState.FAILED if outcome.reason.code == VERIFICATION_FAILED else TaskState.SUCCEEDED
-        return self._change(task, state, outcome)
+        return _change(task, state, outcome)
 
     def _verdict(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, task: Task) -> Outcome:
         action: RewriteDataFiles = task.action
@@ -157,10 +169,9 @@ class Verifier:
                     return metadata
         return None
 
-    def _change(
-        self, task: Task, state: TaskState, outcome: Outcome, attempt_state: AttemptState | None = None
-    ) -> Task:
-        return self._tasks.change(Change(task.task_id, task.version, state, outcome, attempt_state))
+
+def _change(task: Task, state: TaskState, outcome: Outcome, attempt_state: AttemptState | None = None) -> Change:
+    return Change(task.task_id, task.version, state, outcome, attempt_state)
 
 
 def snapshot_made_by(task: Task, metadata: TableMetadata) -> Snapshot | None:

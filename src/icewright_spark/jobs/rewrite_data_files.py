@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict, IcewrightError, TableReplaced, Unsupported
+from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.tasks import Progress
 from icewright.domain.writer_settings import writer_settings
@@ -69,7 +70,9 @@ def rewrite_data_files(
     check_planned_table(table, spec)
     jobs = merge_jobs(table, spec)
     phase.name = "merging"
+    fault(Fault.MERGE_BEFORE)
     results = run_groups(spark.sparkContext, jobs, phase)
+    fault(Fault.MERGE_AFTER)
     receipts = tuple(result.receipt for result in results)
     check_receipts(action, receipts)
     check_outputs(results)

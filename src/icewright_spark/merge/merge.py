@@ -19,6 +19,7 @@ import xxhash
 
 from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.errors import InvalidMessage
+from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt
 from icewright.domain.tables import Json
 from icewright.domain.writer_settings import WriterSettings
@@ -94,6 +95,7 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
         merge = _Merge(job, writer)
         encoded_bytes = merge.inspect()
         digest, metrics = merge.write(encoded_bytes)
+        fault(Fault.WORKER_WRITTEN)
         merge.check_samples()
         read_back = merge.read_back(digest)
         output = _output_file(job, digest.rows, metrics)
