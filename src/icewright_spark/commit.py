@@ -18,7 +18,6 @@ from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright_spark.iceberg import SparkTable, first_line, java_class
-from icewright_spark.merge.merge import OutputFile
 
 _TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
@@ -36,10 +35,12 @@ CommitResult = Committed | Conflicted | CommitUnknown
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What takes the place of one file group."""
+    """What takes the place of one file group: a file of ``record_count`` rows, and Java's ``DataFile`` that says so."""
 
     group_id: int
-    entry: OutputFile
+    path: str
+    record_count: int
+    data_file: Any
 
 
 def commit_rewrite(
@@ -89,7 +90,7 @@ def commit_rewrite(
 
 def _rewrite(table: SparkTable, spec: TaskSpec, outputs: Sequence[Rewritten], proof: str) -> Any:
     action: RewriteDataFiles = spec.action
-    entries = {output.group_id: output.entry for output in outputs}
+    written = {output.group_id: output.data_file for output in outputs}
     operation = table.java.newRewrite().validateFromSnapshot(action.base_snapshot_id)
     if table.format_version >= _SEQUENCE_NUMBERS_SINCE:
         base = table.java.snapshot(action.base_snapshot_id)
@@ -101,7 +102,7 @@ def _rewrite(table: SparkTable, spec: TaskSpec, outputs: Sequence[Rewritten], pr
                     group.partition, path=file.path, size_bytes=file.size_bytes, record_count=file.record_count
                 )
             )
-        operation.addFile(table.output_file(group.partition, entries[group.group_id]))
+        operation.addFile(written[group.group_id])
     operation.set(TASK_ID_KEY, spec.task_id)
     operation.set(ATTEMPT_KEY, str(spec.attempt))
     operation.set(PROOF_KEY, proof)

@@ -12,7 +12,6 @@ from icewright.domain.jobs import Committed, CommitUnknown, Conflicted
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import SparkTable
-from icewright_spark.merge.merge import OutputFile
 from tests.spark_side.specs import BASE_SNAPSHOT_ID, spec_of
 
 FASTER = "org.apache.iceberg.exceptions.CommitFailedException"
@@ -148,16 +147,13 @@ class Table:
     def data_file(self, _partition: Any, *, path: str, **_rest: Any) -> str:
         return path
 
-    def output_file(self, _partition: Any, entry: OutputFile) -> str:
-        return entry.path
-
     has_snapshot = SparkTable.has_snapshot
     snapshot_of_task = SparkTable.snapshot_of_task
 
 
 def outputs() -> list[Rewritten]:
     return [
-        Rewritten(group.group_id, OutputFile(f"file:/t/out-{group.group_id}", 1, 20, (4,), {}, {}, {}, {}, {}, {}))
+        Rewritten(group.group_id, path := f"file:/t/out-{group.group_id}", 20, data_file=path)
         for group in SPEC.action.groups
     ]
 

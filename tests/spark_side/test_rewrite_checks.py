@@ -7,24 +7,24 @@ from dataclasses import replace
 import pytest
 from pyspark import TaskContext
 
-from icewright.domain.jobs import GroupFigures, Receipt
+from icewright.domain.jobs import Receipt
+from icewright_spark.commit import Rewritten
 from icewright_spark.jobs.rewrite_data_files import _own_output, check_outputs, check_receipts, proof_of
 from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.merge.merge import MergeJob, MergeResult, OutputFile
+from icewright_spark.merge.merge import MergeJob
 from tests.spark_side.specs import group, spec_of
 
 ACTION = spec_of(groups=2).action
 RECEIPTS = [Receipt(number, "m", f"d{number}", f"d{number}", 20) for number in (0, 1)]
 
 
-def result(number: int, path: str, records: int = 20) -> MergeResult:
-    output = OutputFile(path, 1, records, (4,), {}, {}, {}, {}, {}, {})
-    return MergeResult(RECEIPTS[number], GroupFigures(number, 2, 200, path, 1, 20, 1, 1, 1), output)
+def output(number: int, path: str, records: int = 20) -> Rewritten:
+    return Rewritten(number, path, records, data_file=None)
 
 
 def test_a_receipt_for_every_group_will_do() -> None:
     check_receipts(ACTION, RECEIPTS)
-    check_outputs([result(0, "a"), result(1, "b")])
+    check_outputs(RECEIPTS, [output(0, "a"), output(1, "b")])
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_anything_less_will_not(receipts: list[Receipt]) -> None:
 
 def test_files_are_those_of_their_receipts_and_each_another_one() -> None:
     with pytest.raises(ProofFailed, match="19"):
-        check_outputs([result(0, "a"), result(1, "b", records=19)])
+        check_outputs(RECEIPTS, [output(0, "a"), output(1, "b", records=19)])
     with pytest.raises(ProofFailed, match="same file"):
-        check_outputs([result(0, "a"), result(1, "a")])
+        check_outputs(RECEIPTS, [output(0, "a"), output(1, "a")])
 
 
 def test_the_proof_tells_apart_groups_digests_and_rows_and_knows_no_order() -> None:

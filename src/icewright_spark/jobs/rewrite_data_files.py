@@ -74,10 +74,10 @@ def rewrite_data_files(
     results = run_groups(spark.sparkContext, jobs, phase)
     fault(Fault.MERGE_AFTER)
     receipts = tuple(result.receipt for result in results)
+    outputs = merged_outputs(table, action, results)
     check_receipts(action, receipts)
-    check_outputs(results)
+    check_outputs(receipts, outputs)
     phase.name = "committing"
-    outputs = [Rewritten(result.receipt.group_id, result.output) for result in results]
     commit = commit_rewrite(table, spec, outputs, proof=proof_of(receipts), may_commit=may_commit)
     phase.name = "done"
     return Rewrite(commit, receipts, tuple(result.figures for result in results))
@@ -163,15 +163,30 @@ def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> Non
             raise ProofFailed(f"group {group.group_id} has no valid proof: {receipt}")
 
 
-def check_outputs(results: Sequence[MergeResult]) -> None:
+def merged_outputs(table: SparkTable, action: RewriteDataFiles, results: Sequence[MergeResult]) -> list[Rewritten]:
+    """The files that the merge wrote, as Java's ``DataFile``."""
+    partitions = {group.group_id: group.partition for group in action.groups}
+    return [
+        Rewritten(
+            result.receipt.group_id,
+            result.output.path,
+            result.output.record_count,
+            table.output_file(partitions[result.receipt.group_id], result.output),
+        )
+        for result in results
+    ]
+
+
+def check_outputs(receipts: Sequence[Receipt], outputs: Sequence[Rewritten]) -> None:
     """The files to be committed are those of the receipts, each another one. Raises :class:`ProofFailed`."""
-    for result in results:
-        if result.output.record_count != result.receipt.records:
+    proved = {receipt.group_id: receipt.records for receipt in receipts}
+    for output in outputs:
+        if output.record_count != proved.get(output.group_id):
             raise ProofFailed(
-                f"group {result.receipt.group_id}: {result.output.path} is said to have {result.output.record_count} "
-                f"rows, the proof has {result.receipt.records}"
+                f"group {output.group_id}: {output.path} is said to have {output.record_count} rows, "
+                f"the proof has {proved.get(output.group_id)}"
             )
-    if len({result.output.path for result in results}) != len(results):
+    if len({output.path for output in outputs}) != len(outputs):
         raise ProofFailed("two groups were written to the same file")
 
 
