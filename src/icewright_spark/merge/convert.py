@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from icewright.domain.tables import Json
 from icewright_spark.merge.errors import UnsupportedColumn, UnsupportedFile
+from icewright_spark.merge.lineage import LINEAGE_IDS
 from icewright_spark.merge.schema import RESERVED_IDS_FROM, children, field_id
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -37,7 +38,7 @@ class Converter:
         Raises :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
         self._want = want
-        positions = _positions(have)
+        positions = _positions(have, {described["id"] for described in schema_fields})
         self._columns: list[tuple[int | None, Convert]] = []
         for field, described in zip(want, schema_fields, strict=True):
             identity = described["id"]
@@ -62,13 +63,13 @@ class Converter:
         return pa.RecordBatch.from_arrays(arrays, schema=self._want)
 
 
-def _positions(have: Any) -> Mapping[int, int]:
+def _positions(have: Any, wanted_ids: Collection[int]) -> Mapping[int, int]:
     positions: dict[int, int] = {}
     for position, field in enumerate(have):
         identity = field_id(field)
         if identity is None:
             raise UnsupportedFile(f"the column {field.name!r} has no field id (an imported file?)")
-        if identity > RESERVED_IDS_FROM:
+        if identity > RESERVED_IDS_FROM and identity not in wanted_ids:
             raise UnsupportedFile(f"the column {field.name!r} is a metadata column (id {identity}), e.g. row lineage")
         if identity in positions:
             raise UnsupportedFile(f"two columns have the field id {identity}")
@@ -78,6 +79,8 @@ def _positions(have: Any) -> Mapping[int, int]:
 
 def _refuse_unless_null(described: Json, identity_ids: Collection[int] | None) -> None:
     name = described["name"]
+    if described["id"] in LINEAGE_IDS:
+        return  # to be filled in by who reads the file
     if described["required"]:
         raise UnsupportedColumn(f"a file lacks the required column {name!r}")
     if described.get("initial-default") is not None:

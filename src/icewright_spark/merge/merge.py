@@ -2,7 +2,7 @@
 
 The rows are digested on their way to the writer and again as the other library reads them back from the file;
 unequal digests mean no commit. Since neither digest would see a wrong decode of the inputs, a sample of
-them is decoded by the other library too.
+them is decoded by the other library too, with the rows that delete files remove taken out a second time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,9 +24,12 @@ from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt
 from icewright.domain.tables import Json
 from icewright.domain.writer_settings import WriterSettings
+from icewright_spark.merge import second_opinion
+from icewright_spark.merge.deletes import Positions, deleted_positions, without
 from icewright_spark.merge.dictionary import dictionary_ids
 from icewright_spark.merge.digest import Digest, RowsDigest
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedColumn, UnsupportedFile
+from icewright_spark.merge.lineage import LAST_UPDATED, inherited, with_lineage
 from icewright_spark.merge.metrics import ColumnMetrics, MetricsOfRows, metrics_mode
 from icewright_spark.merge.read import RowsOfTable, decode_arrow_rs, decode_pyarrow, local_path, open_footer
 from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves, shape
@@ -42,7 +46,8 @@ class MergeJob:
     ``schema_fields`` is the JSON of the table's current schema, ``metrics_modes`` (``none``, ``counts``, ``full``,
     ``truncate(n)``) go by field id of the leaf and are ``truncate(16)`` where none is given.
     ``identity_source_ids`` are the source ids of the identity transforms of the group's partition spec; None, not
-    known, refuses files of a partitioned table that lack a column.
+    known, refuses files of a partitioned table that lack a column. ``row_lineage`` is whether the table's rows have
+    ids (format version 3): then they are written, and are part of the proof.
     """
 
     group: FileGroup
@@ -51,6 +56,12 @@ class MergeJob:
     settings: WriterSettings = field(default_factory=WriterSettings)
     metrics_modes: Mapping[int, str] = field(default_factory=dict)
     identity_source_ids: frozenset[int] | None = None
+    row_lineage: bool = False
+
+    @property
+    def file_fields(self) -> tuple[Json, ...]:
+        """The columns of the output. Raises :class:`UnsupportedColumn` when a name is taken by row lineage."""
+        return with_lineage(self.schema_fields) if self.row_lineage else self.schema_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,7 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
         input_digest=digest.text,
         output_digest=read_back.text,
         records=digest.rows,
+        deleted_records=merge.deleted_records,
     )
     figures = GroupFigures(
         group_id=job.group.group_id,
@@ -121,10 +133,14 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
 
 
 def sampled(files: Sequence[InputFile]) -> frozenset[str]:
-    """Paths of the inputs that both libraries decode: the same for the same files, spread as by chance."""
+    """Paths of the inputs that both libraries decode: the same for the same files, spread as by chance.
+
+    Where delete files apply to any, one of those is among them.
+    """
     count = -(-len(files) // FILES_PER_SAMPLE)
-    ranked = sorted((xxhash.xxh3_64_intdigest(file.path.encode()), file.path) for file in files)
-    return frozenset(path for _, path in ranked[:count])
+    ranked = sorted(files, key=lambda file: (xxhash.xxh3_64_intdigest(file.path.encode()), file.path))
+    with_deletes = [file for file in ranked if file.deletes]
+    return frozenset(file.path for file in [*ranked[:count], *with_deletes[:1]])
 
 
 class _Merge:
@@ -134,17 +150,23 @@ class _Merge:
         self._job = job
         unpartitioned = job.group.partition.values == "[]"
         identity_ids = frozenset[int]() if unpartitioned else job.identity_source_ids
-        self._rows = RowsOfTable(job.schema_fields, identity_ids)
+        self._fields = job.file_fields
+        self._rows = RowsOfTable(self._fields, identity_ids)
         self._schema = self._rows.schema
         self._path = local_path(job.output_path)
-        self._leaves = leaves(job.schema_fields)
+        self._leaves = leaves(self._fields)
         self.writer = writer or choose_writer(self._leaves, job.metrics_modes)
         self._sampled = sampled(job.group.files)
         self._sample_digests: dict[str, Digest] = {}
+        self._deleted: Mapping[str, Positions] = {}
+        self.deleted_records = 0
 
     def inspect(self) -> int:
         """Refuses what can be refused before there is an output; gives the bytes of all the inputs' columns."""
-        return sum(self._rows.inspect(file) for file in self._job.group.files)
+        encoded_bytes = sum(self._rows.inspect(file) for file in self._job.group.files)
+        self._deleted = deleted_positions(self._job.group)
+        self.deleted_records = sum(len(positions) for positions in self._deleted.values())
+        return encoded_bytes
 
     def write(self, encoded_bytes: int) -> tuple[Digest, ColumnMetrics]:
         """Writes the output; gives digest and metrics of the rows handed to the writer.
@@ -152,7 +174,7 @@ class _Merge:
         The writers count the rows of a row group, not its bytes; rows are taken to be as long as in the inputs.
         """
         group = self._job.group
-        identities = dictionary_ids([file.path for file in group.files])
+        identities = dictionary_ids([file.path for file in group.files]) | {LAST_UPDATED}
         layout = Layout(
             schema=self._schema,
             settings=self._job.settings,
@@ -162,11 +184,12 @@ class _Merge:
             ),
         )
         digest = RowsDigest(self._schema)
-        metrics = MetricsOfRows(self._job.schema_fields, self._job.metrics_modes)
+        metrics = MetricsOfRows(self._fields, self._job.metrics_modes)
         write_new_file(self._path, self._measured(digest, metrics), self.writer, layout)
         result = digest.result()
-        if result.rows != group.record_count:
-            raise ProofFailed(f"group {group.group_id}: {result.rows} rows read, {group.record_count} planned")
+        if result.rows + self.deleted_records != group.record_count:
+            deleted = f" and {self.deleted_records} deleted" if self.deleted_records else ""
+            raise ProofFailed(f"group {group.group_id}: {result.rows} rows read{deleted}, {group.record_count} planned")
         return result, metrics.result()
 
     def check_samples(self) -> None:
@@ -174,7 +197,10 @@ class _Merge:
         for file in self._job.group.files:
             if file.path in self._sampled:
                 digest = RowsDigest(self._schema)
-                for batch in self._rows.checked_batches(file, decode_arrow_rs):
+                batches = partial(self._rows.checked_batches, file, decode_arrow_rs)
+                for batch in second_opinion.live_rows(
+                    self._job.group, file, batches, row_lineage=self._job.row_lineage
+                ):
                     digest.update(batch)
                 self._compare(f"{file.path} decoded by arrow-rs", self._sample_digests[file.path], digest.result())
 
@@ -194,7 +220,7 @@ class _Merge:
         """All rows of the group, in order, digested and measured on their way."""
         for file in self._job.group.files:
             own = RowsDigest(self._schema) if file.path in self._sampled else None
-            for batch in self._rows.checked_batches(file, decode_pyarrow):
+            for batch in self._live_rows(file):
                 digest.update(batch)
                 metrics.update(batch)
                 if own is not None:
@@ -202,6 +228,17 @@ class _Merge:
                 yield batch
             if own is not None:
                 self._sample_digests[file.path] = own.result()
+
+    def _live_rows(self, file: InputFile) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that are not deleted, with their lineage where the table has one."""
+        deleted = self._deleted.get(file.path)
+        read = live = 0
+        for batch in self._rows.checked_batches(file, decode_pyarrow):
+            rows = without(inherited(batch, read, file) if self._job.row_lineage else batch, read, deleted)
+            read, live = read + batch.num_rows, live + rows.num_rows
+            yield rows
+        if live + len(deleted or ()) != file.record_count:
+            raise ProofFailed(f"{file.path}: {live} rows of {file.record_count} left, {len(deleted or ())} deleted")
 
     def _compare(self, what: str, expected: Digest, found: Digest) -> None:
         if expected == found:
@@ -224,7 +261,7 @@ def _check_group(group: FileGroup) -> None:
 
 def _output_file(job: MergeJob, rows: int, metrics: ColumnMetrics) -> OutputFile:
     file = open_footer(job.output_path)
-    if shape(file.schema_arrow) != shape(arrow_schema(job.schema_fields)):
+    if shape(file.schema_arrow) != shape(arrow_schema(job.file_fields)):
         raise ProofFailed(f"{job.output_path} was not written with the table's schema: {file.schema_arrow}")
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     sizes: dict[int, int] = {}

@@ -79,9 +79,7 @@ class RowsOfTable:
         Raises :class:`ProofFailed` when it is not what its manifest says, :class:`FileUnreadable`,
         :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
-        size_bytes = _regular_file(file.path).st_size
-        if size_bytes != file.size_bytes:
-            raise ProofFailed(f"{file.path} has {size_bytes} bytes, its manifest says {file.size_bytes}")
+        expect_size(file.path, file.size_bytes)
         footer = open_footer(file.path)
         _expect_rows(file, footer.metadata.num_rows)
         _refuse_int96(file.path, footer, self.schema_fields)
@@ -160,6 +158,17 @@ def open_footer(location: str) -> Any:
         return pq.ParquetFile(str(path), memory_map=False, pre_buffer=False)
 
 
+def read_bytes(location: str, offset: int, size_bytes: int) -> bytes:
+    """The bytes of a file from ``offset`` on, fewer than ``size_bytes`` where it ends before.
+
+    Raises :class:`UnsupportedFile` and :class:`FileUnreadable`.
+    """
+    _regular_file(location)
+    with reading(location), local_path(location).open("rb") as file:
+        file.seek(offset)
+        return file.read(size_bytes)
+
+
 def _regular_file(location: str) -> os.stat_result:
     """What the file system says of a file, which must be a regular one.
 
@@ -170,6 +179,13 @@ def _regular_file(location: str) -> os.stat_result:
     if not stat.S_ISREG(status.st_mode):
         raise UnsupportedFile(f"{location} is no regular file")
     return status
+
+
+def expect_size(location: str, size_bytes: int) -> None:
+    """Raises :class:`ProofFailed` when a file is not as long as its manifest says."""
+    found = _regular_file(location).st_size
+    if found != size_bytes:
+        raise ProofFailed(f"{location} has {found} bytes, its manifest says {size_bytes}")
 
 
 def _expect_rows(file: InputFile, rows: int) -> None:
