@@ -24,6 +24,7 @@ from icewright_spark.merge.merge import FILES_PER_SAMPLE, sampled
 from icewright_spark.merge.read import decode_arrow_rs
 from icewright_spark.merge.schema import leaves
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer, choose_writer
+from tests.readers.parquet_pages import page_values
 from tests.spark_merge.merge_tables import (
     arrow_table,
     column,
@@ -358,3 +359,20 @@ def test_pages_and_dictionaries_obey_their_limits(writer: Writer, tmp_path: Path
     assert sizes[1] > sizes[0] + 1000
     assert dictionary_bytes[0] == dictionary_bytes[1] > 5_000 * 14
     assert dictionary_bytes[2] < 40_000
+
+
+@WRITERS
+@pytest.mark.parametrize("input_rows", [7_000, 30_000, 50_000])
+def test_no_page_has_more_rows_than_the_table_allows(input_rows: int, writer: Writer, tmp_path: Path) -> None:
+    """With nulls and without, and whatever batches the rows come in; row groups begin new pages."""
+    fields = [column(1, "id", "long"), column(2, "s", "string"), column(3, "some", "string")]
+    limit, rows = WriterSettings().page_row_limit, range(input_rows)
+    values = {"id": rows, "s": map(str, rows), "some": [None if row % 9 == 0 else str(row) for row in rows]}
+    table = arrow_table(fields, {name: list(column_values) for name, column_values in values.items()})
+    files = [write_input(tmp_path, table) for _ in range(4)]
+    settings = WriterSettings(row_group_size_bytes=500_000)
+    result = merge_group(job_of(fields, files, tmp_path / "out.parquet", settings=settings), writer=writer)
+    pages = [page_values(result.output.path, chunk) for chunk in leaf_chunks(result)]
+    assert max(map(max, pages)) <= limit
+    assert sum(map(sum, pages)) == result.output.record_count * 3
+    assert all(sum(1 for rows in of_chunk if rows < limit) <= 1 for of_chunk in pages)

@@ -27,6 +27,8 @@ COLLECTED_BYTES_MAX = 1 << 30
 """Decoded bytes at which pyarrow's row group ends, however small it is encoded: the limit of memory."""
 
 _FILE_BUFFER_BYTES = 1 << 20
+_CUT_ROWS_MIN = 1024
+"""Batches are not cut smaller than this for the sake of pages: arrow-rs takes as many rows at a time anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class ArrowRsWriter:
 
     def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:
         """See :class:`Writer`."""
-        source = _Source(batches)
+        source = _Source(_cut_at_pages(batches, layout))
         settings = layout.settings
         level = settings.compression_level
         try:
@@ -196,6 +198,25 @@ class _Source:
         except BaseException as error:
             self.error = error
             raise
+
+
+def _cut_at_pages(batches: Iterable[Any], layout: Layout) -> Iterator[Any]:
+    """The batches, cut where a page has as many rows as it may have.
+
+    arrow-rs begins a new page only between two of the pieces that it takes a batch in, so that pages would get up to
+    twice as many rows as the table allows. Readers in Java pay for that: a page beyond half a region of the heap
+    (512 KiB of 1 MiB, for a heap of 2 GiB) is a humongous object, and each of them may set off a marking of the heap.
+    """
+    page_rows = max(layout.settings.page_row_limit, _CUT_ROWS_MIN)
+    rows = 0
+    for batch in batches:
+        rest = batch
+        while rest.num_rows:
+            in_group = rows % layout.row_group_rows
+            part = rest.slice(0, min(page_rows - in_group % page_rows, layout.row_group_rows - in_group))
+            rest = rest.slice(part.num_rows)
+            rows += part.num_rows
+            yield part
 
 
 def _row_groups(batches: Iterable[Any], layout: Layout) -> Iterator[Any]:
