@@ -314,8 +314,8 @@ FAULTS: dict[str, Mask] = {
 def test_a_wrong_mask_is_caught(fault: str, vector: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # noqa: FBT001 - a case
     """Neither digest of the rows could see it; the second opinion does."""
 
-    def wrong(group: Any) -> Any:
-        return {path: FAULTS[fault](positions) for path, positions in deleted_positions(group).items()}
+    def wrong(group: Any, storage: Any) -> Any:
+        return {path: FAULTS[fault](positions) for path, positions in deleted_positions(group, storage).items()}
 
     monkeypatch.setattr(merge_module, "deleted_positions", wrong)
     made = job(

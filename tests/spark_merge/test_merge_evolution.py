@@ -20,8 +20,9 @@ from icewright_spark.merge.errors import (
     UnsupportedLocation,
     reading,
 )
-from icewright_spark.merge.read import BATCH_ROWS_MIN, decode_arrow_rs, local_path
+from icewright_spark.merge.read import BATCH_ROWS_MIN, decode_arrow_rs
 from icewright_spark.merge.schema import arrow_schema, compatible_name, leaf_ids, leaves, unsupported_type
+from icewright_spark.merge.storage import local_path
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.spark_merge.merge_tables import (
     Json,

@@ -23,8 +23,9 @@ from icewright.domain.actions import FileGroup
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.files import DeleteFile, FileContent, FileFormat
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedFile, reading
-from icewright_spark.merge.read import expect_size, local_path, open_footer, read_bytes
+from icewright_spark.merge.read import expect_size, open_footer
 from icewright_spark.merge.schema import field_id
+from icewright_spark.merge.storage import LOCAL, Storage
 
 FILE_PATH_ID = 2_147_483_546
 POSITION_ID = 2_147_483_545
@@ -39,7 +40,7 @@ Positions: TypeAlias = BitMap64
 """Positions of deleted rows in one data file."""
 
 
-def deleted_positions(group: FileGroup) -> dict[str, Positions]:
+def deleted_positions(group: FileGroup, storage: Storage = LOCAL) -> dict[str, Positions]:
     """The deleted positions of each file of the group, by its path; files without any are left out.
 
     Raises :class:`InvalidMessage` for a plan that cannot be right, :class:`UnsupportedFile` for delete files that are
@@ -49,8 +50,8 @@ def deleted_positions(group: FileGroup) -> dict[str, Positions]:
     found: dict[str, Positions] = {}
     for index, paths in wanted_paths(group).items():
         delete = group.delete_files[index]
-        expect_size(delete.path, delete.size_bytes)
-        for path, positions in _read(delete, paths):
+        expect_size(delete.path, delete.size_bytes, storage)
+        for path, positions in _read(delete, paths, storage):
             if len(positions):
                 found[path] = found.get(path, BitMap64()) | positions
     for file in group.files:
@@ -92,7 +93,7 @@ def without(batch: Any, start: int, positions: Positions | None) -> Any:
     return batch.filter(mask)
 
 
-def vector_bitmap(delete: DeleteFile) -> bytes:
+def vector_bitmap(delete: DeleteFile, storage: Storage = LOCAL) -> bytes:
     """The serialized bitmap of a deletion vector, without its frame.
 
     Raises :class:`FileUnreadable` when length, magic or checksum are wrong.
@@ -100,7 +101,7 @@ def vector_bitmap(delete: DeleteFile) -> bytes:
     offset, size_bytes = delete.content_offset, delete.content_size_bytes
     if offset is None or size_bytes is None or delete.referenced_data_file is None:
         raise InvalidMessage(f"{delete.path}: a deletion vector without offset, size or data file")
-    blob = read_bytes(delete.path, offset, size_bytes)
+    blob = storage.read(delete.path, offset, size_bytes)
     if len(blob) != size_bytes or size_bytes < VECTOR_FRAME_BYTES:
         raise FileUnreadable(f"{delete.path} ends within the deletion vector at {offset}")
     length, magic, checksum = struct.unpack(">i4s", blob[:8]) + struct.unpack(">I", blob[-4:])
@@ -111,18 +112,18 @@ def vector_bitmap(delete: DeleteFile) -> bytes:
     return blob[8:-4]
 
 
-def _read(delete: DeleteFile, paths: frozenset[str]) -> Iterator[tuple[str, Positions]]:
+def _read(delete: DeleteFile, paths: frozenset[str], storage: Storage) -> Iterator[tuple[str, Positions]]:
     if delete.file_format is FileFormat.PUFFIN:
         (path,) = paths
-        yield path, _vector(delete)
+        yield path, _vector(delete, storage)
     elif delete.file_format is FileFormat.PARQUET:
-        yield from _position_deletes(delete, paths)
+        yield from _position_deletes(delete, paths, storage)
     else:
         raise UnsupportedFile(f"{delete.path}: position deletes in {delete.file_format.value} are not read")
 
 
-def _vector(delete: DeleteFile) -> Positions:
-    bitmap = vector_bitmap(delete)
+def _vector(delete: DeleteFile, storage: Storage) -> Positions:
+    bitmap = vector_bitmap(delete, storage)
     with reading(delete.path):
         positions = BitMap64.deserialize(bitmap)
     if len(positions) != delete.record_count:
@@ -133,8 +134,8 @@ def _vector(delete: DeleteFile) -> Positions:
     return positions
 
 
-def _position_deletes(delete: DeleteFile, paths: frozenset[str]) -> Iterator[tuple[str, Positions]]:
-    footer = open_footer(delete.path)
+def _position_deletes(delete: DeleteFile, paths: frozenset[str], storage: Storage) -> Iterator[tuple[str, Positions]]:
+    footer = open_footer(delete.path, storage)
     rows = footer.metadata.num_rows
     if rows != delete.record_count:
         raise ProofFailed(f"{delete.path} has {rows} rows, its manifest says {delete.record_count}")
@@ -142,7 +143,7 @@ def _position_deletes(delete: DeleteFile, paths: frozenset[str]) -> Iterator[tup
     wanted = pa.array(sorted(paths), pa.string())
     with reading(delete.path):
         file = pq.ParquetFile(
-            str(local_path(delete.path)), memory_map=False, pre_buffer=False, page_checksum_verification=True
+            storage.source(delete.path), memory_map=False, pre_buffer=False, page_checksum_verification=True
         )
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(names), use_threads=False):
             table = pa.table([_plain(batch.column(name), pa.string()) for name in names[:1]], names=["path"])

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from icewright_spark.merge.errors import reading
 from icewright_spark.merge.read import open_footer
 from icewright_spark.merge.schema import leaf_ids
+from icewright_spark.merge.storage import LOCAL, Storage
 
 SAMPLE_FILES_MAX = 8
 FEW_VALUES = 10_000
@@ -30,19 +31,19 @@ _LEVELS = frozenset({"RLE", "BIT_PACKED"})
 _LENGTH_BYTES = 4  # before each plain string
 
 
-def dictionary_ids(locations: Sequence[str]) -> frozenset[int]:
+def dictionary_ids(locations: Sequence[str], storage: Storage = LOCAL) -> frozenset[int]:
     """Field ids of the leaves to be dictionary-encoded in the merge of these files.
 
-    Raises :class:`FileUnreadable` and :class:`UnsupportedFile`.
+    Raises :class:`FileUnreadable`, :class:`UnsupportedFile` and what storages raise.
     """
     seen: dict[int, set[bool | None]] = {}
     for location in spread(locations, SAMPLE_FILES_MAX):
-        for identity, verdict in _verdicts(location):
+        for identity, verdict in _verdicts(location, storage):
             seen.setdefault(identity, set()).add(verdict)
     encoded = {identity for identity, verdicts in seen.items() if True in verdicts and False not in verdicts}
     open_ids = {identity for identity, verdicts in seen.items() if verdicts == {None}}
     if open_ids:
-        encoded |= _repeating(spread(locations, VALUE_SAMPLE_FILES_MAX), open_ids)
+        encoded |= _repeating(spread(locations, VALUE_SAMPLE_FILES_MAX), open_ids, storage)
     return frozenset(encoded)
 
 
@@ -86,9 +87,9 @@ def pays(values: Any) -> bool:
     return bool(plain_bytes * distinct / len(values) + index_bytes < plain_bytes)
 
 
-def _verdicts(location: str) -> Iterator[tuple[int, bool | None]]:
+def _verdicts(location: str, storage: Storage) -> Iterator[tuple[int, bool | None]]:
     """For each chunk with values, whether it is dictionary-encoded; None where it has too few values to tell."""
-    file = open_footer(location)
+    file = open_footer(location, storage)
     with reading(location):
         ids = leaf_ids(file.schema_arrow)
         chunks = [
@@ -109,11 +110,11 @@ def _is_all_null(chunk: Any) -> bool:
     return bool(statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values)
 
 
-def _repeating(locations: Sequence[str], identities: Collection[int]) -> set[int]:
+def _repeating(locations: Sequence[str], identities: Collection[int], storage: Storage) -> set[int]:
     """Those of the leaves for whose first values in the files a dictionary pays."""
     samples: dict[int, list[Any]] = {}
     for location in locations:
-        for identity, values in _first_values(location).items():
+        for identity, values in _first_values(location, storage).items():
             if identity in identities:
                 samples.setdefault(identity, []).append(values)
     return {
@@ -123,9 +124,9 @@ def _repeating(locations: Sequence[str], identities: Collection[int]) -> set[int
     }
 
 
-def _first_values(location: str) -> Mapping[int, Any]:
+def _first_values(location: str, storage: Storage) -> Mapping[int, Any]:
     """The values of each leaf in the first rows of a file, without nulls."""
-    file = open_footer(location)
+    file = open_footer(location, storage)
     with reading(location):
         batch = next(file.iter_batches(batch_size=FEW_VALUES, use_threads=False), None)
         if batch is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -22,7 +23,7 @@ class UnsupportedFile(Unsupported):
 
 
 class UnsupportedLocation(Unsupported):
-    """A location that is not on a local file system."""
+    """A location that Arrow cannot reach as Iceberg's Java would: its scheme, or a setting of the storage."""
 
     code: ClassVar[str] = "unsupported-location"
 
@@ -45,25 +46,66 @@ class OutputUnwritable(Unavailable):
     code: ClassVar[str] = "output-unwritable"
 
 
+class StorageRefused(Unavailable):
+    """The storage does not let this worker in: its credentials are wrong or have expired, or have no permission."""
+
+    code: ClassVar[str] = "storage-refused"
+
+
+class StorageAway(Unavailable):
+    """The storage cannot be reached from this worker, or does not answer in time."""
+
+    code: ClassVar[str] = "storage-away"
+
+
 class ProofFailed(IcewrightError):
     """The rows written are not the rows read. There must be no commit; the files stay as evidence."""
 
     code: ClassVar[str] = "proof-failed"
 
 
+_REFUSED = re.compile(
+    "AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|"
+    "MISSING_AUTHENTICATION_TOKEN|UNRECOGNIZED_CLIENT|INVALID_SIGNATURE|OPT_IN_REQUIRED)|ExpiredToken|InvalidToken|"
+    "HTTP status (?:401|403)|PERMISSION_DENIED|UNAUTHENTICATED|AuthenticationFailed|AuthorizationFailure|"
+    "AuthorizationPermissionMismatch|AccessControlException"
+)
+_AWAY = re.compile(
+    "AWS Error (?:NETWORK_CONNECTION|REQUEST_TIMEOUT|SLOW_DOWN|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|THROTTLING)|"
+    r"curlCode|HTTP status 5\d\d|CURL error|Could not connect|Timed out|ConnectException|UnknownHostException"
+)
+"""What Arrow's messages say of S3, Google Cloud Storage, Azure and HDFS."""
+
+
 @contextmanager
 def reading(location: str) -> Iterator[None]:
-    """Errors of the Parquet libraries in the block become :class:`FileUnreadable`; our own pass unchanged."""
+    """Errors of the Parquet libraries in the block become :class:`FileUnreadable`; our own pass unchanged.
+
+    Where it was the storage, they become :class:`StorageRefused` and :class:`StorageAway`.
+    """
     try:
         yield
     except IcewrightError:
         raise
     except Exception as error:  # arrow-rs raises bare Exception, pyarrow several classes
-        raise FileUnreadable(f"{location}: {_said(error)}") from error
+        raise (storage_trouble(error) or FileUnreadable)(f"{location}: {_said(error)}") from error
     except BaseException as error:
         if not is_panic(error):
             raise
         raise FileUnreadable(f"{location}: {_said(error)}") from error
+
+
+def unwritable(what: str, error: BaseException) -> IcewrightError:
+    """What to raise when a library could not write."""
+    return (storage_trouble(error) or OutputUnwritable)(f"{what}: {str(error).strip() or type(error).__name__}")
+
+
+def storage_trouble(error: BaseException) -> type[StorageRefused | StorageAway] | None:
+    """Whether it was the storage and not the file, as far as what Arrow says can tell; its classes do not."""
+    text = str(error)
+    if _REFUSED.search(text):
+        return StorageRefused
+    return StorageAway if _AWAY.search(text) else None
 
 
 def is_panic(error: BaseException) -> bool:

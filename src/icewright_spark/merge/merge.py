@@ -31,8 +31,9 @@ from icewright_spark.merge.digest import Digest, RowsDigest
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedColumn, UnsupportedFile
 from icewright_spark.merge.lineage import LAST_UPDATED, inherited, with_lineage
 from icewright_spark.merge.metrics import ColumnMetrics, MetricsOfRows, metrics_mode
-from icewright_spark.merge.read import RowsOfTable, decode_arrow_rs, decode_pyarrow, local_path, open_footer
+from icewright_spark.merge.read import RowsOfTable, decode_arrow_rs, decode_pyarrow, open_footer
 from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves, shape
+from icewright_spark.merge.storage import LOCAL, Storage, same_file
 from icewright_spark.merge.write import Layout, Writer, choose_writer, dictionary_paths, write_new_file
 
 FILES_PER_SAMPLE = 16
@@ -47,7 +48,8 @@ class MergeJob:
     ``truncate(n)``) go by field id of the leaf and are ``truncate(16)`` where none is given.
     ``identity_source_ids`` are the source ids of the identity transforms of the group's partition spec; None, not
     known, refuses files of a partitioned table that lack a column. ``row_lineage`` is whether the table's rows have
-    ids (format version 3): then they are written, and are part of the proof.
+    ids (format version 3): then they are written, and are part of the proof. ``storage`` is how all these files are
+    reached.
     """
 
     group: FileGroup
@@ -57,6 +59,7 @@ class MergeJob:
     metrics_modes: Mapping[int, str] = field(default_factory=dict)
     identity_source_ids: frozenset[int] | None = None
     row_lineage: bool = False
+    storage: Storage = LOCAL
 
     @property
     def file_fields(self) -> tuple[Json, ...]:
@@ -97,8 +100,9 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
 
     Raises :class:`ProofFailed` when rows written are not the rows read, or not those that the plan promised;
     :class:`UnsupportedFile`, :class:`UnsupportedColumn`, :class:`UnsupportedLocation` for what cannot be merged;
-    :class:`FileUnreadable`, :class:`OutputExists`, :class:`OutputUnwritable`; :class:`InvalidMessage` for a group
-    that is none. In every case all files stay where they are, a partial output too.
+    :class:`FileUnreadable`, :class:`OutputExists`, :class:`OutputUnwritable`, :class:`StorageRefused` and
+    :class:`StorageAway`; :class:`InvalidMessage` for a group that is none. In every case all files stay where they
+    are, a partial output too.
     """
     started_ns, started_cpu_ns = time.perf_counter_ns(), time.process_time_ns()
     _check_group(job.group)
@@ -151,9 +155,8 @@ class _Merge:
         unpartitioned = job.group.partition.values == "[]"
         identity_ids = frozenset[int]() if unpartitioned else job.identity_source_ids
         self._fields = job.file_fields
-        self._rows = RowsOfTable(self._fields, identity_ids)
+        self._rows = RowsOfTable(self._fields, identity_ids, job.storage)
         self._schema = self._rows.schema
-        self._path = local_path(job.output_path)
         self._leaves = leaves(self._fields)
         self.writer = writer or choose_writer(self._leaves, job.metrics_modes)
         self._sampled = sampled(job.group.files)
@@ -164,7 +167,7 @@ class _Merge:
     def inspect(self) -> int:
         """Refuses what can be refused before there is an output; gives the bytes of all the inputs' columns."""
         encoded_bytes = sum(self._rows.inspect(file) for file in self._job.group.files)
-        self._deleted = deleted_positions(self._job.group)
+        self._deleted = deleted_positions(self._job.group, self._job.storage)
         self.deleted_records = sum(len(positions) for positions in self._deleted.values())
         return encoded_bytes
 
@@ -174,7 +177,8 @@ class _Merge:
         The writers count the rows of a row group, not its bytes; rows are taken to be as long as in the inputs.
         """
         group = self._job.group
-        identities = dictionary_ids([file.path for file in group.files]) | {LAST_UPDATED}
+        locations = [file.path for file in group.files]
+        identities = dictionary_ids(locations, self._job.storage) | {LAST_UPDATED}
         layout = Layout(
             schema=self._schema,
             settings=self._job.settings,
@@ -185,7 +189,8 @@ class _Merge:
         )
         digest = RowsDigest(self._schema)
         metrics = MetricsOfRows(self._fields, self._job.metrics_modes)
-        write_new_file(self._path, self._measured(digest, metrics), self.writer, layout)
+        rows = self._measured(digest, metrics)
+        write_new_file(self._job.storage, self._job.output_path, rows, self.writer, layout)
         result = digest.result()
         if result.rows + self.deleted_records != group.record_count:
             deleted = f" and {self.deleted_records} deleted" if self.deleted_records else ""
@@ -198,9 +203,10 @@ class _Merge:
             if file.path in self._sampled:
                 digest = RowsDigest(self._schema)
                 batches = partial(self._rows.checked_batches, file, decode_arrow_rs)
-                for batch in second_opinion.live_rows(
-                    self._job.group, file, batches, row_lineage=self._job.row_lineage
-                ):
+                rows = second_opinion.live_rows(
+                    self._job.group, file, batches, self._job.storage, row_lineage=self._job.row_lineage
+                )
+                for batch in rows:
                     digest.update(batch)
                 self._compare(f"{file.path} decoded by arrow-rs", self._sample_digests[file.path], digest.result())
 
@@ -255,12 +261,12 @@ class _Merge:
 def _check_group(group: FileGroup) -> None:
     if not group.files:
         raise InvalidMessage(f"group {group.group_id} has no files")
-    if len({local_path(file.path) for file in group.files}) != len(group.files):
+    if len({same_file(file.path) for file in group.files}) != len(group.files):
         raise InvalidMessage(f"group {group.group_id} names a file twice")
 
 
 def _output_file(job: MergeJob, rows: int, metrics: ColumnMetrics) -> OutputFile:
-    file = open_footer(job.output_path)
+    file = open_footer(job.output_path, job.storage)
     if shape(file.schema_arrow) != shape(arrow_schema(job.file_fields)):
         raise ProofFailed(f"{job.output_path} was not written with the table's schema: {file.schema_arrow}")
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
@@ -270,7 +276,7 @@ def _output_file(job: MergeJob, rows: int, metrics: ColumnMetrics) -> OutputFile
             sizes[identity] = sum(group.column(position).total_compressed_size for group in groups)
     return OutputFile(
         path=job.output_path,
-        size_bytes=local_path(job.output_path).stat().st_size,
+        size_bytes=job.storage.size(job.output_path),
         record_count=rows,
         split_offsets=tuple(_first_byte(group.column(0)) for group in groups),
         column_sizes=sizes,

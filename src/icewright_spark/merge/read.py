@@ -7,12 +7,11 @@ other wrote. Both yield record batches of the table's schema.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 
 import arro3.io
 import pyarrow as pa
@@ -26,10 +25,10 @@ from icewright_spark.merge.errors import (
     ProofFailed,
     UnsupportedColumn,
     UnsupportedFile,
-    UnsupportedLocation,
     reading,
 )
 from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves
+from icewright_spark.merge.storage import LOCAL, BlockReader, Source, Storage
 
 BATCH_ROWS_MAX = 65_536
 BATCH_ROWS_MIN = 1_024
@@ -39,24 +38,25 @@ _COLUMN_BUFFER_BYTES = 1 << 20
 _MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
 
-Decoder: TypeAlias = Callable[[str, int], tuple[Any, Iterator[Any]]]
-"""A path and rows per batch to a file's Arrow schema and its record batches."""
+Decoder: TypeAlias = Callable[[Source, int], tuple[Any, Iterator[Any]]]
+"""What a storage gives for a file, and rows per batch, to the file's Arrow schema and its record batches."""
 
 
-def decode_pyarrow(path: str, batch_rows: int) -> tuple[Any, Iterator[Any]]:
+def decode_pyarrow(source: Source, batch_rows: int) -> tuple[Any, Iterator[Any]]:
     """Reads with Parquet C++, and checks the checksums of pages that have them (parquet-java writes them).
 
     Without ``pre_buffer`` and with a buffer it holds a buffer per column, not the column chunks of a row group.
     """
     file = pq.ParquetFile(
-        path, memory_map=False, pre_buffer=False, buffer_size=_COLUMN_BUFFER_BYTES, page_checksum_verification=True
+        source, memory_map=False, pre_buffer=False, buffer_size=_COLUMN_BUFFER_BYTES, page_checksum_verification=True
     )
     return file.schema_arrow, file.iter_batches(batch_size=batch_rows, use_threads=False)
 
 
-def decode_arrow_rs(path: str, batch_rows: int) -> tuple[Any, Iterator[Any]]:
+def decode_arrow_rs(source: Source, batch_rows: int) -> tuple[Any, Iterator[Any]]:
     """Reads with arrow-rs."""
-    reader = pa.RecordBatchReader.from_stream(arro3.io.read_parquet(path, batch_size=batch_rows))
+    file = source if isinstance(source, (str, pa.BufferReader)) else BlockReader(source)
+    reader = pa.RecordBatchReader.from_stream(arro3.io.read_parquet(file, batch_size=batch_rows))
     return reader.schema, iter(reader)
 
 
@@ -66,6 +66,7 @@ class RowsOfTable:
 
     schema_fields: Sequence[Json]
     identity_ids: Collection[int] | None
+    storage: Storage = LOCAL
 
     @property
     def schema(self) -> Any:
@@ -79,8 +80,8 @@ class RowsOfTable:
         Raises :class:`ProofFailed` when it is not what its manifest says, :class:`FileUnreadable`,
         :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
-        expect_size(file.path, file.size_bytes)
-        footer = open_footer(file.path)
+        expect_size(file.path, file.size_bytes, self.storage)
+        footer = open_footer(file.path, self.storage)
         _expect_rows(file, footer.metadata.num_rows)
         _refuse_int96(file.path, footer, self.schema_fields)
         self._converter(footer.schema_arrow)
@@ -91,10 +92,10 @@ class RowsOfTable:
 
         Raises :class:`FileUnreadable`, :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
-        path = local_path(location)
-        batch_rows = _batch_rows(open_footer(location).metadata)
+        source = self.storage.source(location)
+        batch_rows = _batch_rows(_footer(location, source).metadata)
         with reading(location):
-            have, decoded = decode(str(path), batch_rows)
+            have, decoded = decode(source, batch_rows)
         convert = self._converter(have)
         while True:
             with reading(location):
@@ -119,33 +120,18 @@ class RowsOfTable:
         return Converter(have, self.schema, self.schema_fields, self.identity_ids)
 
 
-def local_path(location: str) -> Path:
-    """The path of a location on a local file system; characters are taken as they are, as Hadoop does.
-
-    Raises :class:`UnsupportedLocation` for every other scheme.
-    """
-    scheme = urlsplit(location).scheme if ":" in location.partition("/")[0] else ""
-    if scheme == "" and location.startswith("/"):
-        return Path(location)
-    if scheme == "file":
-        rest = location[len("file:") :]
-        path = "/" + rest.lstrip("/") if rest.startswith("///") or not rest.startswith("//") else ""
-        if rest.startswith("/") and path:
-            return Path(path)
-    raise UnsupportedLocation(
-        f"{location!r} is not an absolute local path", hint="only file: locations can be merged so far"
-    )
-
-
-def open_footer(location: str) -> Any:
+def open_footer(location: str, storage: Storage = LOCAL) -> Any:
     """The footer of a Parquet file as pyarrow's ``ParquetFile``.
 
-    Raises :class:`UnsupportedFile` and :class:`FileUnreadable`.
+    Raises :class:`UnsupportedFile`, :class:`FileUnreadable`, and what storages raise.
     """
-    path = local_path(location)
-    _regular_file(location)
+    return _footer(location, storage.source(location))
+
+
+def _footer(location: str, source: Source) -> Any:
     with reading(location):
-        with path.open("rb") as file:
+        with _opened(source) as file:
+            file.seek(0)
             head = file.read(len(_MAGIC))
             file.seek(-len(_MAGIC), os.SEEK_END)
             tail = file.read()
@@ -155,35 +141,16 @@ def open_footer(location: str) -> Any:
             raise UnsupportedFile(f"{location} is not a Parquet file")
         if tail != _MAGIC:
             raise FileUnreadable(f"{location} has no Parquet footer: it is truncated")
-        return pq.ParquetFile(str(path), memory_map=False, pre_buffer=False)
+        return pq.ParquetFile(source, memory_map=False, pre_buffer=False)
 
 
-def read_bytes(location: str, offset: int, size_bytes: int) -> bytes:
-    """The bytes of a file from ``offset`` on, fewer than ``size_bytes`` where it ends before.
-
-    Raises :class:`UnsupportedFile` and :class:`FileUnreadable`.
-    """
-    _regular_file(location)
-    with reading(location), local_path(location).open("rb") as file:
-        file.seek(offset)
-        return file.read(size_bytes)
+def _opened(source: Source) -> AbstractContextManager[Any]:
+    return Path(source).open("rb") if isinstance(source, str) else nullcontext(source)
 
 
-def _regular_file(location: str) -> os.stat_result:
-    """What the file system says of a file, which must be a regular one.
-
-    Opening a named pipe would wait for its writer, for ever perhaps, and a device may have no end.
-    """
-    with reading(location):
-        status = local_path(location).stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise UnsupportedFile(f"{location} is no regular file")
-    return status
-
-
-def expect_size(location: str, size_bytes: int) -> None:
+def expect_size(location: str, size_bytes: int, storage: Storage) -> None:
     """Raises :class:`ProofFailed` when a file is not as long as its manifest says."""
-    found = _regular_file(location).st_size
+    found = storage.size(location)
     if found != size_bytes:
         raise ProofFailed(f"{location} has {found} bytes, its manifest says {size_bytes}")
 

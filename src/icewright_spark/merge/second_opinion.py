@@ -17,7 +17,8 @@ from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.files import DeleteFile, FileFormat
 from icewright_spark.merge.deletes import column_names, vector_bitmap
 from icewright_spark.merge.errors import FileUnreadable, reading
-from icewright_spark.merge.read import BATCH_ROWS_MAX, decode_arrow_rs, local_path
+from icewright_spark.merge.read import BATCH_ROWS_MAX, decode_arrow_rs
+from icewright_spark.merge.storage import Storage
 
 _NO_RUNS = 12346
 _WITH_RUNS = 12347
@@ -28,12 +29,12 @@ _BITSET_BYTES = 8192
 
 
 def live_rows(
-    group: FileGroup, file: InputFile, batches: Callable[[], Iterator[Any]], *, row_lineage: bool
+    group: FileGroup, file: InputFile, batches: Callable[[], Iterator[Any]], storage: Storage, *, row_lineage: bool
 ) -> Iterator[Any]:
     """The rows of ``file``, as ``batches`` gives all of them, without those that the group's delete files remove."""
     dead = bytearray(file.record_count)
     for index in file.deletes:
-        for position in _positions(group.delete_files[index], file.path):
+        for position in _positions(group.delete_files[index], file.path, storage):
             dead[position] = 1
     start = 0
     for batch in batches():
@@ -53,12 +54,12 @@ def _with_lineage(batch: Any, start: int, file: InputFile) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _positions(delete: DeleteFile, path: str) -> Iterator[int]:
+def _positions(delete: DeleteFile, path: str, storage: Storage) -> Iterator[int]:
     if delete.file_format is FileFormat.PUFFIN:
-        yield from bitmap_values(vector_bitmap(delete), delete.path)
+        yield from bitmap_values(vector_bitmap(delete, storage), delete.path)
         return
     with reading(delete.path):
-        schema, batches = decode_arrow_rs(str(local_path(delete.path)), BATCH_ROWS_MAX)
+        schema, batches = decode_arrow_rs(storage.source(delete.path), BATCH_ROWS_MAX)
         path_name, position_name = column_names(delete.path, schema)
         for batch in batches:
             paths, positions = (batch.column(name).to_pylist() for name in (path_name, position_name))

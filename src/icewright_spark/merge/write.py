@@ -7,26 +7,24 @@ version 2), page indexes, decimals as integers where they fit, and no Arrow sche
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import arro3.io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icewright.domain.writer_settings import WriterSettings
-from icewright_spark.merge.errors import OutputExists, OutputUnwritable, is_panic
+from icewright_spark.merge.errors import is_panic, unwritable
 from icewright_spark.merge.metrics import DEFAULT_MODE, metrics_mode
 from icewright_spark.merge.read import Decoder, decode_arrow_rs, decode_pyarrow
 from icewright_spark.merge.schema import Leaf
+from icewright_spark.merge.storage import Storage
 
 COLLECTED_BYTES_MAX = 1 << 30
 """Decoded bytes at which pyarrow's row group ends, however small it is encoded: the limit of memory."""
 
-_FILE_BUFFER_BYTES = 1 << 20
 _CUT_ROWS_MIN = 1024
 """Batches are not cut smaller than this for the sake of pages: arrow-rs takes as many rows at a time anyway."""
 
@@ -52,7 +50,7 @@ class Writer(Protocol):
     def read_back(self) -> Decoder:
         """The decoder of the other library."""
 
-    def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:
+    def write(self, batches: Iterable[Any], file: Any, layout: Layout) -> None:
         """Writes all batches, in order, as one Parquet file. Errors of ``batches`` come out as they are."""
 
 
@@ -62,7 +60,7 @@ class ArrowRsWriter:
     name = "arrow-rs"
     read_back = staticmethod(decode_pyarrow)
 
-    def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:
+    def write(self, batches: Iterable[Any], file: Any, layout: Layout) -> None:
         """See :class:`Writer`."""
         source = _Source(_cut_at_pages(batches, layout))
         settings = layout.settings
@@ -85,7 +83,7 @@ class ArrowRsWriter:
             if source.error is not None:  # arrow-rs only passes on its text
                 raise source.error from error
             if isinstance(error, Exception) or is_panic(error):
-                raise OutputUnwritable(f"arrow-rs could not write {file.name}: {error}") from error
+                raise unwritable("arrow-rs could not write the output", error) from error
             raise
 
 
@@ -95,7 +93,7 @@ class PyArrowWriter:
     name = "pyarrow"
     read_back = staticmethod(decode_arrow_rs)
 
-    def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:
+    def write(self, batches: Iterable[Any], file: Any, layout: Layout) -> None:
         """See :class:`Writer`."""
         settings = layout.settings
         try:
@@ -119,7 +117,7 @@ class PyArrowWriter:
                 for table in _row_groups(batches, layout):
                     writer.write_table(table, row_group_size=max(table.num_rows, 1))
         except (OSError, pa.ArrowException) as error:
-            raise OutputUnwritable(f"pyarrow could not write {file.name}: {error}") from error
+            raise unwritable("pyarrow could not write the output", error) from error
 
 
 ARROW_RS = ArrowRsWriter()
@@ -146,43 +144,14 @@ def dictionary_paths(schema_leaves: Sequence[Leaf], identities: Collection[int])
     return tuple(leaf.path for leaf in schema_leaves if leaf.field_id in identities and leaf.type != "boolean")
 
 
-def write_new_file(path: Path, batches: Iterable[Any], writer: Writer, layout: Layout) -> None:
-    """Writes a file that did not exist, durably: the file and its directories are synced.
+def write_new_file(storage: Storage, location: str, batches: Iterable[Any], writer: Writer, layout: Layout) -> None:
+    """Writes a file that did not exist, durably.
 
-    Raises :class:`OutputExists` and :class:`OutputUnwritable`, and whatever ``batches`` raises. On any error, what
-    was written stays: nothing is ever deleted here.
+    Raises :class:`OutputExists`, :class:`OutputUnwritable`, what storages raise, and whatever ``batches`` raises. On
+    any error, what was written stays: nothing is ever deleted here.
     """
-    try:
-        created = _make_directories(path.parent)
-        file = path.open("xb", buffering=_FILE_BUFFER_BYTES)
-    except FileExistsError as error:
-        raise OutputExists(f"{path} exists already") from error
-    except OSError as error:
-        raise OutputUnwritable(f"{path}: {error}") from error
-    with file:
+    with storage.create(location) as file:
         writer.write(batches, file, layout)
-        try:
-            file.flush()
-            os.fsync(file.fileno())
-            for directory in (path.parent, *created):
-                _sync_directory(directory)
-        except OSError as error:
-            raise OutputUnwritable(f"{path}: {error}") from error
-
-
-def _make_directories(directory: Path) -> list[Path]:
-    """Creates what is missing; gives the directories that got a new entry."""
-    missing = [parent for parent in (directory, *directory.parents) if not parent.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    return [path.parent for path in missing]
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class _Source:
