@@ -55,7 +55,7 @@ def decode_pyarrow(source: Source, batch_rows: int) -> tuple[Any, Iterator[Any]]
 
 def decode_arrow_rs(source: Source, batch_rows: int) -> tuple[Any, Iterator[Any]]:
     """Reads with arrow-rs."""
-    file = source if isinstance(source, (str, pa.BufferReader)) else BlockReader(source)
+    file: Any = source if isinstance(source, (str, pa.BufferReader)) else BlockReader(source)
     reader = pa.RecordBatchReader.from_stream(arro3.io.read_parquet(file, batch_size=batch_rows))
     return reader.schema, iter(reader)
 

@@ -199,7 +199,10 @@ def local_path(location: str) -> Path:
 
 
 def same_file(location: str) -> tuple[str, str]:
-    """What all spellings of one location have in common, and no other location has. Raises :class:`UnsupportedLocation`."""
+    """What all spellings of one location have in common, and no other location has.
+
+    Raises :class:`UnsupportedLocation`.
+    """
     if is_local(location):
         return "", str(local_path(location))
     where = address(location)
