@@ -344,9 +344,9 @@ def test_a_delete_file_is_read_once_for_all_its_data_files(monkeypatch: pytest.M
     opened: list[str] = []
     read = deletes_module._read
 
-    def spy(delete: DeleteFile, paths: frozenset[str]) -> Any:
+    def spy(delete: DeleteFile, paths: frozenset[str], storage: Any) -> Any:
         opened.append(delete.path)
-        return read(delete, paths)
+        return read(delete, paths, storage)
 
     monkeypatch.setattr(deletes_module, "_read", spy)
     merge_group(

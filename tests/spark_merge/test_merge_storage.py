@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from icewright.domain.actions import InputFile
 from icewright.domain.errors import Unavailable
+from icewright.domain.files import DeleteFile
 from icewright_spark.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.merge import storage as storage_module
 from icewright_spark.merge.errors import (
@@ -36,6 +37,7 @@ from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.servers.processes import HOST, free_port
 from tests.servers.refusing import refusing_server
 from tests.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.spark_merge.delete_files import deletion_vector, position_deletes, with_deletes
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, write_input
 
 FIELDS = [
@@ -53,11 +55,14 @@ def bucket(s3: S3Server) -> str:
     return s3.new_bucket()
 
 
+F = TypeVar("F", InputFile, DeleteFile)
+
+
 def storage_of(properties: dict[str, str], location: str = "s3://bucket/data") -> Storage:
     return Storage(honoured(properties, location))
 
 
-def stored(s3: S3Server, bucket: str, file: InputFile) -> InputFile:
+def stored(s3: S3Server, bucket: str, file: F) -> F:
     """The file, brought to the object store."""
     key = f"{bucket}/wh/db.db/t é/data/p=a%20b/{Path(file.path).name}"
     with s3.files().open_output_stream(key) as stream:
@@ -112,6 +117,26 @@ def test_what_was_written_has_the_rows_in_order(s3: S3Server, bucket: str, tmp_p
     table = pq.read_table(pa.BufferReader(content(s3, job.output_path)))
     assert table.column("id").to_pylist() == list(range(40))
     assert result.output.size_bytes == len(content(s3, job.output_path))
+
+
+def test_deletes_are_read_from_there_as_well(
+    s3: S3Server, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_on_s3(s3, bucket, tmp_path)
+    first, second, *_ = job.group.files
+    deletes = (
+        stored(s3, bucket, position_deletes(tmp_path, [(first.path, 0), (second.path, 9)])),
+        stored(s3, bucket, deletion_vector(tmp_path, job.group.files[2].path, [4, 5])),
+    )
+    group = with_deletes(job.group, [(deletes[0], [first, second]), (deletes[1], [job.group.files[2]])])
+    job = dataclasses.replace(job, group=group)
+    monkeypatch.setattr("icewright_spark.merge.merge.FILES_PER_SAMPLE", 1)
+
+    result = merge_group(job)
+
+    table = pq.read_table(pa.BufferReader(content(s3, job.output_path)))
+    assert table.column("id").to_pylist() == [n for n in range(40) if n not in (0, 19, 24, 25)]
+    assert result.receipt.deleted_records == 4
 
 
 def test_an_object_that_is_there_is_not_overwritten(s3: S3Server, bucket: str, tmp_path: Path) -> None:
