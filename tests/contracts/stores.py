@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore, TaskStore
 
 
 class MemoryStores:
     """Stores that share one process's memory: opening them again gives the same ones."""
 
-    def __init__(self, _directory: Path, clock: ManualClock) -> None:
+    def __init__(self, _directory: Path, clock: Clock) -> None:
         self._tasks = MemoryTaskStore(clock)
         self._tables = MemoryTableStore(clock, self._tasks)
 
@@ -33,7 +33,7 @@ class MemoryStores:
 class SqliteStores:
     """Stores over one file: each call opens an engine of its own, as another process would."""
 
-    def __init__(self, directory: Path, clock: ManualClock) -> None:
+    def __init__(self, directory: Path, clock: Clock) -> None:
         self.url = f"sqlite:///{directory}/state/icewright.db"
         self._clock = clock
         self._engines = [open_store(self.url)]
@@ -52,11 +52,11 @@ class SqliteStores:
 
 
 Stores = MemoryStores | SqliteStores
-IMPLEMENTATIONS: dict[str, Callable[[Path, ManualClock], Stores]] = {"memory": MemoryStores, "sqlite": SqliteStores}
+IMPLEMENTATIONS: dict[str, Callable[[Path, Clock], Stores]] = {"memory": MemoryStores, "sqlite": SqliteStores}
 
 
 @contextmanager
-def opened(implementation: str, directory: Path, clock: ManualClock) -> Iterator[Stores]:
+def opened(implementation: str, directory: Path, clock: Clock) -> Iterator[Stores]:
     stores = IMPLEMENTATIONS[implementation](directory, clock)
     try:
         yield stores

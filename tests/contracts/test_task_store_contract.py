@@ -445,11 +445,14 @@ class TestChange:
         assert (again.state, again.cancel_requested, again.attempt) == (TaskState.QUEUED, False, 1)
 
     @pytest.mark.parametrize("state", [TaskState.QUEUED, *sorted(ACTIVE_STATES)])
-    def test_no_retry_beside_a_newer_task_of_the_candidate(self, store: TaskStore, state: TaskState) -> None:
+    @pytest.mark.parametrize("again", [TaskState.QUEUED, TaskState.COMMITTED])
+    def test_none_is_taken_up_again_beside_a_newer_task_of_the_candidate(
+        self, store: TaskStore, state: TaskState, again: TaskState
+    ) -> None:
         failed = in_state(store, TaskState.FAILED)
         newer = in_state(store, state, "task-2")
         with pytest.raises(NotAllowed):
-            move(store, failed, TaskState.QUEUED)
+            move(store, failed, again)
         assert (store.get("task-1"), store.get("task-2")) == (failed, newer)
 
     def test_two_changes_at_once_let_one_through(self, stores: Stores) -> None:

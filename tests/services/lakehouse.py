@@ -15,9 +15,10 @@ from icewright.domain.events import CommitEvent
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import PolicyRule
-from icewright.domain.tables import PartitionField, Snapshot, TableMetadata
+from icewright.domain.tables import Instant, PartitionField, Snapshot, TableMetadata
 from icewright.domain.tasks import Task
 from icewright.ports.catalog import Catalog
+from icewright.ports.clock import Clock
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
@@ -35,14 +36,29 @@ BONN, KYOTO = Partition(0, '["Bonn"]'), Partition(0, '["Kyoto"]')
 BY_CITY = (PartitionField(2, 1000, "city", "identity"),)
 
 
-def in_memory(clock: ManualClock) -> tuple[TableStore, TaskStore]:
+class ShiftedClock:
+    """Somebody's clock, which differs from the true one by ``ahead_ms``."""
+
+    def __init__(self, true: Clock) -> None:
+        self._true = true
+        self.ahead_ms = 0
+
+    def now(self) -> Instant:
+        """What it shows."""
+        return self._true.now() + self.ahead_ms
+
+
+def in_memory(clock: Clock) -> tuple[TableStore, TaskStore]:
     """Stores that are gone with the test."""
     tasks = MemoryTaskStore(clock)
     return MemoryTableStore(clock, tasks), tasks
 
 
 class Lakehouse:
-    """One catalog named ``lake`` (more by ``others``), and a control plane that :meth:`restart` replaces."""
+    """One catalog named ``lake`` (more by ``others``), and a control plane that :meth:`restart` replaces.
+
+    ``clock`` is the true time. The clocks of the server, of the store and of the writers run with it unless shifted.
+    """
 
     def __init__(
         self,
@@ -50,27 +66,30 @@ class Lakehouse:
         rules: Sequence[PolicyRule] = (ALL_AUTO,),
         others: Sequence[str] = (),
         seed: int = 0,
-        stores: Callable[[ManualClock], tuple[TableStore, TaskStore]] | None = None,
+        stores: Callable[[Clock], tuple[TableStore, TaskStore]] | None = None,
     ) -> None:
         self.clock = ManualClock()
+        self.server_clock, self.store_clock, self.writers_clock = (ShiftedClock(self.clock) for _ in range(3))
         self.ids = SequentialIds()
         self.chance = random.Random(seed)  # noqa: S311 - spreads retries in tests
         self.tables: TableStore
         self.tasks: TaskStore
-        self.tables, self.tasks = (stores or in_memory)(self.clock)
-        self.catalog = MemoryCatalog("lake", self.clock)
+        self.tables, self.tasks = (stores or in_memory)(self.store_clock)
+        self.catalog = MemoryCatalog("lake", self.writers_clock)
         self.catalogs: dict[str, MemoryCatalog] = {"lake": self.catalog}
-        self.catalogs.update({name: MemoryCatalog(name, self.clock) for name in others})
+        self.catalogs.update({name: MemoryCatalog(name, self.writers_clock) for name in others})
+        self.served: dict[str, Catalog] = dict(self.catalogs)
+        """The catalogs as the server has them."""
         self.rules = tuple(rules)
         self._files = 0
         self.control = self.restart()
 
     def restart(self, *, without: frozenset[str] = frozenset()) -> ControlPlane:
         """A new server process over the same stores, perhaps with fewer catalogs configured."""
-        catalogs: Mapping[str, Catalog] = {k: v for k, v in self.catalogs.items() if k not in without}
+        catalogs = {k: v for k, v in self.served.items() if k not in without}
         limits = DispatchLimits(lease_ms=LEASE_MS, attempts_max=3, chance=self.chance.random)
         self.control = build_control_plane(
-            catalogs, self.tables, self.tasks, self.clock, self.ids, rules=self.rules, limits=limits
+            catalogs, self.tables, self.tasks, self.server_clock, self.ids, rules=self.rules, limits=limits
         )
         return self.control
 

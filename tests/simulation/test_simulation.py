@@ -1,6 +1,6 @@
 """Many lakehouses that misbehave, each by its seed; and a proof that the simulation would notice a missing guard.
 
-``ICEWRIGHT_CAMPAIGN=1`` runs 5,000 seeds. A seed that fails is named; ``ICEWRIGHT_SIMULATION_SEED=N`` runs it alone.
+``ICEWRIGHT_CAMPAIGN=1`` runs 20,000 seeds. A seed that fails is named; ``ICEWRIGHT_SIMULATION_SEED=N`` runs it alone.
 """
 
 from __future__ import annotations
@@ -8,40 +8,58 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.lake import MemoryFile
+from icewright.domain.errors import NotAllowed
+from icewright.domain.faults import arm
+from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
-from icewright.domain.tables import TableMetadata
+from icewright.domain.tables import Operation, TableMetadata
 from icewright.domain.tasks import Outcome, Task, TaskState
+from icewright.ports.clock import Clock
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.retry import End
-from icewright.services.control import ControlPlane
 from tests.contracts.stores import SqliteStores
-from tests.simulation.world import Mutation, OpenStores, World
+from tests.simulation.invariants import check, check_end
+from tests.simulation.world import OF_THE_SERVICES, Mutation, OpenStores, World
 from tests.simulation.writers import Broken
 
 SEED = os.environ.get("ICEWRIGHT_SIMULATION_SEED")
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
-SEEDS = range(5_000 if CAMPAIGN else 100) if SEED is None else range(int(SEED), int(SEED) + 1)
+SEEDS = range(20_000 if CAMPAIGN else 500) if SEED is None else range(int(SEED), int(SEED) + 1)
 STEPS = 250
 
 MUST_HAPPEN = (
     "catalog away",
+    "catalog lied",
+    "catalog slow",
+    "clock set",
     "committed",
+    "committed after the end",
+    "committed late",
     "conflict",
     "lied",
+    "meanwhile",
     "optimizer killed",
     "report too late",
     "server killed",
+    "store answer lost",
+    "store away",
     "task cancelled",
     "task failed",
     "task succeeded",
     "task superseded",
     "unknown",
+    "write begin",
+    "write recreate",
+    "write rename",
+    "write rollback",
     "zombie",
+    *(f"killed at {point}" for point in OF_THE_SERVICES),
 )
 """A simulation in which these do not come up shows nothing."""
 
@@ -50,9 +68,15 @@ def simulate(seed: int, mutate: Mutation | None = None, stores: OpenStores | Non
     """One run; what happened in it. Raises :class:`Broken`."""
     with capture_logs() as logs:
         world = World(seed, mutate, stores)
-        for _ in range(STEPS):
-            world.step()
-        world.drain()
+        arm(world.trouble.come_by)
+        try:
+            for _ in range(STEPS):
+                world.step()
+                check(world)
+            world.drain()
+            check_end(world)
+        finally:
+            arm(None)
     defects = [entry for entry in logs if entry["log_level"] == "error"]
     if defects:
         raise Broken(f"the loop swallowed {defects[0]}")
@@ -72,8 +96,10 @@ def test_nothing_is_lost_repeated_or_forgotten() -> None:
         assert [what for what in MUST_HAPPEN if not happened[what]] == []
 
 
-def settles_without_looking(control: ControlPlane) -> None:
-    """A server that believes a lost attempt to be dead and tries again."""
+def settles_without_looking(world: World) -> None:
+    """A server that believes a lost attempt to be dead and tries again; nor does it find out later."""
+    control = world.house.control
+    forgets_those_who_end(world)
 
     def settle(task: Task) -> Task:
         if control.tasks.now() - task.updated_at < control.dispatcher.lease_ms:
@@ -83,8 +109,9 @@ def settles_without_looking(control: ControlPlane) -> None:
     control.verifier.settle = settle  # type: ignore[method-assign]  # the guard is removed
 
 
-def believes_reports(control: ControlPlane) -> None:
+def believes_reports(world: World) -> None:
     """A server that takes a report of a commit for the commit."""
+    control = world.house.control
 
     def verify(task: Task) -> Task:
         reason = Reason("verified", "its optimizer said so")
@@ -93,8 +120,9 @@ def believes_reports(control: ControlPlane) -> None:
     control.verifier.verify = verify  # type: ignore[method-assign]  # the guard is removed
 
 
-def never_looks_again(control: ControlPlane) -> None:
+def never_looks_again(world: World) -> None:
     """A server for which a plan, once made, stands for ever."""
+    control = world.house.control
 
     def standing(observation: object, *_: object) -> object:
         metadata: TableMetadata = observation.metadata  # type: ignore[attr-defined]  # an Observation
@@ -104,16 +132,74 @@ def never_looks_again(control: ControlPlane) -> None:
     control.keeper._standing_plan = standing  # type: ignore[method-assign,assignment]  # the guard is removed
 
 
-def ends_by_report_alone(control: ControlPlane) -> None:
-    """A server for which the report of a later attempt ends a task, whatever became of the earlier ones."""
+def ends_by_report_alone(world: World) -> None:
+    """A server for which a later attempt's report ends a task, and which does not find out later either."""
+    control = world.house.control
+    forgets_those_who_end(world)
     control.dispatcher._change = control.dispatcher._said  # type: ignore[method-assign]  # the guard is removed
 
 
+def asks_nobody_before_giving_out(world: World) -> None:
+    """A server that hands out a task as it was queued, whatever owner and table say by now."""
+    world.house.control.dispatcher._stale = lambda _task: None  # type: ignore[method-assign]  # the guard is removed
+
+
+def forgets_those_who_end(world: World) -> None:
+    """A server that never looks at a task again once it has ended."""
+    world.house.control.keeper._latecomers.take_up = lambda _metadata: []  # type: ignore[method-assign]  # as above
+
+
+def waits_for_ever(world: World) -> None:
+    """A server that never takes an optimizer for dead."""
+    world.house.control.loop._expire_leases = lambda: None  # type: ignore[method-assign]  # the guard is removed
+
+
+def says_yes_and_forgets(world: World) -> None:
+    """A server that acknowledges a report before it is stored."""
+    tasks = world.house.control.tasks
+    world.house.control.dispatcher.report = lambda report: tasks.get(report.task_id)  # type: ignore[method-assign]  # as above
+
+
+def queues_twice(world: World) -> None:
+    """A store that takes a second task of a table that has one under way."""
+    world.stores[1]._live = lambda _table_id, _kind: None  # type: ignore[attr-defined]  # of the store in memory
+
+
+def lets_anybody_report(world: World) -> None:
+    """A store for which any fencing token is the present one."""
+    world.stores[1].check_lease = lambda task_id, _token: world.stores[1].get(task_id)  # type: ignore[method-assign]  # as above
+
+
+def commits_unvalidated(world: World) -> None:
+    """A commit that is not validated from the snapshot that was planned."""
+    catalog = world.house.catalog
+
+    def commit(name: TableName, *, remove: list[str], add: list[MemoryFile], summary: dict[str, str], **_: Any) -> Any:
+        live = {file.path for file in catalog.live_files(name)}
+        gone = frozenset(remove) & live
+        return catalog._commit(name, Operation.REPLACE, add=tuple(add), remove=gone, summary=summary)
+
+    catalog.commit_rewrite = commit  # type: ignore[method-assign,assignment]  # the guard is removed
+
+
 @pytest.mark.parametrize(
-    "mutation", [settles_without_looking, believes_reports, never_looks_again, ends_by_report_alone]
+    "mutation",
+    [
+        settles_without_looking,
+        believes_reports,
+        never_looks_again,
+        ends_by_report_alone,
+        asks_nobody_before_giving_out,
+        forgets_those_who_end,
+        waits_for_ever,
+        says_yes_and_forgets,
+        queues_twice,
+        lets_anybody_report,
+        commits_unvalidated,
+    ],
 )
 def test_a_missing_guard_is_noticed(mutation: Mutation) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises((Broken, NotAllowed)):  # or the life of tasks itself refuses what comes of it
         _simulate_many(mutation)
 
 
@@ -130,7 +216,7 @@ def test_a_seed_replays() -> None:
 def test_over_a_database_the_same_happens(seed: int, tmp_path: Path) -> None:
     opened: list[SqliteStores] = []
 
-    def sqlite(clock: ManualClock) -> tuple[TableStore, TaskStore]:
+    def sqlite(clock: Clock) -> tuple[TableStore, TaskStore]:
         opened.append(SqliteStores(tmp_path, clock))
         return opened[0].tables(), opened[0].tasks()
 

@@ -1,4 +1,4 @@
-"""A lakehouse that misbehaves by the seed: writers, two optimizers, a server that dies, a catalog that goes away.
+"""A lakehouse that misbehaves by the seed: writers, two optimizers, a server that dies, clocks that jump.
 
 The services are the real ones, on in-memory ports and a virtual clock. What the writers did to the rows is kept apart
 from the catalog, and after every step the one is compared with the other. All chance comes from one seed.
@@ -11,52 +11,31 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
-from icewright.adapters.memory.clock import ManualClock
-from icewright.domain.errors import Conflict, LeaseLost, Rejected, Unavailable
+from icewright.domain.errors import Conflict, LeaseLost, NotFound, Rejected, Unavailable
 from icewright.domain.events import CommitEvent
+from icewright.domain.faults import Fault
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
-from icewright.domain.tables import TASK_ID_KEY
-from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, Task, TaskState
+from icewright.domain.tasks import COMMITTING, TERMINAL_STATES, AttemptState, Task
+from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
-from icewright.services.control import ControlPlane
-from tests.services.lakehouse import LEASE_MS, MINUTE_MS, SECOND_MS, Lakehouse
+from tests.services.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
+from tests.simulation.trouble import NEVER, Killed, Moody, Mortal, Trouble
 from tests.simulation.writers import MODE_KEY, OBSERVED, Broken, Writers
 
 DRAIN_MINUTES = 240
 """So long after the last fault, everything that was queued must have ended."""
 
-Mutation = Callable[[ControlPlane], None]
-OpenStores = Callable[[ManualClock], tuple[TableStore, TaskStore]]
+OF_THE_SERVICES = tuple(point for point in Fault if point.value.startswith("server.") and point != Fault.EVENT_STORED)
+"""The fault points that the services come by here: all of the server's but the API's own."""
 
-
-class Killed(BaseException):
-    """The server process dies here; nothing in it may catch this."""
-
-
-class Mortal:
-    """A store whose caller dies at a chosen call, before or after it took effect."""
-
-    def __init__(self, store: Any, world: World) -> None:
-        self._store, self._world = store, world
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._store, name)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self._world.fuse -= 1
-            if self._world.fuse == 0 and self._world.dies_before:
-                raise Killed
-            answer = method(*args, **kwargs)
-            if self._world.fuse == 0:
-                raise Killed
-            return answer
-
-        return call
+Mutation = Callable[["World"], None]
+OpenStores = Callable[[Clock], tuple[TableStore, TaskStore]]
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -67,6 +46,16 @@ class Optimizer:
     spec: TaskSpec | None = None
     result: Result | None = None
     asleep_until: int = 0
+    has_leave: bool = False
+
+
+@dataclass
+class InFlight:
+    """A commit that was sent and arrives late, whoever still waits for it."""
+
+    arrives_at: int
+    worker: Worker
+    spec: TaskSpec
 
 
 class World:
@@ -76,21 +65,27 @@ class World:
         self.chance = random.Random(seed)  # noqa: S311 - replayed by its seed
         self.house = Lakehouse(seed=seed, stores=stores)
         self.counted: Counter[str] = Counter()
-        self.fuse, self.dies_before = -1, True
         self.stores = (self.house.tables, self.house.tasks)
+        self.trouble = Trouble(self.chance, self.house.clock, self.counted)
+        self.may_lie = self.chance.random() < 0.2
+        """Whether the catalog of this run tells of yesterday at times: what is then said of a task may be wrong."""
         self._mutate = mutate
         self._away_until = 0
         self._pending: list[CommitEvent] = []
+        self._in_flight: list[InFlight] = []
+        self._depth = 0
         self.commits: dict[str, TableId] = {}
-        self.late: set[str] = set()
-        """Tasks that a zombie committed when they had already ended."""
-        self.house.tables, self.house.tasks = Mortal(self.stores[0], self), Mortal(self.stores[1], self)
+        self.reported: set[tuple[str, int]] = set()
+        """Attempts whose report the server has acknowledged."""
+        self.house.tables, self.house.tasks = (Mortal(store, self.trouble) for store in self.stores)  # type: ignore[assignment]  # they stand in for the stores
+        self.house.served["lake"] = Moody(self.house.catalog, self.trouble)  # type: ignore[assignment]  # and it for the catalog
         self.names = [TableName("lake", ("db",), f"t{number}") for number in range(self.chance.randint(3, 6))]
         modes = ["auto", OBSERVED, "approve", *["auto"] * 3]
-        self.writers = Writers(self.house, self.chance, observed=self.names[1])
+        self.writers = Writers(self.house, self.chance, self.names, observed=1)
         for name, mode in zip(self.names, modes, strict=False):
             self.writers.create(name, mode)
         self.optimizers = [Optimizer(Worker(self.house, f"optimizer-{letter}")) for letter in "ab"]
+        self.trouble.meanwhile = self._meanwhile
         self._start_server()
 
     # Steps.
@@ -99,25 +94,29 @@ class World:
         """Time passes, somebody does something, and everything that must hold is checked."""
         pauses_ms = [100, SECOND_MS, 5 * SECOND_MS, 15 * SECOND_MS, 2 * MINUTE_MS]
         self.house.clock.advance(self.chance.choices(pauses_ms, weights=[8, 8, 8, 2, 1])[0])
-        actions = [
-            (self._write, 5),
-            (self._optimize, 30),
-            (self._serve, 12),
-            (self._deliver, 3),
-            (self._person, 1),
-            (self._outage, 0.3),
-            (self._kill_server, 0.5),
-        ]
-        (action,) = self.chance.choices([a for a, _ in actions], weights=[w for _, w in actions])
+        actions: dict[Callable[[], None], float] = {
+            self._write: 5,
+            self._optimize: 30,
+            self._serve: 12,
+            self._deliver: 3,
+            self._person: 1,
+            self._outage: 0.3,
+            self._store_outage: 0.2,
+            self._slowness: 0.2,
+            self._jump: 0.2,
+            self._kill_server: 0.5,
+        }
+        (action,) = self.chance.choices(list(actions), list(actions.values()))
         action()
         if self.house.clock.now() >= self._away_until:
             self.house.catalog.available = True
-        self.check()
+        self._arrive()
 
     def drain(self) -> None:
         """No more faults and no more writes: whatever is queued must end, and every table says why it is as it is."""
-        self.fuse, self.house.catalog.available = -1, True
+        self.house.catalog.available = True
         self._start_server()
+        self.trouble.end()
         for optimizer in self.optimizers:
             optimizer.spec = None  # both were killed
         until = self.house.clock.now() + DRAIN_MINUTES * MINUTE_MS
@@ -126,16 +125,23 @@ class World:
             for optimizer in self.optimizers:
                 self._work_honestly(optimizer)
             self.house.clock.advance(MINUTE_MS)
-        self.check()
-        self._check_end()
+            self._arrive()
 
-    def _all_tasks(self) -> list[Task]:
+    def all_tasks(self) -> list[Task]:
+        """All tasks, as the store has them."""
         return list(self.stores[1].tasks(TaskFilter(), limit=10_000))
 
     def _write(self) -> None:
         name = self.chance.choice(self.names)
         self.counted[f"write {self.writers.write(name)}"] += 1
-        self._announce(name)
+        self._announce(self.chance.choice(self.names))
+
+    def _meanwhile(self) -> None:
+        """Others go on while the server waits for an answer: a writer, or an optimizer in another request."""
+        if self._depth > 1:
+            return
+        self.counted["meanwhile"] += 1
+        self.chance.choice([self._write, self._optimize])()
 
     # Events: lost, late, repeated, or about nothing.
 
@@ -153,37 +159,65 @@ class World:
             event = self._pending.pop()
             self._ask_server(partial(self.house.control.tables.receive, event))
 
-    # The server.
+    # The server, and what it stands on.
 
     def _start_server(self) -> None:
-        self.fuse = -1
-        control = self.house.restart()
+        dies_at_once = self.chance.random() < 0.1
+        self.trouble.fuse, self.trouble.trap = NEVER, self.chance.choice(OF_THE_SERVICES) if dies_at_once else None
+        self.house.restart()
         if self._mutate is not None:
-            self._mutate(control)
+            self._mutate(self)
 
     def _serve(self) -> None:
         self._ask_server(self.house.control.loop.round)
 
     def _kill_server(self) -> None:
-        self.fuse, self.dies_before = self.chance.randint(1, 60), self.chance.random() < 0.5
+        if self.chance.random() < 0.5:
+            self.trouble.trap = self.chance.choice(OF_THE_SERVICES)
+        else:
+            self.trouble.fuse, self.trouble.dies_before = self.chance.randint(1, 60), self.chance.random() < 0.5
 
-    def _ask_server(self, request: Callable[[], Any]) -> Any:
-        """A request; None when the server died over it, and another one has been started."""
+    def _ask_server(self, request: Callable[[], Answer]) -> Answer | None:
+        """A request; None without an answer: the server died over it and was started anew, or its store was away."""
+        self._depth += 1
         try:
             return request()
         except Killed:
+            if self._depth > 1:
+                raise  # the whole process dies, and with it the request that this one came in between
             self.counted["server killed"] += 1
             self._start_server()
             return None
+        except Unavailable:
+            self.counted["server could not"] += 1
+            return None
+        finally:
+            self._depth -= 1
 
     def _outage(self) -> None:
         self.house.catalog.available = False
         self._away_until = self.house.clock.now() + self.chance.randint(1, 180) * SECOND_MS
         self.counted["catalog away"] += 1
 
+    def _store_outage(self) -> None:
+        self.trouble.store_away_until = self.house.clock.now() + self.chance.randint(1, 60) * SECOND_MS
+
+    def _slowness(self) -> None:
+        until = self.house.clock.now() + self.chance.randint(1, 10) * MINUTE_MS
+        if self.may_lie and self.chance.random() < 0.5:
+            self.trouble.catalog_lies_until = until
+        else:
+            self.trouble.catalog_slow_until = until
+
+    def _jump(self) -> None:
+        """Somebody sets a clock: the server's, the store's or the writers'."""
+        clocks = [self.house.server_clock, self.house.store_clock, self.house.writers_clock]
+        self.chance.choice(clocks).ahead_ms = self.chance.choice([0, 1, -1]) * self.chance.randint(1, HOUR_MS)
+        self.counted["clock set"] += 1
+
     def _person(self) -> None:
         """Somebody applies a plan, or cancels or retries a task."""
-        tasks = self._all_tasks()
+        tasks = self.all_tasks()
         dispatcher = self.house.control.dispatcher
         name = self.chance.choice(self.names)
         record = self.stores[0].record_by_name(name)
@@ -196,7 +230,7 @@ class World:
                 call = self.chance.choice([dispatcher.cancel, dispatcher.retry])
                 self._ask_server(lambda: call(task.task_id))
                 self.counted[f"person {call.__name__}"] += 1
-        except (Rejected, Conflict, Unavailable):
+        except (Rejected, Conflict):
             self.counted["person refused"] += 1
 
     # Optimizers.
@@ -212,6 +246,7 @@ class World:
         elif fault < 0.11:
             optimizer.asleep_until = self.house.clock.now() + self.chance.randint(1, 4 * LEASE_MS)
         elif optimizer.spec is None:
+            optimizer.has_leave = False
             optimizer.spec = self._ask_server(optimizer.worker.claim_if_any)
             if optimizer.spec is not None:
                 self._check_claim(optimizer.spec)
@@ -231,21 +266,28 @@ class World:
             self.counted["lied"] += 1
             lies: list[Result] = [Committed(1), CommitUnknown("nothing was sent at all")]
             return self.chance.choice(lies)
-        # A heartbeat may be long ago by now: nothing stops a zombie but what the catalog validates.
+        if not optimizer.has_leave and kind < 0.8:
+            return self._beat(optimizer, spec, COMMITTING)
+        # Leave may be long ago by now, or was never asked for: what stops a zombie is what the catalog validates.
         return self._commit(optimizer, spec)
 
-    def _beat(self, optimizer: Optimizer, spec: TaskSpec) -> Result | None:
+    def _beat(self, optimizer: Optimizer, spec: TaskSpec, phase: str = "merging") -> Result | None:
         try:
-            reply = self._ask_server(lambda: optimizer.worker.beat(spec))
-        except LeaseLost:
+            reply = self._ask_server(lambda: optimizer.worker.beat(spec, phase))
+        except (LeaseLost, NotFound):
             if self.chance.random() < 0.7:
                 optimizer.spec = None
             else:
                 self.counted["zombie"] += 1
             return None
+        optimizer.has_leave = reply is not None and phase == COMMITTING
         return Cancelled("cancelled before the commit") if reply is not None and reply.cancel else None
 
     def _commit(self, optimizer: Optimizer, spec: TaskSpec) -> Result:
+        if self.chance.random() < 0.06:
+            delay_ms = self.chance.randint(1, 10 * MINUTE_MS)
+            self._in_flight.append(InFlight(self.house.clock.now() + delay_ms, optimizer.worker, spec))
+            return CommitUnknown("no answer came")
         try:
             result = optimizer.worker.try_commit(spec)
         except Unavailable:
@@ -258,22 +300,35 @@ class World:
                 return CommitUnknown("the answer was lost")
         return result
 
+    def _arrive(self) -> None:
+        """Commits that were under way reach the catalog, which validates them as of now."""
+        due = [sent for sent in self._in_flight if sent.arrives_at <= self.house.clock.now()]
+        if not due or not self.house.catalog.available:
+            return
+        self._in_flight = [sent for sent in self._in_flight if sent not in due]
+        for sent in due:
+            if isinstance(sent.worker.try_commit(sent.spec), Committed):
+                self.counted["committed late"] += 1
+                self._committed(sent.spec)
+
     def _committed(self, spec: TaskSpec) -> None:
         if spec.task_id in self.commits:
             raise Broken(f"task {spec.task_id} took effect twice")
         self.commits[spec.task_id] = spec.table_id
         if self.stores[1].get(spec.task_id).state in TERMINAL_STATES:
-            self.late.add(spec.task_id)
+            self.counted["committed after the end"] += 1
         self.writers.rewritten(spec)
 
     def _report(self, optimizer: Optimizer, spec: TaskSpec, result: Result) -> None:
         try:
             answer = self._ask_server(lambda: optimizer.worker.report(spec, result))
-        except LeaseLost:
+        except (LeaseLost, NotFound):
             self.counted["report too late"] += 1
         else:
-            if answer is None and self.chance.random() < 0.5:
-                return  # the server died; the report is sent again
+            if answer is not None:
+                self.reported.add((spec.task_id, spec.attempt))
+            elif self.chance.random() < 0.8:
+                return  # the server died, or its store was away; the report is sent again
         optimizer.spec = optimizer.result = None
 
     def _work_honestly(self, optimizer: Optimizer) -> None:
@@ -283,26 +338,17 @@ class World:
             if isinstance(result, Committed):
                 self._committed(spec)
             optimizer.worker.report(spec, result)
-            self.check()
-
-    # What must hold.
-
-    def check(self) -> None:
-        """After every step."""
-        tasks = self._all_tasks()
-        active = Counter(task.table_id for task in tasks if task.state in ACTIVE_STATES)
-        live = Counter(task.table_id for task in tasks if task.state not in TERMINAL_STATES)
-        for counter, word in ((active, "active"), (live, "live")):
-            if any(count > 1 for count in counter.values()):
-                raise Broken(f"two {word} tasks of one table: {counter}")
-        for name in self.names:
-            self.writers.check(name)
 
     def _check_claim(self, spec: TaskSpec) -> None:
         """What is given out is the owner's will: as it is now, or as it is known while the catalog is away."""
+        if self.may_lie or self.house.clock.now() < self.trouble.catalog_slow_until:
+            return  # the owner may have changed his mind since the server was told
         record = self.stores[0].record(spec.table_id)
-        if self.house.catalog.available:
+        try:
             metadata = self.house.metadata_of(spec.table_name)
+        except NotFound:
+            return
+        if self.house.catalog.available:
             observed = metadata.table_id != spec.table_id or metadata.properties[MODE_KEY] == OBSERVED
         else:
             known = None if record is None or record.plan_id is None else self.stores[0].plan(record.plan_id)
@@ -310,42 +356,9 @@ class World:
         if observed and spec.task_id not in self.commits:
             raise Broken(f"task {spec.task_id} was given out, and its table may only be observed")
 
-    def _check_end(self) -> None:
-        for task in self._all_tasks():
-            if task.state not in TERMINAL_STATES:
-                raise Broken(f"task {task.task_id} is {task.state} for ever: {task.outcome}")
-            self._check_task(task.task_id, task.state)
-        for name in self.names:
-            self._check_table(name)
-        if self.stores[0].inbox(10):
-            raise Broken("events were never worked on")
-
-    def _check_task(self, task_id: str, state: TaskState) -> None:
-        """A task has succeeded if and only if the table says so, as far as the table can still say."""
-        self.counted[f"task {state}"] += 1
-        if state is TaskState.SUCCEEDED:
-            if task_id not in self.commits:
-                raise Broken(f"task {task_id} is said to have succeeded and never committed")
-            return
-        table_id = self.commits.get(task_id)
-        present = {self.house.metadata_of(name).table_id: self.house.metadata_of(name) for name in self.names}
-        if table_id not in present or task_id in self.late or state is TaskState.CANCELLED:
-            return
-        snapshot = present[table_id].snapshot_of_task(task_id)
-        if snapshot is not None and present[table_id].snapshot(snapshot.parent_id) is not None:
-            raise Broken(f"task {task_id} is {state}, and snapshot {snapshot.snapshot_id} carries it ({TASK_ID_KEY})")
-
-    def _check_table(self, name: TableName) -> None:
-        record = self.stores[0].record_by_name(name)
-        metadata = self.house.metadata_of(name)
-        if record is None or record.snapshot_id != metadata.current_snapshot_id or record.plan_id is None:
-            raise Broken(f"{name} is not known as it is: {record}")
-        plan = self.stores[0].plan(record.plan_id)
-        if plan.snapshot_id != metadata.current_snapshot_id or not plan.reason.text:
-            raise Broken(f"the plan of {name} is not of today: {plan.reason.text}")
-        mode = metadata.properties[MODE_KEY]
-        if mode == "auto" and not plan.is_empty and record.problem is None:
-            raise Broken(f"{name} could be optimized, and nobody does it: {plan.reason.text}")
-        if name == self.names[1] and any(s.task_id for s in metadata.snapshots):
-            raise Broken(f"{name} may only be observed, and was changed")
-        self.counted[f"plan {plan.reason.code}"] += 1
+    def acknowledged(self) -> None:
+        """Every report that the server has taken is in the store. Raises :class:`Broken`."""
+        for task_id, attempt in self.reported:
+            stored = self.stores[1].attempts(task_id)[attempt - 1]
+            if stored.state is AttemptState.RUNNING or stored.report_json is None:
+                raise Broken(f"the report of attempt {attempt} of task {task_id} was taken and is not there")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.files import FileContent
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.names import TableId, TableName
+from icewright.domain.tables import MAIN_BRANCH
 from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, Lakehouse
 
 MODE_KEY, OBSERVED = "icewright.mode", "observe"
@@ -25,21 +27,34 @@ class Broken(AssertionError):
 
 @dataclass
 class Rows:
-    """What the writers think is in a table: each row is a number. Deletes are by data file, as position deletes are."""
+    """What the writers think is in a table: each row is a number, and in the table once."""
 
-    expected: Counter[int] = field(default_factory=Counter)
+    expected: set[int] = field(default_factory=set)
     of_file: dict[str, list[int]] = field(default_factory=dict)
-    deleted: dict[str, set[int]] = field(default_factory=dict)
+    deletes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Of each position delete file the data file and the row that it removes."""
+    at: dict[int, frozenset[int]] = field(default_factory=dict)
+    """What was expected at each snapshot, for those who go back to it."""
 
 
 class Writers:
-    """Programs that know nothing of icewright. The table ``observed`` stays in mode ``observe`` for ever."""
+    """Programs that know nothing of icewright. The table numbered ``observed`` stays in mode ``observe``."""
 
-    def __init__(self, house: Lakehouse, chance: random.Random, observed: TableName) -> None:
-        self._house, self._chance, self._observed = house, chance, observed
+    def __init__(self, house: Lakehouse, chance: random.Random, names: list[TableName], observed: int) -> None:
+        self._house, self._chance, self._names, self._observed = house, chance, names, observed
         self._rows: dict[TableId, Rows] = {}
         self._next_row = 0
+        self._renamed = 0
         self._checked: dict[TableName, str] = {}
+        self._statements: list[tuple[TableId, MemoryFile]] = []
+        """Long DELETEs under way: what they have found, and not yet committed."""
+        self.outrun = 0
+        """Statements that failed because somebody rewrote what they wanted to change."""
+
+    @property
+    def observed(self) -> TableName:
+        """The table that is only to be looked at."""
+        return self._names[self._observed]
 
     def create(self, name: TableName, mode: str) -> None:
         """A new empty table."""
@@ -48,35 +63,70 @@ class Writers:
 
     def write(self, name: TableName) -> str:
         """Somebody changes a table; what they did to it."""
-        table_id = self._house.metadata_of(name).table_id
-        rows = self._rows[table_id]
+        kinds = {
+            "append": 30,
+            "overwrite": 4,
+            "delete": 1,
+            "begin": 1,
+            "end": 2,
+            "rewrite": 1,
+            "manifests": 1,
+            "recreate": 0.3,
+            "rename": 0.3,
+            "rollback": 0.5,
+            "expire": 1,
+            "mode": 2,
+        }
+        (kind,) = self._chance.choices(list(kinds), list(kinds.values()))
         live = [file for file in self._house.catalog.live_files(name) if file.content is FileContent.DATA]
-        kind = self._chance.choices(
-            ["append", "overwrite", "delete", "rewrite", "manifests", "recreate", "expire", "mode"],
-            [30, 4, 1, 1, 1, 0.3, 1, 2],
-        )[0]
-        if kind == "append" or not live:
-            files = [self._file(rows, self._chance.randint(1, 5)) for _ in range(self._chance.randint(1, 6))]
-            self._house.catalog.append(name, files)
-        elif kind == "overwrite":
-            file = self._chance.choice(live)
-            kept = self._visible(rows, file)[1:]
-            self._commit_removal(name, rows, [file], kept)
-        elif kind == "delete":
-            self._delete_row(name, rows, self._chance.choice(live))
-        elif kind == "rewrite":
-            self._rewrite_by_others(name, rows, [file for file in live if file.partition == live[0].partition])
-        elif kind == "manifests":
-            self._house.catalog.rewrite_manifests(name)
-        elif kind == "recreate":
-            self._house.catalog.drop(name)
-            self.create(name, OBSERVED if name == self._observed else "auto")
-        elif kind == "mode":
-            if name != self._observed:
-                self._house.catalog.set_properties(name, {MODE_KEY: self._chance.choice(["auto", "auto", OBSERVED])})
-        else:
-            self._expire(name)
+        self._do(kind if live or kind in ("recreate", "rename", "mode", "end") else "append", name, live)
+        self._remember(self._names)
         return kind
+
+    def _do(self, kind: str, name: TableName, live: list[MemoryFile]) -> None:
+        rows, catalog = self._rows_of(name), self._house.catalog
+        kinds: dict[str, Callable[[], object]] = {
+            "append": lambda: catalog.append(name, self._files(rows)),
+            "overwrite": lambda: self._overwrite(name, rows, self._chance.choice(live)),
+            "delete": lambda: self._delete_row(name, rows, self._chance.choice(live)),
+            "begin": lambda: self._statements.append((catalog.load(name).table_id, self._chance.choice(live))),
+            "end": self._end_statement,
+            "rewrite": lambda: self._rewrite_by_others(
+                name, rows, [file for file in live if file.partition == live[0].partition]
+            ),
+            "manifests": lambda: catalog.rewrite_manifests(name),
+            "recreate": lambda: self._recreate(name),
+            "rename": lambda: self._rename(name),
+            "rollback": lambda: self._roll_back(name, rows),
+            "expire": lambda: self._expire(name),
+            "mode": lambda: self._change_mode(name),
+        }
+        available, catalog.available = catalog.available, True  # writers have their own ways
+        try:
+            kinds[kind]()
+        finally:
+            catalog.available = available
+
+    def _files(self, rows: Rows) -> list[MemoryFile]:
+        return [self._file(rows, self._chance.randint(1, 5)) for _ in range(self._chance.randint(1, 6))]
+
+    def _recreate(self, name: TableName) -> None:
+        self._house.catalog.drop(name)
+        self.create(name, OBSERVED if name == self.observed else "auto")
+
+    def _change_mode(self, name: TableName) -> None:
+        if name != self.observed:
+            self._house.catalog.set_properties(name, {MODE_KEY: self._chance.choice(["auto", "auto", OBSERVED])})
+
+    def _rows_of(self, name: TableName) -> Rows:
+        return self._rows[self._house.metadata_of(name).table_id]
+
+    def _remember(self, names: list[TableName]) -> None:
+        for name in names:
+            metadata = self._house.metadata_of(name)
+            rows = self._rows[metadata.table_id]
+            if metadata.current_snapshot_id is not None and metadata.current_snapshot_id not in rows.at:
+                rows.at[metadata.current_snapshot_id] = frozenset(rows.expected)
 
     def _file(self, rows: Rows, count: int) -> MemoryFile:
         numbers = list(range(self._next_row, self._next_row + count))
@@ -88,30 +138,46 @@ class Writers:
         rows.expected.update(numbers)
         return file
 
-    def _visible(self, rows: Rows, file: MemoryFile) -> list[int]:
-        return [row for row in rows.of_file[file.path] if row not in rows.deleted.get(file.path, ())]
+    def _visible(self, rows: Rows, file: str, deletes: Iterable[str]) -> list[int]:
+        """The rows of a data file that some delete files leave."""
+        gone = {row for path, row in (rows.deletes[delete] for delete in deletes) if path == file}
+        return [row for row in rows.of_file[file] if row not in gone]
 
-    def _commit_removal(self, name: TableName, rows: Rows, files: list[MemoryFile], kept: list[int]) -> None:
-        add = []
+    def _deletes(self, name: TableName) -> list[str]:
+        return [f.path for f in self._house.catalog.live_files(name) if f.content is not FileContent.DATA]
+
+    def _overwrite(self, name: TableName, rows: Rows, file: MemoryFile) -> None:
+        """Somebody removes a row by writing its file anew."""
+        visible = self._visible(rows, file.path, self._deletes(name))
+        kept, add = visible[1:], []
         if kept:
-            (new,) = self._house.files(1, files[0].partition, MIB, len(kept))
+            (new,) = self._house.files(1, file.partition, MIB, len(kept))
             rows.of_file[new.path] = kept
             add = [new]
-        started_at = self._house.clock.now() - self._chance.choice([0, 5 * MINUTE_MS])
-        gone = [row for file in files for row in self._visible(rows, file)]
-        self._house.catalog.overwrite(name, add=add, remove=[f.path for f in files], first_written_at=started_at)
-        rows.expected.subtract(gone)
-        rows.expected.update(kept)
+        started_at = self._house.writers_clock.now() - self._chance.choice([0, 5 * MINUTE_MS])
+        self._house.catalog.overwrite(name, add=add, remove=[file.path], first_written_at=started_at)
+        rows.expected.difference_update(visible[:1])
 
     def _delete_row(self, name: TableName, rows: Rows, file: MemoryFile) -> None:
-        visible = self._visible(rows, file)
+        visible = self._visible(rows, file.path, self._deletes(name))
         if not visible:
             return
         path = f"delete-{self._house.ids.new('d')}"
         deletes = MemoryFile(path, file.partition, 100, 1, content=FileContent.POSITION_DELETES)
+        rows.deletes[path] = (file.path, visible[0])
         self._house.catalog.overwrite(name, add=[deletes], remove=[])
-        rows.deleted.setdefault(file.path, set()).add(visible[0])
-        rows.expected.subtract([visible[0]])
+        rows.expected.remove(visible[0])
+
+    def _end_statement(self) -> None:
+        """A long DELETE commits, unless what it found is gone: Iceberg has the writer validate that."""
+        if not self._statements:
+            return
+        table_id, file = self._statements.pop(0)
+        name = next((name for name in self._names if self._house.metadata_of(name).table_id == table_id), None)
+        if name is None or file.path not in {live.path for live in self._house.catalog.live_files(name)}:
+            self.outrun += 1
+            return
+        self._delete_row(name, self._rows[table_id], file)
 
     def _rewrite_by_others(self, name: TableName, rows: Rows, files: list[MemoryFile]) -> None:
         """Another program compacts a partition and applies its deletes."""
@@ -121,10 +187,23 @@ class Writers:
             for f in self._house.catalog.live_files(name)
             if f.content is not FileContent.DATA and f.partition == partition
         ]
-        kept = [row for file in files for row in self._visible(rows, file)]
+        kept = [row for file in files for row in self._visible(rows, file.path, deletes)]
         (new,) = self._house.files(1, partition, 60 * MIB, len(kept))
         rows.of_file[new.path] = kept
         self._house.catalog.overwrite(name, add=[new], remove=[*(file.path for file in files), *deletes])
+
+    def _rename(self, name: TableName) -> None:
+        self._renamed += 1
+        new = TableName(name.catalog, name.namespace, f"{name.name.split('_')[0]}_{self._renamed}")
+        self._house.catalog.rename(name, new)
+        self._names[self._names.index(name)] = new
+
+    def _roll_back(self, name: TableName, rows: Rows) -> None:
+        """The owner takes the latest commits back, icewright's among them."""
+        known = [s.snapshot_id for s in self._house.metadata_of(name).ancestors() if s.snapshot_id in rows.at]
+        snapshot_id = self._chance.choice(known[:4])
+        self._house.catalog.set_ref(name, MAIN_BRANCH, snapshot_id)
+        rows.expected = set(rows.at[snapshot_id])
 
     def _expire(self, name: TableName) -> None:
         metadata = self._house.metadata_of(name)
@@ -132,11 +211,13 @@ class Writers:
         self._house.catalog.expire(name, old[: self._chance.randint(0, len(old))])
 
     def rewritten(self, spec: TaskSpec) -> None:
-        """An attempt has committed: its outputs have the rows of its inputs, none of which had deletes."""
+        """An attempt has committed: its outputs have the rows of its inputs but those that their deletes remove."""
         rows = self._rows[spec.table_id]
         for group in spec.action.groups:
             path = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
-            rows.of_file[path] = [row for file in group.files for row in rows.of_file[file.path]]
+            deletes = [delete.path for delete in group.delete_files]
+            rows.of_file[path] = [row for file in group.files for row in self._visible(rows, file.path, deletes)]
+        self._remember(self._names)
 
     def check(self, name: TableName) -> None:
         """Compare what readers of a table see with what its writers did. Raises :class:`Broken`."""
@@ -145,9 +226,12 @@ class Writers:
             return
         self._checked[name] = metadata.metadata_location
         rows = self._rows[metadata.table_id]
+        deletes = self._deletes(name)
         seen: Counter[int] = Counter()
         for file in self._house.catalog.live_files(name):
             if file.content is FileContent.DATA:
-                seen.update(self._visible(rows, file))
-        if seen != +rows.expected:
-            raise Broken(f"{name}: rows {+rows.expected - seen} are missing, {seen - +rows.expected} too many")
+                seen.update(self._visible(rows, file.path, deletes))
+        twice = [row for row, times in seen.items() if times > 1]
+        missing, too_many = rows.expected - seen.keys(), seen.keys() - rows.expected
+        if twice or missing or too_many:
+            raise Broken(f"{name}: rows {missing} are missing, {too_many} came again, {twice} are there twice")

@@ -19,6 +19,8 @@ class TaskState(StrEnum):
                  |           `-> failed (verification did not hold: an alarm)
                  |-> in_doubt -> committed | queued | superseded | failed
                  |-> queued (to be tried again) | superseded (the world moved) | failed | cancelled
+
+    What has ended becomes committed once more when its commit turns up in the table after all.
     """
 
     QUEUED = "queued"
@@ -62,9 +64,9 @@ TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
     ),
     TaskState.COMMITTED: frozenset({TaskState.SUCCEEDED, TaskState.FAILED}),
     TaskState.SUCCEEDED: frozenset(),
-    TaskState.FAILED: frozenset({TaskState.QUEUED}),  # a person's retry
-    TaskState.CANCELLED: frozenset({TaskState.QUEUED}),
-    TaskState.SUPERSEDED: frozenset(),
+    TaskState.FAILED: frozenset({TaskState.QUEUED, TaskState.COMMITTED}),  # a person's retry; a commit that came late
+    TaskState.CANCELLED: frozenset({TaskState.QUEUED, TaskState.COMMITTED}),
+    TaskState.SUPERSEDED: frozenset({TaskState.COMMITTED}),
 }
 
 

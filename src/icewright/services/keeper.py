@@ -22,6 +22,7 @@ from icewright.scheduling.breaker import FAILURES_MAX, parked
 from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
 from icewright.services.dispatcher import Dispatcher
+from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer
 from icewright.services.planner import Planner, PlanRefused
 
@@ -31,11 +32,15 @@ _LOCKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look at a table came to: its plan, whether that was made just now, and what was queued."""
+    """What a look at a table came to: its plan, whether that was made just now, and what was queued.
+
+    ``late`` are tasks that had ended, and whose commits came all the same; they are verified next.
+    """
 
     plan: Plan
     is_new: bool
     enqueued: Enqueued | None
+    late: tuple[Task, ...] = ()
 
 
 class TableKeeper:
@@ -53,6 +58,7 @@ class TableKeeper:
     ) -> None:
         self._observer, self._planner, self._dispatcher = observer, planner, dispatcher
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
+        self._latecomers = Latecomers(tasks)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
         self._planned_from: dict[TableId, str] = {}
         """The metadata that a table's present plan was made from, by this process: its rules never change."""
@@ -86,6 +92,7 @@ class TableKeeper:
         before = self._tables.record_by_name(name)
         try:
             observation = self._observer.observe(name)
+            late = tuple(self._latecomers.take_up(observation.metadata))
             latest = self._latest(observation.metadata.table_id)
             problem = parked(latest, self._tasks.now())
             plan = None if plan_anew else self._standing_plan(observation, latest, problem)
@@ -103,7 +110,7 @@ class TableKeeper:
         self._withdraw(latest, plan, metadata, replaceable=acts)
         enqueued = self._dispatcher.enqueue(plan) if acts else None
         self._save(observation, plan, problem)
-        return Looked(plan, is_new, enqueued)
+        return Looked(plan, is_new, enqueued, late)
 
     def _standing_plan(self, observation: Observation, latest: Sequence[Task], parked_by: Reason | None) -> Plan | None:
         """The plan that still stands: the table is as it was, its time has not come, and its work is in hand."""

@@ -26,7 +26,7 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.scheduling.sweep import INTERVAL_MIN_MS
 from icewright.services.dispatcher import Dispatcher
-from icewright.services.keeper import TableKeeper
+from icewright.services.keeper import Looked, TableKeeper
 from icewright.services.verifier import Verifier
 
 _log = structlog.get_logger("icewright.loop")
@@ -211,6 +211,8 @@ class Loop:
         for task in self._answerable(TaskState.COMMITTED):
             with self._asking("verify", task):
                 verified = self._verifier.verify(task)
+                if verified is task:
+                    continue
                 _log.info("task verified", task=task.task_id, table=str(task.table_name), state=verified.state.value)
                 self._look(verified.table_name, plan_anew=verified.state is TaskState.FAILED)
 
@@ -250,8 +252,7 @@ class Loop:
             self._set_aside(name, reason)
         else:
             self.unreadable.pop(name, None)
-            if looked.is_new:
-                _log.info("planned", table=str(name), plan=looked.plan.plan_id, reason=looked.plan.reason.text)
+            _tell(name, looked)
         return True
 
     def _set_aside(self, name: TableName, reason: Reason) -> None:
@@ -289,3 +290,10 @@ class Loop:
             _log.info("changed meanwhile", step=step, what=what, detail=error.message)
         except Exception:  # noqa: BLE001 - the service's loop: the trouble of one is logged and never stops the rest
             _log.exception("step failed", step=step, what=what)
+
+
+def _tell(name: TableName, looked: Looked) -> None:
+    for task in looked.late:
+        _log.warning("commit of a task that had ended", table=str(name), task=task.task_id)
+    if looked.is_new:
+        _log.info("planned", table=str(name), plan=looked.plan.plan_id, reason=looked.plan.reason.text)

@@ -29,6 +29,9 @@ from icewright.services.observer import Observer
 VERIFY_PATIENCE_MS = 60 * 60 * 1000
 """How long a commit may stay unverified because its table cannot be read. Meanwhile nothing else is done to it."""
 
+GONE_PATIENCE_MS = 15 * 60 * 1000
+"""How long a table that is not there under its name may turn up under another, before its commit stays unverified."""
+
 COMMIT_NOT_FOUND = "commit-not-found"
 """The code of an outcome that says: reported as committed, and the table knows nothing of it."""
 
@@ -89,7 +92,7 @@ class Verifier:
         return self._without_commit(task)
 
     def verify(self, task: Task) -> Task:
-        """Check a committed task against the table.
+        """Check a committed task against the table; the task itself while its table may have been renamed.
 
         Raises as :meth:`settle` does; of a table that stays unreadable for :data:`VERIFY_PATIENCE_MS`, nothing more
         is hoped for.
@@ -101,6 +104,8 @@ class Verifier:
                 raise
             reason = Reason(UNVERIFIED, f"the commit was reported, but cannot be verified: {error.message}")
             change = _change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
+        if change is None:
+            return task
         fault(Fault.VERIFY_BEFORE)
         verified = self._tasks.change(change)
         fault(Fault.VERIFY_AFTER)
@@ -118,8 +123,10 @@ class Verifier:
             said = Reason("not-committed", f"no snapshot of the table carries this task{was}")
         return self._dispatcher.follow_up(task, end, said)
 
-    def _verification(self, task: Task) -> Change:
+    def _verification(self, task: Task) -> Change | None:
         metadata = self._load(task)
+        if metadata is None and self._tasks.now() - task.updated_at < GONE_PATIENCE_MS:
+            return None
         if metadata is None:
             reason = Reason(UNVERIFIED, "the commit was reported, but its table was gone before it was verified")
             return _change(task, TaskState.FAILED, Outcome(reason, _reported(task)))

@@ -114,7 +114,7 @@ class MemoryTaskStore:
                 now=self.now(),
             )
             live = self._live(task.table_id, task.action.kind)
-            if step.task.state is TaskState.QUEUED and live is not None and live.task_id != task.task_id:
+            if step.task.state in lifecycle.LIVE_STATES and live is not None and live.task_id != task.task_id:
                 raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id))
             return self._write(step)
 

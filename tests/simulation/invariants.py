@@ -1,0 +1,70 @@
+"""What must hold in the simulation: after every step, and once the faults have stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from icewright.domain.tables import TASK_ID_KEY
+from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
+from tests.simulation.world import World
+from tests.simulation.writers import MODE_KEY, Broken
+
+
+def check(world: World) -> None:
+    """Rows are as the writers left them, and no table has two tasks. Raises :class:`Broken`."""
+    tasks = world.all_tasks()
+    active = Counter(task.table_id for task in tasks if task.state in ACTIVE_STATES)
+    live = Counter(task.table_id for task in tasks if task.state not in TERMINAL_STATES)
+    for counter, word in ((active, "active"), (live, "live")):
+        if any(count > 1 for count in counter.values()):
+            raise Broken(f"two {word} tasks of one table: {counter}")
+    for name in world.names:
+        world.writers.check(name)
+
+
+def check_end(world: World) -> None:
+    """Everything has ended, is known as it is, and is told truly. Raises :class:`Broken`."""
+    check(world)
+    world.acknowledged()
+    for task in world.all_tasks():
+        if task.state not in TERMINAL_STATES:
+            raise Broken(f"task {task.task_id} is {task.state} for ever: {task.outcome}")
+        world.counted[f"task {task.state}"] += 1
+        if not world.may_lie:
+            _check_task(world, task.task_id, task.state)
+    for position, _ in enumerate(world.names):
+        _check_table(world, position)
+    if world.stores[0].inbox(10):
+        raise Broken("events were never worked on")
+
+
+def _check_task(world: World, task_id: str, state: TaskState) -> None:
+    """A task has succeeded if and only if the table says so, as far as the table can still say."""
+    if state is TaskState.SUCCEEDED:
+        if task_id not in world.commits:
+            raise Broken(f"task {task_id} is said to have succeeded and never committed")
+        return
+    table_id = world.commits.get(task_id)
+    present = {metadata.table_id: metadata for metadata in map(world.house.metadata_of, world.names)}
+    if table_id not in present:
+        return
+    snapshot = present[table_id].snapshot_of_task(task_id)
+    if snapshot is not None and present[table_id].snapshot(snapshot.parent_id) is not None:
+        raise Broken(f"task {task_id} is {state}, and snapshot {snapshot.snapshot_id} carries it ({TASK_ID_KEY})")
+
+
+def _check_table(world: World, position: int) -> None:
+    name = world.names[position]
+    record = world.stores[0].record_by_name(name)
+    metadata = world.house.metadata_of(name)
+    if record is None or record.snapshot_id != metadata.current_snapshot_id or record.plan_id is None:
+        raise Broken(f"{name} is not known as it is: {record}")
+    plan = world.stores[0].plan(record.plan_id)
+    if plan.snapshot_id != metadata.current_snapshot_id or not plan.reason.text:
+        raise Broken(f"the plan of {name} is not of today: {plan.reason.text}")
+    mode = metadata.properties[MODE_KEY]
+    if mode == "auto" and not plan.is_empty and record.problem is None:
+        raise Broken(f"{name} could be optimized, and nobody does it: {plan.reason.text}")
+    if name == world.writers.observed and any(s.task_id for s in metadata.snapshots):
+        raise Broken(f"{name} may only be observed, and was changed")
+    world.counted[f"plan {plan.reason.code}"] += 1
