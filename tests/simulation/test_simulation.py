@@ -141,12 +141,12 @@ def ends_by_report_alone(world: World) -> None:
 
 def asks_nobody_before_giving_out(world: World) -> None:
     """A server that hands out a task as it was queued, whatever owner and table say by now."""
-    world.house.control.dispatcher._stale = lambda _task: None  # type: ignore[method-assign]  # the guard is removed
+    world.house.control.dispatcher._stale = lambda _task: None  # type: ignore[method-assign,assignment]  # the guard is removed
 
 
 def forgets_those_who_end(world: World) -> None:
     """A server that never looks at a task again once it has ended."""
-    world.house.control.keeper._latecomers.take_up = lambda _metadata: []  # type: ignore[method-assign]  # as above
+    world.house.control.keeper._latecomers.take_up = lambda _metadata: []  # type: ignore[method-assign,assignment]  # as above
 
 
 def waits_for_ever(world: World) -> None:
@@ -167,7 +167,7 @@ def queues_twice(world: World) -> None:
 
 def lets_anybody_report(world: World) -> None:
     """A store for which any fencing token is the present one."""
-    world.stores[1].check_lease = lambda task_id, _token: world.stores[1].get(task_id)  # type: ignore[method-assign]  # as above
+    world.stores[1].check_lease = lambda task_id, _token: world.stores[1].get(task_id)  # type: ignore[method-assign,assignment]  # as above
 
 
 def commits_unvalidated(world: World) -> None:

@@ -78,7 +78,7 @@ class World:
         self.reported: set[tuple[str, int]] = set()
         """Attempts whose report the server has acknowledged."""
         self.house.tables, self.house.tasks = (Mortal(store, self.trouble) for store in self.stores)  # type: ignore[assignment]  # they stand in for the stores
-        self.house.served["lake"] = Moody(self.house.catalog, self.trouble)  # type: ignore[assignment]  # and it for the catalog
+        self.house.served["lake"] = Moody(self.house.catalog, self.trouble)
         self.names = [TableName("lake", ("db",), f"t{number}") for number in range(self.chance.randint(3, 6))]
         modes = ["auto", OBSERVED, "approve", *["auto"] * 3]
         self.writers = Writers(self.house, self.chance, self.names, observed=1)
