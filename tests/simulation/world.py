@@ -77,7 +77,7 @@ class World:
         self.commits: dict[str, TableId] = {}
         self.reported: set[tuple[str, int]] = set()
         """Attempts whose report the server has acknowledged."""
-        self.house.tables, self.house.tasks = (Mortal(store, self.trouble) for store in self.stores)  # type: ignore[assignment]  # they stand in for the stores
+        self.house.tables, self.house.tasks = (Mortal(store, self.trouble) for store in self.stores)
         self.house.served["lake"] = Moody(self.house.catalog, self.trouble)
         self.names = [TableName("lake", ("db",), f"t{number}") for number in range(self.chance.randint(3, 6))]
         modes = ["auto", OBSERVED, "approve", *["auto"] * 3]
