@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from benchmarks import b1, machine
 from benchmarks.render import render
 from benchmarks.results import Result, loads, save, table
-from icewright.domain.catalogs import SQLITE_JDBC_PACKAGE
 from icewright.domain.optimizers import OptimizerSettings
+from icewright.domain.sql_urls import SQLITE_PACKAGE
 from icewright_spark.session import build_session
 
 _ROOT: Final = Path(__file__).parent.parent
@@ -88,7 +88,7 @@ def _session() -> OptimizerSettings:
         slots=1,
         master=f"local[{machine.cores()}]",
         driver_memory="2g",
-        packages=(SQLITE_JDBC_PACKAGE,),
+        packages=(SQLITE_PACKAGE,),
         jars=(),
         spark_conf={},
         catalogs=(),

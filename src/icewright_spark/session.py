@@ -25,6 +25,8 @@ _FIXED: Final = {
     "spark.task.maxFailures": "1",
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "spark.sql.session.timeZone": "UTC",
+    # Spark's own pattern does not know credentials of catalogs, which would stand in its logs and events.
+    "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access[.-]?key|session[.-]?key",
     "spark.scheduler.mode": "FAIR",
     # glibc gives each thread an arena of its own otherwise, and workers that merge keep what they freed.
     "spark.executorEnv.MALLOC_ARENA_MAX": "2",

@@ -17,7 +17,7 @@ import pytest
 from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from icewright.adapters.pyiceberg import bounded, catalog, manifests, metadata
+from icewright.adapters.pyiceberg import bounded, manifests, pointers
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.errors import Unreadable, Unsupported
 from icewright.domain.names import TableName
@@ -181,8 +181,7 @@ def test_a_table_whose_files_are_none_is_unreadable(
 @pytest.mark.parametrize(
     ("module", "limit"),
     [
-        (catalog, "METADATA_BYTES_MAX"),
-        (metadata, "METADATA_BYTES_MAX"),
+        (pointers, "METADATA_BYTES_MAX"),
         (manifests, "MANIFEST_LIST_BYTES_MAX"),
         (manifests, "MANIFEST_BYTES_MAX"),
     ],
@@ -196,6 +195,16 @@ def test_every_kind_of_file_has_a_limit(
     looked_at = PyIcebergCatalog(entry)
     with pytest.raises(Unreadable, match="longer than 200 bytes"):
         look(looked_at)
+
+
+def test_packed_metadata_has_the_limit_of_what_it_unpacks_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = sqlite.make_lake(tmp_path)
+    file = Path(sqlite.make_table(entry).metadata_location.removeprefix("file://"))
+    file.write_bytes(gzip.compress(file.read_bytes() + b" " * 100_000))
+    assert file.stat().st_size < 10_000
+    monkeypatch.setattr(pointers, "METADATA_BYTES_MAX", 10_000)
+    with pytest.raises(Unreadable, match="longer than 10000 bytes"):
+        PyIcebergCatalog(entry).load(NAME)
 
 
 def look(looked_at: PyIcebergCatalog) -> None:

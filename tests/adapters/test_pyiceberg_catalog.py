@@ -30,7 +30,7 @@ from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain import files as domain_files
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import IcewrightError, Unavailable, Unreadable, Unsupported
+from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
 from icewright.domain.inventory import ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Snapshot, TableMetadata
@@ -62,7 +62,7 @@ def local(location: str) -> Path:
 
 
 def execute(entry: CatalogEntry, statement: str, *values: str) -> None:
-    with closing(sqlite3.connect(entry.sqlite_path)) as connection, connection:
+    with closing(sqlite3.connect(sqlite.database(entry))) as connection, connection:
         connection.execute(statement, values)
 
 
@@ -70,19 +70,19 @@ def test_looking_for_a_catalog_does_not_create_it(tmp_path: Path) -> None:
     entry = replace(sqlite.make_lake(tmp_path), uri=f"sqlite:///{tmp_path}/missing.db")
     with pytest.raises(Unavailable):
         list(PyIcebergCatalog(entry).tables())
-    assert not Path(entry.sqlite_path).exists()
+    assert not sqlite.database(entry).exists()
 
 
 def test_an_empty_database_is_no_catalog(tmp_path: Path) -> None:
     entry = replace(sqlite.make_lake(tmp_path), uri=f"sqlite:///{tmp_path}/empty.db")
-    Path(entry.sqlite_path).touch()
+    sqlite.database(entry).touch()
     with pytest.raises(Unavailable):
         list(PyIcebergCatalog(entry).tables())
 
 
 def test_a_database_that_is_none_is_unavailable(tmp_path: Path) -> None:
     entry = sqlite.make_lake(tmp_path)
-    Path(entry.sqlite_path).write_bytes(b"this is no database" * 100)
+    sqlite.database(entry).write_bytes(b"this is no database" * 100)
     with pytest.raises(Unavailable):
         PyIcebergCatalog(entry).metadata_location(NAME)
 
@@ -93,7 +93,7 @@ def test_a_path_with_url_characters_is_taken_as_it_is(tmp_path: Path) -> None:
     entry = sqlite.make_lake(tmp_path)
     sqlite.make_table(entry)
     moved = folder / "lake.db"
-    Path(entry.sqlite_path).rename(moved)
+    sqlite.database(entry).rename(moved)
     other = replace(entry, uri="sqlite:///" + str(moved).replace("%", "%25").replace("?", "%3F").replace("#", "%23"))
     assert list(PyIcebergCatalog(other).tables()) == [NAME]
 
@@ -139,13 +139,19 @@ def test_gzipped_metadata(entry: CatalogEntry, table: Table) -> None:
         PyIcebergCatalog(entry).load(NAME)
 
 
-def test_a_v1_table_without_a_uuid_is_unsupported_and_not_given_one(entry: CatalogEntry, table: Table) -> None:
+def test_a_v1_table_without_a_uuid_is_marked_and_known_by_its_name_and_location(
+    entry: CatalogEntry, table: Table
+) -> None:
     path = local(table.metadata_location)
     raw = json.loads(path.read_text())
     del raw["table-uuid"]
     path.write_text(json.dumps({**raw, "format-version": 1}))
-    with pytest.raises(Unsupported, match="no uuid"):
-        PyIcebergCatalog(entry).load(NAME)
+    found = PyIcebergCatalog(entry).load(NAME)
+    assert not found.has_uuid
+    assert found.table_id == PyIcebergCatalog(entry).load(NAME).table_id
+    assert found.table_id.uuid.startswith("no-uuid-")
+    path.write_text(json.dumps({**raw, "format-version": 1, "location": "file:///elsewhere"}))
+    assert PyIcebergCatalog(entry).load(NAME).table_id != found.table_id
 
 
 @pytest.mark.parametrize(
@@ -153,8 +159,10 @@ def test_a_v1_table_without_a_uuid_is_unsupported_and_not_given_one(entry: Catal
     [
         (FileNotFoundError("gone"), Unreadable),
         (PermissionError("no"), Unreadable),
-        (ConnectionResetError("gone"), Unavailable),
-        (TimeoutError(), Unavailable),
+        (ConnectionResetError("gone"), StorageAway),
+        (TimeoutError(), StorageAway),
+        (OSError("When reading: AWS Error ACCESS_DENIED during GetObject operation"), Unreadable),
+        (OSError("When reading: AWS Error NETWORK_CONNECTION during GetObject operation"), StorageAway),
         (gzip.BadGzipFile("no"), Unreadable),
         (MemoryError(), Unreadable),
         (UnicodeDecodeError("utf-8", b"", 0, 1, "no"), Unreadable),

@@ -175,7 +175,7 @@ def test_a_relative_state_directory_lies_beside_the_file(tmp_path: Path) -> None
         ("[[catalogs]]\nname = 'a.b'", "catalogs[0].name: 'a.b'", "letters"),
         (LAKE + LAKE, "catalogs[1].name: there are two catalogs 'lake'", ""),
         ("[[catalogs]]\nname = 'x'\ntype = 'sql'", "catalogs.x.uri is missing", "sqlite"),
-        (LAKE.replace('"sql"', '"hive"'), "catalogs.lake.type: 'hive' is not allowed", "allowed: sql"),
+        (LAKE.replace('"sql"', '"glue"'), "catalogs.lake.type: 'glue' is not allowed", "allowed: sql, rest, hive"),
         (LAKE.replace('"/lake/w', '"lake/w'), "'lake/warehouse' is neither a URI nor an absolute path", ""),
         (LAKE.replace("sqlite:////", "sqlite:///"), "is not a SQLite file", "sqlite:////absolute/path"),
         (LAKE + 'mode = "on"', "catalogs.lake.mode: 'on' is not allowed", "observe, approve, auto"),

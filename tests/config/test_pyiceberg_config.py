@@ -29,6 +29,27 @@ catalog:
     type: sql
     uri: postgresql+psycopg2://me:hunter2@h/db
     warehouse: s3://b
+  amazon:
+    type: glue
+  files:
+    type: hadoop
+    warehouse: s3://b
+  keys:
+    type: dynamodb
+  locked:
+    uri: https://example.org
+    auth:
+      type: oauth2
+  signed:
+    uri: https://example.org
+    rest.sigv4-enabled: true
+  tickets:
+    uri: thrift://h
+    hive.kerberos-authentication: true
+  other-database:
+    type: sql
+    uri: mysql://me:hunter2@h/db
+    warehouse: s3://b
   relative:
     uri: sqlite:///catalog.db
     warehouse: /x
@@ -44,20 +65,28 @@ catalog:
 """
 
 
-def test_sqlite_catalogs_are_usable_and_others_say_why_not(tmp_path: Path) -> None:
+def test_catalogs_that_can_be_driven_are_found_and_others_say_why_not(tmp_path: Path) -> None:
     (tmp_path / ".pyiceberg.yaml").write_text(YAML)
     found = discover({"HOME": str(tmp_path)}, tmp_path / "work")
     assert [(entry.name, entry.uri, entry.warehouse) for entry in found.entries] == [
         ("lake", "sqlite:////lake/catalog.db", "/lake/warehouse"),
         ("guessed", "sqlite:////lake/other.db", "file:///lake/other"),
+        ("cloud", "https://example.org", ""),
+        ("metastore", "thrift://h", ""),
+        ("big", "postgresql+psycopg2://me:hunter2@h/db", "s3://b"),
     ]
+    assert [entry.kind for entry in found.entries] == ["sql", "sql", "rest", "hive", "sql"]
     assert found.entries[0].properties == {"s3.region": "eu"}
     reasons = {other.name: other.reason for other in found.unusable}
-    assert reasons["cloud"] == "catalogs of type rest cannot be used yet, only sql"
-    assert reasons["metastore"] == "catalogs of type hive cannot be used yet, only sql"
-    assert reasons["big"] == "SQL catalogs on postgresql+psycopg2 cannot be used yet, only SQLite"
+    assert reasons["amazon"] == "catalogs of type glue cannot be used, only sql, rest, hive"
+    assert reasons["files"] == "catalogs of type hadoop cannot be used, only sql, rest, hive"
+    assert reasons["keys"] == "catalogs of type dynamodb cannot be used, only sql, rest, hive"
+    assert "its block auth has no counterpart for Spark" in reasons["locked"]
+    assert "SigV4" in reasons["signed"]
+    assert "Kerberos" in reasons["tickets"]
+    assert "SQL catalogs on mysql cannot be used" in reasons["other-database"]
     assert "is not a SQLite file" in reasons["relative"]
-    assert reasons["bare"] == "it has no warehouse"
+    assert "it has no warehouse" in reasons["bare"]
     assert "my.Catalog" in reasons["own"]
     assert "Spark cannot have" in reasons["a.b"]
     assert "type unknown" in reasons["none"]
@@ -92,7 +121,7 @@ def test_the_environment_adds_and_overrides(tmp_path: Path) -> None:
         "PYICEBERG_MAX_WORKERS": "3",
     }
     found = discover(environ, tmp_path)
-    lake, _, pond = found.entries
+    lake, pond = found.entries[0], found.entries[-1]
     assert (lake.warehouse, lake.properties["s3.access-key-id"]) == ("/other", "key")
     assert (pond.name, pond.warehouse) == ("my-pond", "/pond")
     assert found.origins["my-pond"] == "environment PYICEBERG_CATALOG__*"
@@ -102,10 +131,10 @@ def test_it_is_used_and_said_only_where_icewright_names_no_catalogs(tmp_path: Pa
     (tmp_path / ".pyiceberg.yaml").write_text(YAML)
     environ = {"HOME": str(tmp_path)}
     config = load_config(None, environ, tmp_path)
-    assert [entry.name for entry in config.catalogs] == ["lake", "guessed"]
+    assert [entry.name for entry in config.catalogs] == ["lake", "guessed", "cloud", "metastore", "big"]
     (note,) = config.notes
     assert note.startswith("there is no icewright.toml; catalogs taken from PyIceberg's configuration")
-    assert note.endswith(f"({tmp_path}/.pyiceberg.yaml): lake, guessed")
+    assert note.endswith(f"({tmp_path}/.pyiceberg.yaml): lake, guessed, cloud, metastore, big")
     (tmp_path / "icewright.toml").write_text(
         '[[catalogs]]\nname = "mine"\ntype = "sql"\nuri = "sqlite:////m.db"\nwarehouse = "/m"\n'
     )

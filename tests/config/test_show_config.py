@@ -11,6 +11,7 @@ from icewright.config.load import load_config
 from icewright.config.pyiceberg import Discovery, discover
 from icewright.config.settings import SECTIONS
 from icewright.config.show import shown, starting_file
+from icewright.domain.catalogs import CatalogKind
 
 PYICEBERG = """
 catalog:
@@ -21,6 +22,12 @@ catalog:
     s3.region: eu
   cloud:
     uri: https://example.org
+    credential: me:hunter2
+  big:
+    uri: postgresql://me:hunter2@host/db
+    warehouse: s3://bucket
+  amazon:
+    type: glue
 """
 
 
@@ -58,13 +65,16 @@ def test_the_starting_file_can_be_loaded_and_observes(tmp_path: Path) -> None:
     text = starting_file(discover({"HOME": str(tmp_path)}, tmp_path))
     assert "hunter2" not in text
     assert '# "s3.secret-access-key" is a secret: write it as env:NAME or file:/path.' in text
-    assert '# Not usable yet: "cloud"' in text
+    assert '# "jdbc.password" is a secret: write it as env:NAME or file:/path.' in text
+    assert '# Not usable: "amazon"' in text
     (tmp_path / "icewright.toml").write_text(text)
     config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
-    (entry,) = config.catalogs
+    entry, cloud, big = config.catalogs
+    assert (cloud.kind, cloud.uri, cloud.warehouse) == (CatalogKind.REST, "https://example.org", "")
+    assert big.uri == "postgresql://me@host/db"
     assert entry.uri == 'sqlite:////lake/it\'s "odd"/catalog.db'
     assert entry.properties == {"s3.region": "eu"}
-    assert [dict(rule.properties) for rule in config.rules] == [{"icewright.mode": "observe"}]
+    assert [dict(rule.properties) for rule in config.rules] == [{"icewright.mode": "observe"}] * 3
 
 
 @pytest.mark.parametrize("section", list(SECTIONS))

@@ -122,7 +122,7 @@ class SqliteLake:
         file.write_bytes(file.read_bytes()[:-20])
 
     def go_away(self) -> None:
-        Path(self._entry.sqlite_path).unlink()
+        sqlite.database(self._entry).unlink()
 
 
 @pytest.fixture(params=["memory", "sqlite"])

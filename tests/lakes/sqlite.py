@@ -19,6 +19,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.names import TableName
+from icewright.domain.sql_urls import SqliteFile
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -36,6 +37,13 @@ def make_lake(folder: Path, name: str = "lake") -> CatalogEntry:
     entry = CatalogEntry(name, CatalogKind.SQL, f"sqlite:///{folder}/{name}.db", str(folder / "warehouse"))
     writer(entry).create_tables()
     return entry
+
+
+def database(entry: CatalogEntry) -> Path:
+    """The file of the catalog."""
+    found = entry.sql_database
+    assert isinstance(found, SqliteFile)
+    return Path(found.path)
 
 
 def writer(entry: CatalogEntry) -> SqlCatalog:

@@ -164,6 +164,10 @@ def removed(age_ms: int, **kinds: Any) -> Removals:
 OBSERVED: list[tuple[set[str], Observation]] = [
     ({"torn-observation"}, replace(OBSERVATION, inventory=replace(OBSERVATION.inventory, snapshot_id=7))),
     ({"format-version"}, other(metadata=table(format_version=3))),
+    ({"no-uuid"}, other(metadata=table(has_uuid=False))),
+    ({"hadoop-table"}, other(metadata=table(metadata_location="s3://bucket/t/metadata/v2.metadata.json"))),
+    (set(), other(metadata=table(metadata_location="s3://bucket/t/metadata/00002-aaaa.metadata.json"))),
+    (set(), other(metadata=table(metadata_location="hdfs://nn/t/metadata/v2.metadata.json"))),
     ({"wrong-schema"}, other(metadata=table(current_schema_id=1))),
     ({"other-snapshot", "wrong-base"}, other(metadata=table([snapshot(1), snapshot(2)]))),
     ({"wrong-base"}, other(metadata=table(snapshots=(), current_snapshot_id=1))),

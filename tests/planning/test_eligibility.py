@@ -60,6 +60,15 @@ TABLES: list[tuple[str | None, dict[str, Any]]] = [
     ("encryption", {"properties": {"encryption.key-id": "k"}}),
     ("name-mapping", {"properties": {"schema.name-mapping.default": "[]"}}),
     ("other-optimizer", {"properties": {"self-optimizing.enabled": "true"}}),
+    ("no-uuid", {"has_uuid": False}),
+    ("hadoop-table", {"metadata_location": "s3://bucket/t/metadata/v12.metadata.json"}),
+    ("hadoop-table", {"metadata_location": "s3a://bucket/t/metadata/v1.gz.metadata.json"}),
+    ("hadoop-table", {"metadata_location": "abfss://c@a/t/metadata/v3.metadata.json.gz"}),
+    (None, {"metadata_location": "s3://bucket/t/metadata/00012-aaaa.metadata.json"}),
+    (None, {"metadata_location": "s3://bucket/v1.metadata.json/metadata/00012-aaaa.metadata.json"}),
+    (None, {"metadata_location": "file:/t/metadata/v12.metadata.json"}),
+    (None, {"metadata_location": "/t/metadata/v12.metadata.json"}),
+    (None, {"metadata_location": "hdfs://nn:8020/t/metadata/v12.metadata.json"}),
 ]
 
 

@@ -7,13 +7,20 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.errors import Conflict, StoreAway, Unavailable
+from icewright.domain.errors import Conflict, StorageAway, StoreAway, Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.tasks import Task, TaskState
 from icewright.ports.store import EVENTS_KEPT_MS
 from icewright.services import loop as loop_module
-from icewright.services.loop import CATALOG_PAUSE_MS, DISCOVERY_INTERVAL_MS, PRUNING_INTERVAL_MS, ROUND_MS_MAX
+from icewright.services.loop import (
+    CATALOG_PAUSE_MS,
+    DISCOVERY_INTERVAL_MS,
+    PRUNING_INTERVAL_MS,
+    ROUND_MS_MAX,
+    STORAGE_AWAY_MAX,
+    STORAGE_PAUSE_MS,
+)
 from tests.services.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
 
@@ -167,6 +174,54 @@ def test_a_catalog_that_is_away_is_left_alone_for_a_while(house: Lakehouse, monk
     start = house.clock.now()
     house.rounds(2 * CATALOG_PAUSE_MS // SECOND_MS)
     assert asked == [start, start + CATALOG_PAUSE_MS]
+
+
+def test_a_table_whose_storage_is_away_stops_no_other_table_of_its_catalog(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.ready_table()
+    house.ready_table(OTHER)
+    house.control.loop.round()
+    load, asked = house.catalog.load, list[int]()
+
+    def some_away(name: TableName) -> Any:
+        if name == NAME:
+            asked.append(house.clock.now())
+            raise StorageAway("no answer")
+        return load(name)
+
+    monkeypatch.setattr(house.catalog, "load", some_away)
+    start = house.clock.now()
+    house.notify(house.append(1))
+    house.notify(house.append(1, name=OTHER), OTHER)
+    house.rounds(2 * STORAGE_PAUSE_MS // SECOND_MS)
+    assert house.control.loop.paused_until("lake") is None
+    assert house.record(OTHER).snapshot_id == house.metadata(OTHER).current_snapshot_id
+    assert asked == [start, start + STORAGE_PAUSE_MS]  # the event is done; the table's time comes again
+    monkeypatch.setattr(house.catalog, "load", load)
+    house.rounds(STORAGE_PAUSE_MS // SECOND_MS)
+    assert house.record().snapshot_id == house.metadata().current_snapshot_id
+
+
+def test_storage_that_is_away_for_several_tables_is_that_of_the_catalog(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [TableName("lake", ("db",), f"t{number}") for number in range(2 * STORAGE_AWAY_MAX)]
+    for name in names:
+        house.ready_table(name)
+    house.control.loop.round()
+    asked: list[TableName] = []
+
+    def away(name: TableName) -> Any:
+        asked.append(name)
+        raise StorageAway("no answer")
+
+    monkeypatch.setattr(house.catalog, "load", away)
+    for name in names:
+        house.notify(house.append(1, name=name), name)
+    house.control.loop.round()
+    assert len(asked) == STORAGE_AWAY_MAX
+    assert house.control.loop.paused_until("lake") is not None
 
 
 def test_paused_catalogs_are_told(house: Lakehouse) -> None:

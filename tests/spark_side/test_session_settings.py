@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from icewright.domain.errors import InvalidConfiguration
@@ -53,6 +55,13 @@ def test_other_masters_are_taken(master: str) -> None:
     conf = spark_settings(settings_of(master=master))
     assert conf["spark.master"] == master
     assert ("spark.driver.bindAddress" in conf) == master.startswith("local")
+
+
+def test_what_spark_writes_down_masks_the_secrets_of_catalogs() -> None:
+    masked = re.compile(spark_settings(settings_of())["spark.redaction.regex"])
+    keys = ("jdbc.password", "token", "credential", "s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+    assert all(masked.search(f"spark.sql.catalog.lake.{key}") for key in keys)
+    assert not masked.search("spark.sql.catalog.lake.uri")
 
 
 def test_packages_are_those_of_iceberg_of_the_catalogs_and_of_the_user() -> None:

@@ -10,7 +10,7 @@ from icewright.config.layers import Given, Key, dotted
 from icewright.config.secrets import is_reference
 from icewright.config.settings import CATALOG, CATALOG_NAME, MODE, POLICY_MODE_KEY
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import IcewrightError, InvalidConfiguration, InvalidName
+from icewright.domain.errors import InvalidConfiguration, InvalidName
 from icewright.domain.names import split_parts
 from icewright.domain.policy import PolicyRule
 from icewright.planning.policy import rule_origin, rule_problems
@@ -30,7 +30,7 @@ def entry(given: Mapping[Key, Given], name: str) -> tuple[CatalogEntry, PolicyRu
     if not CATALOG_NAME.match(name):
         raise InvalidConfiguration(f"{origin}: {dotted(head)}: not a catalog name", hint="letters, digits, _ and -")
     found = {setting.key: values.value(given, head, setting) for setting in CATALOG}
-    built = CatalogEntry(name, CatalogKind(found["type"]), found["uri"], found["warehouse"], found["properties"])
+    built = CatalogEntry(name, CatalogKind(found["type"]), found["uri"], found["warehouse"] or "", found["properties"])
     check_entry(built, origin)
     properties = _with_mode(found["mode"], found["policy"], f"{origin}: {dotted(head)}")
     rule = PolicyRule(name, (), properties) if properties else None
@@ -40,12 +40,11 @@ def entry(given: Mapping[Key, Given], name: str) -> tuple[CatalogEntry, PolicyRu
 
 
 def check_entry(built: CatalogEntry, origin: str) -> None:
-    """Whether both clients could be pointed at it; a ``uri`` that is a reference is checked once it is resolved."""
+    """Whether both clients could be pointed at it; one whose ``uri`` is a reference is checked once it is resolved."""
     try:
         if not is_reference(built.uri):
-            _ = built.sqlite_path
-        _ = built.warehouse_uri
-    except IcewrightError as error:
+            built.check()
+    except InvalidConfiguration as error:
         raise InvalidConfiguration(f"{origin}: {error.message}", hint=error.hint) from error
 
 

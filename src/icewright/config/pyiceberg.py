@@ -91,25 +91,25 @@ def _variables(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
 
 def _entry(name: str, found: Mapping[str, Any]) -> CatalogEntry:
     """A catalog that icewright can drive, or ``InvalidConfiguration`` with the reason why it cannot."""
-    properties = {key: str(value) for key, value in found.items() if not isinstance(value, dict)}
+    nested = sorted(key for key, value in found.items() if isinstance(value, dict))
+    if nested:
+        raise InvalidConfiguration(
+            f"its block {nested[0]} has no counterpart for Spark; icewright.toml can say it flat"
+        )
+    properties = {key: str(value) for key, value in found.items()}
     uri, warehouse = properties.pop("uri", ""), properties.pop("warehouse", "")
     implementation = properties.pop("py-catalog-impl", None)
     kind = properties.pop("type", "").lower() or _kind_of(uri)
+    known = ", ".join(CatalogKind)
     if implementation is not None:
         raise InvalidConfiguration(
-            f"its own implementation {implementation}: only catalogs of type sql can be used yet"
+            f"its own implementation {implementation}: only catalogs of type {known} can be used"
         )
-    if kind != CatalogKind.SQL:
-        raise InvalidConfiguration(f"catalogs of type {kind or 'unknown'} cannot be used yet, only sql")
-    if not uri.startswith("sqlite"):
-        raise InvalidConfiguration(
-            f"SQL catalogs on {uri.split(':')[0] or 'no database'} cannot be used yet, only SQLite"
-        )
+    if kind not in tuple(CatalogKind):
+        raise InvalidConfiguration(f"catalogs of type {kind or 'unknown'} cannot be used, only {known}")
     if not CATALOG_NAME.match(name):
         raise InvalidConfiguration("Spark cannot have a catalog of this name: only letters, digits, _ and -")
-    if not warehouse:
-        raise InvalidConfiguration("it has no warehouse")
-    entry = CatalogEntry(name, CatalogKind.SQL, uri, warehouse, properties)
+    entry = CatalogEntry(name, CatalogKind(kind), uri, warehouse, properties)
     check_entry(entry, f"catalog.{name}")
     return entry
 

@@ -52,7 +52,7 @@ def resolve_entry(entry: CatalogEntry, environ: Mapping[str, str]) -> CatalogEnt
     The warehouse is no secret: ``file:/path`` there is a location, and stays one.
     """
     key = f"catalogs.{entry.name}"
-    return replace(
+    resolved = replace(
         entry,
         uri=resolve(entry.uri, key=f"{key}.uri", environ=environ),
         properties={
@@ -60,6 +60,13 @@ def resolve_entry(entry: CatalogEntry, environ: Mapping[str, str]) -> CatalogEnt
             for name, value in entry.properties.items()
         },
     )
+    resolved.check()
+    return resolved
+
+
+def without_password(uri: str) -> str:
+    """A URI as it was, without the password that stands in it."""
+    return uri if is_reference(uri) else _PASSWORD_IN_URI.sub(lambda found: found["head"][:-1] + found["tail"], uri)
 
 
 def redact(key: str, value: str) -> str:

@@ -174,10 +174,23 @@ CATALOG = (
         allowed=", ".join(_KINDS),
         accepts=lambda value: value in _KINDS,
     ),
-    Setting("uri", Kind.TEXT, "SQLAlchemy's URL of the catalog: sqlite:////absolute/path.db.", required=True),
-    Setting("warehouse", Kind.TEXT, "Where tables lie: a URI or an absolute path.", required=True),
     Setting(
-        "properties", Kind.MAPPING, "Further properties of PyIceberg's catalog; secrets as env:NAME or file:/path."
+        "uri",
+        Kind.TEXT,
+        "Where the catalog is: sqlite:////absolute/path.db, postgresql://user@host/database, https://host/path (rest), "
+        "thrift://host:9083 (hive).",
+        required=True,
+    ),
+    Setting(
+        "warehouse",
+        Kind.TEXT,
+        "Where tables lie: a URI or an absolute path; of a REST catalog, its name for a warehouse. Required for sql.",
+    ),
+    Setting(
+        "properties",
+        Kind.MAPPING,
+        "Further properties, which go to PyIceberg and to Spark by their names for them; secrets as env:NAME or "
+        "file:/path.",
     ),
     MODE,
     Setting("policy", Kind.MAPPING, "Table properties (icewright.* and Iceberg's) that hold unless a table says more."),

@@ -11,7 +11,7 @@ from icewright.config.catalogs import rule_key
 from icewright.config.layers import dotted
 from icewright.config.model import Config
 from icewright.config.pyiceberg import Discovery
-from icewright.config.secrets import MASK, is_reference, redact
+from icewright.config.secrets import MASK, is_reference, redact, without_password
 from icewright.config.settings import SECTIONS, Setting
 
 
@@ -74,20 +74,22 @@ def starting_file(found: Discovery) -> str:
     ]
     for entry in found.entries:
         properties = "".join(_property(name, text) for name, text in sorted(entry.properties.items()))
-        uri = redact("uri", entry.uri)
+        uri = without_password(entry.uri)
+        if uri != entry.uri:
+            properties += _property("jdbc.password", entry.uri)
         parts += [
             f"# Found in {found.origins[entry.name]}.",
             "[[catalogs]]",
             f"name = {_toml(entry.name)}",
             f"type = {_toml(str(entry.kind))}",
             f"uri = {_toml(uri)}",
-            f"warehouse = {_toml(entry.warehouse)}",
+            *([f"warehouse = {_toml(entry.warehouse)}"] if entry.warehouse else []),
             *_MODE,
             *(["[catalogs.properties]", properties] if properties else [""]),
         ]
     for other in found.unusable:
         reason = other.reason.replace("\n", " ")
-        parts += [f"# Not usable yet: {_toml(other.name)} of {other.origin}: {reason}", ""]
+        parts += [f"# Not usable: {_toml(other.name)} of {other.origin}: {reason}", ""]
     if not found.entries:
         parts += [*_EXAMPLE, ""]
     parts += [*_POLICY, ""]
@@ -104,8 +106,10 @@ _EXAMPLE = (
     "# [[catalogs]]",
     '# name = "lake"',
     '# type = "sql"',
-    '# uri = "sqlite:////absolute/path/catalog.db"',
+    '# uri = "sqlite:////absolute/path/catalog.db"   # or "postgresql://user@host:5432/database"',
     '# warehouse = "/absolute/path/warehouse"',
+    '# For an Iceberg REST catalog: type = "rest", uri = "https://host/path"; for a Hive Metastore: type = "hive",',
+    '# uri = "thrift://host:9083". docs/catalogs.md has a whole example of each.',
     *(f"# {line.removeprefix('# ')}" for line in _MODE),
     "# [catalogs.properties]",
     '# "s3.secret-access-key" = "env:LAKE_SECRET"   # secrets are references: env:NAME or file:/path',

@@ -98,6 +98,12 @@ class StoreAway(Unavailable):
     """icewright's own store does not answer; catalogs and tables are not concerned."""
 
 
+class StorageAway(Unavailable):
+    """The storage of one table does not answer; that of other tables may."""
+
+    code = "storage-away"
+
+
 class Unreadable(Unavailable):
     """Metadata of one table cannot be read (missing, truncated or damaged); other tables are not concerned."""
 

@@ -148,6 +148,8 @@ class TableMetadata:
     default_spec_id: int
     sort_order: SortOrder
     properties: Mapping[str, str]
+    has_uuid: bool = True
+    """False for a table of old without one: its id is made up of name and location, and it is only observed."""
 
     @property
     def schema(self) -> Schema:

@@ -60,6 +60,7 @@ class _Checker:
         if len(self.plan.actions) > 1:
             yield Violation("several-actions", f"{len(self.plan.actions)} actions; each would invalidate the others")
         statistics = {one.partition: one for one in self.observation.inventory.partitions}
+        yield from self._commits()
         for action in self.plan.actions:
             yield from self._table(action)
             yield from self._groups(action)
@@ -81,6 +82,18 @@ class _Checker:
             )
         if not self.plan.reason.code or not self.plan.reason.text:
             yield Violation("no-reason", "it does not say why")
+
+    def _commits(self) -> Iterator[Violation]:
+        """Whether a commit would be one of this very table, and could not take another writer's away."""
+        metadata = self.observation.metadata
+        if not metadata.has_uuid:
+            yield Violation("no-uuid", "the table has no uuid")
+        file = metadata.metadata_location.rsplit("/", 1)[-1]
+        on_object_store = "://" in metadata.metadata_location and not metadata.metadata_location.startswith(
+            ("file:", "hdfs:", "viewfs:")
+        )
+        if on_object_store and file.startswith("v") and file[1:].partition(".")[0].isdecimal():
+            yield Violation("hadoop-table", f"{file} is the metadata of a table without a catalog on an object store")
 
     def _nothing(self) -> Iterator[Violation]:
         if self.plan.prediction is not None:

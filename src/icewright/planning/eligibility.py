@@ -27,6 +27,8 @@ _PROBLEMS_SAID_MAX = 5
 _NAME_MAPPING = "schema.name-mapping.default"
 _PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _AMORO_KEY = "self-optimizing.enabled"
+_HADOOP_METADATA = re.compile(r"/v\d+(\.gz|\.zst)?\.metadata\.json(\.gz|\.zst)?\Z", re.ASCII)
+_RENAMING_SCHEMES = frozenset({"file", "hdfs", "viewfs"})
 _MERGEABLE_TYPE = re.compile(
     r"boolean|int|long|float|double|date|time|timestamp|timestamptz|string|uuid|binary"
     r"|decimal\(\s*(?:[1-9]|[12]\d|3[0-8])\s*,\s*\d+\s*\)|fixed\[\s*\d+\s*\]",
@@ -37,6 +39,8 @@ _MERGEABLE_TYPE = re.compile(
 def table_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
     """Why nothing can be done to this table whatever its files are, or None."""
     checks = (
+        _identity_obstacle(metadata),
+        _hadoop_obstacle(metadata),
         _policy_obstacle(policy),
         _snapshot_obstacle(metadata),
         _format_obstacle(metadata),
@@ -50,6 +54,25 @@ def table_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
 
 def _nothing(code: str, because: str, **figures: int | str) -> Reason:
     return Reason(code, f"nothing, because {because}", figures)
+
+
+def _identity_obstacle(metadata: TableMetadata) -> Reason | None:
+    if metadata.has_uuid:
+        return None
+    text = "the table has no uuid, so it could not be told from another one of its name; it is only observed"
+    return _nothing("no-uuid", f"{text}. Any commit by a current writer gives it one")
+
+
+def _hadoop_obstacle(metadata: TableMetadata) -> Reason | None:
+    """A table without a catalog commits by renaming a file, which takes away others' commits on an object store."""
+    scheme, separator, _ = metadata.metadata_location.partition(":")
+    if not _HADOOP_METADATA.search(metadata.metadata_location) or not separator or scheme in _RENAMING_SCHEMES:
+        return None
+    return _nothing(
+        "hadoop-table",
+        f"its metadata is kept as a Hadoop table's ({wording.quoted(metadata.metadata_location)}), and on an object "
+        "store two such commits at once can both succeed, so that one is lost",
+    )
 
 
 def _policy_obstacle(policy: Policy) -> Reason | None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from icewright.domain.errors import Conflict, IcewrightError, NotFound, StoreAway, Unavailable, Unreadable
+from icewright.domain.errors import Conflict, IcewrightError, NotFound, StorageAway, StoreAway, Unavailable, Unreadable
 from icewright.domain.events import StoredEvent
 from icewright.domain.faults import Fault, fault
 from icewright.domain.names import TableName
@@ -39,6 +39,10 @@ DISCOVERY_REST: Final = 20
 """How much longer than its listing took a catalog is then left alone: listing is at most a twentieth of its time."""
 CATALOG_PAUSE_MS: Final = 15_000
 """How long a catalog that did not answer is left alone."""
+STORAGE_AWAY_MAX: Final = 3
+"""Tables of a catalog whose storage does not answer, none in between whose did, before the catalog is left alone."""
+STORAGE_PAUSE_MS: Final = 60_000
+"""How long a table is left alone whose storage did not answer."""
 ROUND_MS_MAX: Final = 15 * 60_000
 """A round that takes longer hangs: its steps take at most :data:`BATCH_MAX` each, a second or so for a large table."""
 PRUNING_INTERVAL_MS: Final = 3_600_000
@@ -65,6 +69,8 @@ class Loop:
         self._discover_at: dict[str, Instant] = {}
         self._found: dict[str, deque[TableName]] = {}
         self._paused_until: dict[str, Instant] = {}
+        self._storage_away_for: dict[str, set[TableName]] = {}
+        """By catalog, the tables whose storage did not answer, since that of another one last did."""
         self._prune_at: Instant = 0
         self._round_ended_at: Instant | None = None
         self.unreadable: dict[TableName, Reason] = {}
@@ -235,10 +241,7 @@ class Loop:
         except NotFound:
             self.unreadable.pop(name, None)
         except Unavailable as error:
-            if not isinstance(error, Unreadable):
-                self._pause(name.catalog, error)
-                return False
-            self._set_aside(name, Reason(error.code, error.message))
+            return self._not_seen(name, error)
         except Conflict as error:
             _log.info("table moved while it was looked at", table=str(name), detail=error.message)
             self._keeper.put_off(name, self._clock.now() + INTERVAL_MIN_MS)
@@ -252,8 +255,31 @@ class Loop:
             self._set_aside(name, reason)
         else:
             self.unreadable.pop(name, None)
+            self._storage_away_for.pop(name.catalog, None)
             _tell(name, looked)
         return True
+
+    def _not_seen(self, name: TableName, error: Unavailable) -> bool:
+        """Leave the table alone for a while, or its whole catalog; whether the table alone is in trouble."""
+        match error:
+            case Unreadable():
+                self._set_aside(name, Reason(error.code, error.message))
+            case StorageAway():
+                self._storage_away(name, error)
+            case _:
+                self._pause(name.catalog, error)
+                return False
+        return True
+
+    def _storage_away(self, name: TableName, error: StorageAway) -> None:
+        """A table whose storage does not answer waits; several in a row say that it is the storage of all."""
+        self._keeper.put_off(name, self._clock.now() + STORAGE_PAUSE_MS)
+        self._set_aside(name, Reason(error.code, error.message))
+        waiting = self._storage_away_for.setdefault(name.catalog, set())
+        waiting.add(name)
+        if len(waiting) >= STORAGE_AWAY_MAX:
+            waiting.clear()
+            self._pause(name.catalog, error)
 
     def _set_aside(self, name: TableName, reason: Reason) -> None:
         if self._tables.record_by_name(name) is None:
@@ -275,7 +301,7 @@ class Loop:
         with self._going_on(step, task.task_id):
             try:
                 yield
-            except Unreadable:
+            except (Unreadable, StorageAway):
                 raise
             except Unavailable as error:
                 self._pause(task.table_name.catalog, error)

@@ -1,13 +1,13 @@
-"""The catalog port over PyIceberg's libraries: SQL pointers, ``FileIO`` and the Avro decoder. Uncached, read-only."""
+"""The catalog port over PyIceberg's libraries: its catalogs, ``FileIO`` and the Avro decoder. Uncached, read-only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX, read_whole
+from icewright.adapters.pyiceberg.hive_pointers import HivePointers
 from icewright.adapters.pyiceberg.manifests import (
     ADDED,
     DELETED,
@@ -18,10 +18,12 @@ from icewright.adapters.pyiceberg.manifests import (
     read_manifest_list,
 )
 from icewright.adapters.pyiceberg.metadata import parse_metadata
-from icewright.adapters.pyiceberg.pointers import SqlPointers
+from icewright.adapters.pyiceberg.pointers import Pointers
+from icewright.adapters.pyiceberg.rest_pointers import RestPointers
 from icewright.adapters.pyiceberg.sort_keys import SortKeys
+from icewright.adapters.pyiceberg.sql_pointers import SqlPointers
 from icewright.adapters.pyiceberg.translate import reading
-from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import DataFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
@@ -33,15 +35,17 @@ _NANOS_PER_MS = 1_000_000
 
 
 class PyIcebergCatalog:
-    """One SQL catalog on SQLite; safe for use by several threads at once.
+    """One catalog; safe for use by several threads at once. Nothing is asked before the first question.
 
-    Files are opened with the catalog's properties alone: a table's own properties are its owner's input, and must
-    not decide which code or credentials this process uses.
+    Files are opened with the catalog's settings, and with what a REST catalog says for the table: a table's own
+    properties are its owner's input, and must not decide which code or credentials this process uses.
     """
 
     def __init__(self, entry: CatalogEntry) -> None:
+        """Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used."""
+        entry.check()
         self._entry = entry
-        self._pointers = SqlPointers(entry)
+        self._pointers = _pointers(entry)
 
     @property
     def name(self) -> str:
@@ -53,15 +57,14 @@ class PyIcebergCatalog:
         return self._pointers.tables()
 
     def metadata_location(self, name: TableName) -> str:
-        """Where the catalog's pointer is now: one query."""
+        """Where the catalog's pointer is now: one question, no file read."""
         return self._pointers.metadata_location(name)
 
     def load(self, name: TableName) -> TableMetadata:
         """The table as it is now."""
-        location = self._pointers.metadata_location(name)
-        with reading(f"metadata of table {name} in {location}"):
-            content = read_whole(self._io(location), location, METADATA_BYTES_MAX)
-            return parse_metadata(content, name=name, metadata_location=location)
+        pointed = self._pointers.load(name)
+        with reading(f"metadata of table {name} in {pointed.metadata_location}"):
+            return parse_metadata(pointed.metadata, name=name, metadata_location=pointed.metadata_location)
 
     def manifests(self, table: TableMetadata, snapshot: Snapshot) -> Sequence[ManifestKey]:
         """The keys of all manifests of a snapshot."""
@@ -131,7 +134,17 @@ class PyIcebergCatalog:
         return read_manifest_list(self._io(table.metadata_location), snapshot)
 
     def _io(self, location: str) -> FileIO:
-        return load_file_io(self._entry.pyiceberg_properties(), location)
+        return self._pointers.file_io(location)
+
+
+def _pointers(entry: CatalogEntry) -> Pointers:
+    match entry.kind:
+        case CatalogKind.SQL:
+            return SqlPointers(entry)
+        case CatalogKind.REST:
+            return RestPointers(entry)
+        case CatalogKind.HIVE:
+            return HivePointers(entry)
 
 
 def _summary(manifest: Manifest, entries: Iterator[Entry]) -> ManifestSummary:

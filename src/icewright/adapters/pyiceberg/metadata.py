@@ -6,11 +6,11 @@ refuse whole tables for a type or a blob they do not know, and take ten times as
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX, unpack_gzip
 from icewright.domain.errors import Unreadable, Unsupported
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import (
@@ -31,17 +31,17 @@ from icewright.domain.tables import (
 FORMAT_VERSION_MAX = 3
 _PARTITION_FIELD_ID_START = 1000
 _NO_SNAPSHOT = -1
+_STAND_IN_DIGITS = 28
+"""So that the stand-in is as long as a uuid."""
 _OPERATIONS = {operation.value: operation for operation in Operation}
 
 
-def parse_metadata(content: bytes, *, name: TableName, metadata_location: str) -> TableMetadata:
-    """The table that a metadata file (plain or gzipped JSON) describes.
+def parse_metadata(raw: Any, *, name: TableName, metadata_location: str) -> TableMetadata:
+    """The table that the JSON of a metadata file describes.
 
-    Raises :class:`Unsupported` for a newer format version and for a table without a uuid, :class:`Unreadable` for a
-    file that is too long. Anything missing or of the wrong type comes out as the KeyError, TypeError or ValueError
-    that it causes.
+    Raises :class:`Unsupported` for a newer format version. Anything missing or of the wrong type comes out as the
+    KeyError, TypeError or ValueError that it causes.
     """
-    raw = json.loads(unpack_gzip(content, metadata_location, METADATA_BYTES_MAX))
     if not isinstance(raw, dict):
         raise Unreadable(f"{metadata_location} holds no JSON object")
     version = _int(raw["format-version"])
@@ -49,21 +49,17 @@ def parse_metadata(content: bytes, *, name: TableName, metadata_location: str) -
         raise Unsupported(
             f"table {name} has format version {version}; icewright reads versions 1 to {FORMAT_VERSION_MAX}"
         )
+    location = _str(raw["location"])
     uuid = raw.get("table-uuid")
-    if uuid is None:
-        raise Unsupported(
-            f"table {name} has no uuid, so it could not be told from another table of its name",
-            hint="any commit by a current Iceberg writer gives it one",
-        )
     current = raw.get("current-snapshot-id")
     current_snapshot_id = None if current is None or current == _NO_SNAPSHOT else _int(current)
     schemas = _schemas(raw)
     specs = _specs(raw)
     table = TableMetadata(
-        table_id=TableId(name.catalog, _str(uuid).lower()),
+        table_id=TableId(name.catalog, _stand_in(name, location) if uuid is None else _str(uuid).lower()),
         name=name,
         metadata_location=metadata_location,
-        location=_str(raw["location"]),
+        location=location,
         format_version=version,
         updated_at=_int(raw["last-updated-ms"]),
         current_snapshot_id=current_snapshot_id,
@@ -75,9 +71,19 @@ def parse_metadata(content: bytes, *, name: TableName, metadata_location: str) -
         default_spec_id=_int(raw.get("default-spec-id", specs[-1].spec_id)),
         sort_order=_sort_order(raw),
         properties={_str(key): _str(value) for key, value in (raw.get("properties") or {}).items()},
+        has_uuid=uuid is not None,
     )
     _check_references(table)
     return table
+
+
+def _stand_in(name: TableName, location: str) -> str:
+    """What stands for the uuid of a table that has none (v1 before 2020): the same as long as name and location are.
+
+    It says by its look that it is no uuid.
+    """
+    where = json.dumps([name.catalog, *name.path, location])
+    return f"no-uuid-{hashlib.sha256(where.encode()).hexdigest()[:_STAND_IN_DIGITS]}"
 
 
 def _check_references(table: TableMetadata) -> None:

@@ -1,75 +1,69 @@
-"""Where tables are, asked of the SQL catalog's own two tables: one query per question, no metadata file read.
-
-PyIceberg's ``SqlCatalog`` is not used for this: on opening it creates a catalog that is not there, and it has no
-way to ask for the pointer alone.
-"""
+"""Where a catalog's tables are: the one question that differs between kinds of catalogs, behind one narrow protocol."""
 
 from __future__ import annotations
 
-import sqlite3
+import json
 from collections.abc import Iterator
-from urllib.parse import quote
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
 
-import structlog
-from pyiceberg.catalog.sql import ICEBERG_TABLE_TYPE, IcebergTables
-from sqlalchemy import ColumnElement, Engine, NullPool, create_engine, inspect, or_, select
+from pyiceberg.io import FileIO, load_file_io
 
-from icewright.adapters.pyiceberg.translate import asking
-from icewright.domain.catalogs import BUSY_TIMEOUT_MS, CatalogEntry
-from icewright.domain.errors import InvalidName, NotFound
+from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX, read_whole, unpack_gzip
+from icewright.adapters.pyiceberg.translate import reading
+from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.names import TableName
 
-_log = structlog.get_logger(__name__)
+
+@dataclass(frozen=True, slots=True)
+class Pointed:
+    """A table's metadata as the spec's raw JSON, and the file that it is in."""
+
+    metadata_location: str
+    metadata: Any
 
 
-class SqlPointers:
-    """The pointers that a SQL catalog on SQLite keeps: table name -> metadata location."""
-
-    def __init__(self, entry: CatalogEntry) -> None:
-        self._name = entry.name
-        self._engine = _engine(entry)
+class Pointers(Protocol):
+    """What a catalog is asked, by any number of threads at once. All methods may raise ``Unavailable``."""
 
     def tables(self) -> Iterator[TableName]:
-        """All tables. Rows that no name can be made of (an empty part) are logged and passed over."""
-        with asking(self._name), self._engine.connect() as connection:
-            query = select(IcebergTables.table_namespace, IcebergTables.table_name).where(*self._own_tables())
-            rows = connection.execute(query).all()
-        for namespace, table in rows:
-            try:
-                yield TableName(self._name, tuple(namespace.split(".")), table)
-            except InvalidName as error:
-                _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
+        """All Iceberg tables; views, tables of other formats and names that cannot be spelled are passed over."""
+        ...
 
     def metadata_location(self, name: TableName) -> str:
-        """The present metadata file. Raises ``NotFound`` and ``Unavailable``."""
-        with asking(self._name), self._engine.connect() as connection:
-            query = select(IcebergTables.metadata_location).where(
-                *self._own_tables(),
-                IcebergTables.table_namespace == ".".join(name.namespace),
-                IcebergTables.table_name == name.name,
-            )
-            location = connection.execute(query).scalar_one_or_none()
-        if location is None or name.catalog != self._name:
-            raise NotFound(f"no table {name} in catalog {self._name}")
-        return location
+        """The present metadata file: the cheapest question that tells. Raises ``NotFound`` and ``Unreadable``."""
+        ...
 
-    def _own_tables(self) -> list[ColumnElement[bool]]:
-        """Tables of this catalog, without the views that other writers keep beside them since schema V1."""
-        conditions: list[ColumnElement[bool]] = [IcebergTables.catalog_name == self._name]
-        columns = {column["name"] for column in inspect(self._engine).get_columns(IcebergTables.__tablename__)}
-        if "iceberg_type" in columns:
-            conditions.append(
-                or_(IcebergTables.iceberg_type == ICEBERG_TABLE_TYPE, IcebergTables.iceberg_type.is_(None))
-            )
-        return conditions
+    def load(self, name: TableName) -> Pointed:
+        """The present metadata. Raises ``NotFound`` and ``Unreadable``."""
+        ...
+
+    def file_io(self, location: str) -> FileIO:
+        """What reads the files of the table whose metadata was last loaded from ``location``."""
+        ...
 
 
-def _engine(entry: CatalogEntry) -> Engine:
-    # mode=rw: a catalog that is not there must not be created by looking at it. No pool: a pooled connection would
-    # go on reading a file that was deleted or replaced.
-    uri = f"file:{quote(entry.sqlite_path)}?mode=rw"
+class CatalogFiles:
+    """``FileIO`` by the settings of a catalog alone, kept per scheme: the connections of an object store are reused.
 
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_MS / 1000)
+    A table's own properties are its owner's input, and must not decide which code or credentials this process uses.
+    """
 
-    return create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    def __init__(self, entry: CatalogEntry) -> None:
+        self._properties = entry.pyiceberg_properties()
+        self._by_scheme: dict[str, FileIO] = {}
+
+    def file_io(self, location: str) -> FileIO:
+        """What reads a location."""
+        scheme = urlsplit(location).scheme
+        if scheme not in self._by_scheme:
+            self._by_scheme[scheme] = load_file_io(self._properties, location)
+        return self._by_scheme[scheme]
+
+
+def read_metadata(io: FileIO, name: TableName, location: str) -> Pointed:
+    """Read a metadata file (plain or gzipped JSON). Raises ``Unreadable`` and ``Unavailable``."""
+    with reading(f"metadata of table {name} in {location}"):
+        content = read_whole(io, location, METADATA_BYTES_MAX)
+        return Pointed(location, json.loads(unpack_gzip(content, location, METADATA_BYTES_MAX)))

@@ -1,7 +1,8 @@
-"""The door: errors of PyIceberg, PyArrow and SQLAlchemy become errors of icewright here."""
+"""The door: errors of PyIceberg, PyArrow, SQLAlchemy and Thrift become errors of icewright here."""
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -10,11 +11,15 @@ from gzip import BadGzipFile
 
 from pyiceberg.exceptions import ResolveError, ValidationError
 from sqlalchemy.exc import SQLAlchemyError
+from thrift.Thrift import TException
 
-from icewright.domain.errors import IcewrightError, Unavailable, Unreadable, Unsupported
+from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
 
 # One file that is not there or not for us; the storage itself answers.
 _OF_THE_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+# How Arrow words the same of an object store.
+_OF_THE_OBJECT = re.compile(r"AWS Error (?:ACCESS_DENIED|NO_SUCH_BUCKET|NO_SUCH_KEY|RESOURCE_NOT_FOUND)\b")
 
 # What decoders raise on bytes that are not what they should be. MemoryError: a damaged length asks for terabytes.
 _OF_THE_BYTES = (
@@ -39,7 +44,7 @@ _OF_THE_BYTES = (
 def reading(what: str) -> Iterator[None]:
     """Around the reading of one metadata file of a table; ``what`` names it in the message.
 
-    Raises :class:`Unreadable` for a missing or damaged file, :class:`Unavailable` when the storage does not answer,
+    Raises :class:`Unreadable` for a missing or damaged file, :class:`StorageAway` when the storage does not answer,
     :class:`Unsupported` for what the library knows but cannot do.
     """
     try:
@@ -53,16 +58,20 @@ def reading(what: str) -> Iterator[None]:
     except _OF_THE_BYTES as error:
         raise Unreadable(f"{what} is damaged: {_text(error)}") from error
     except OSError as error:
-        raise Unavailable(f"the storage does not answer for {what}: {_text(error)}") from error
+        if _OF_THE_OBJECT.search(str(error)):
+            raise Unreadable(f"{what} cannot be opened: {_text(error)}") from error
+        raise StorageAway(f"the storage does not answer for {what}: {_text(error)}") from error
 
 
 @contextmanager
 def asking(catalog: str) -> Iterator[None]:
-    """Around a question to the catalog's database. Raises :class:`Unavailable`."""
+    """Around a question to the catalog. Raises :class:`Unavailable`, also when the answer makes no sense."""
     try:
         yield
-    except (SQLAlchemyError, OSError) as error:
+    except (SQLAlchemyError, TException, OSError) as error:
         raise Unavailable(f"catalog {catalog} does not answer: {_text(error)}") from error
+    except _OF_THE_BYTES as error:
+        raise Unavailable(f"catalog {catalog} answers what makes no sense: {_text(error)}") from error
 
 
 def _text(error: BaseException) -> str:

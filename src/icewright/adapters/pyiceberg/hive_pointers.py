@@ -1,0 +1,144 @@
+"""Where tables are, asked of a Hive Metastore by PyIceberg's Thrift client.
+
+PyIceberg's ``HiveCatalog`` is not used for this: its connections wait for ever, and it loads tables through models that
+refuse what they do not know. A metastore also has tables and views that are not Iceberg's; they are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import structlog
+from hive_metastore.ThriftHiveMetastore import Client
+from hive_metastore.ttypes import MetaException, NoSuchObjectException, UnknownDBException
+from pyiceberg.io import FileIO
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.Thrift import TException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+from icewright.adapters.pyiceberg.pointers import CatalogFiles, Pointed, read_metadata
+from icewright.adapters.pyiceberg.translate import asking
+from icewright.domain.catalogs import ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS, CatalogEntry
+from icewright.domain.errors import InvalidName, NotFound, Unavailable, Unreadable
+from icewright.domain.names import TableName
+
+_log = structlog.get_logger(__name__)
+
+_PORT: Final = 9083
+_TABLES_AT_ONCE: Final = 200
+_TEXT_BYTES_MAX: Final = 64 << 20
+_ELEMENTS_MAX: Final = 10_000_000
+"""What a server that speaks another protocol seems to announce is never allocated."""
+_NAMESPACE_LEVELS: Final = 1
+_TABLE_TYPE: Final = "table_type"
+_ICEBERG: Final = "iceberg"
+_METADATA_LOCATION: Final = "metadata_location"
+
+
+class HivePointers:
+    """The pointers that a Hive Metastore keeps in the parameters of its tables."""
+
+    def __init__(self, entry: CatalogEntry) -> None:
+        self._name = entry.name
+        self._addresses = tuple(_address(uri.strip()) for uri in entry.uri.split(","))
+        self._user = entry.properties.get("ugi")
+        self._files = CatalogFiles(entry)
+
+    def tables(self) -> Iterator[TableName]:
+        """All Iceberg tables, database by database."""
+        with self._client() as client:
+            names = [name for database in client.get_all_databases() for name in self._tables_of(client, database)]
+        yield from names
+
+    def metadata_location(self, name: TableName) -> str:
+        """The present metadata file."""
+        parameters = self._parameters(name)
+        if parameters.get(_TABLE_TYPE, "").lower() != _ICEBERG:
+            raise NotFound(f"{name} is no Iceberg table")
+        location = parameters.get(_METADATA_LOCATION)
+        if not location:
+            raise Unreadable(f"the metastore does not say where the metadata of table {name} is")
+        return location
+
+    def load(self, name: TableName) -> Pointed:
+        """The present metadata, read from its file."""
+        location = self.metadata_location(name)
+        return read_metadata(self.file_io(location), name, location)
+
+    def file_io(self, location: str) -> FileIO:
+        """What reads the files of a table."""
+        return self._files.file_io(location)
+
+    def _tables_of(self, client: Client, database: str) -> Iterator[TableName]:
+        try:
+            names = client.get_all_tables(database)
+        except (NoSuchObjectException, UnknownDBException):
+            return  # dropped since the databases were listed
+        for start in range(0, len(names), _TABLES_AT_ONCE):
+            for table in client.get_table_objects_by_name(database, names[start : start + _TABLES_AT_ONCE]):
+                if (table.parameters or {}).get(_TABLE_TYPE, "").lower() != _ICEBERG:
+                    continue
+                try:
+                    yield TableName(self._name, (database,), table.tableName)
+                except InvalidName as error:
+                    _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
+
+    def _parameters(self, name: TableName) -> Mapping[str, str]:
+        if name.catalog != self._name or len(name.namespace) != _NAMESPACE_LEVELS:
+            raise NotFound(f"no table {name} in catalog {self._name}")
+        with self._client() as client:
+            try:
+                table = client.get_table(name.namespace[0], name.name)
+            except (NoSuchObjectException, UnknownDBException) as error:
+                raise NotFound(f"no table {name} in catalog {self._name}") from error
+            except MetaException as error:
+                raise Unreadable(f"the metastore cannot say what table {name} is: {error.message}") from error
+        # The metastore does not tell upper from lower case; one table must not be known by two names.
+        if (table.dbName, table.tableName) != name.path:
+            raise NotFound(f"no table {name} in catalog {self._name}; it is called {table.dbName}.{table.tableName}")
+        return table.parameters or {}
+
+    @contextmanager
+    def _client(self) -> Iterator[Client]:
+        """A connection of its own: a Thrift client belongs to one thread, and a metastore closes those that idle."""
+        with asking(self._name), _connected(self._name, self._addresses) as transport:
+            limits = {"string_length_limit": _TEXT_BYTES_MAX, "container_length_limit": _ELEMENTS_MAX}
+            client = Client(TBinaryProtocol(transport, **limits))
+            if self._user is not None:
+                user, *groups = self._user.split(":")
+                client.set_ugi(user, groups)
+            yield client
+
+
+@contextmanager
+def _connected(catalog: str, addresses: Sequence[tuple[str, int]]) -> Iterator[Any]:
+    """A connection to the first server that takes one. Raises ``Unavailable``."""
+    transport, refused = None, []
+    for host, port in addresses:
+        socket = TSocket(host, port)
+        socket.setTimeout(CONNECT_TIMEOUT_MS)
+        candidate = TBufferedTransport(socket)
+        try:
+            candidate.open()
+        except TTransportException as error:
+            refused.append(f"{host}:{port}: {error.message}")
+            continue
+        socket.setTimeout(ANSWER_TIMEOUT_MS)
+        transport = candidate
+        break
+    if transport is None:
+        raise Unavailable(f"catalog {catalog} does not answer: {'; '.join(refused)}")
+    try:
+        yield transport
+    finally:
+        with suppress(TException, OSError):  # nothing of use is said on closing
+            transport.close()
+
+
+def _address(uri: str) -> tuple[str, int]:
+    parts = urlsplit(uri)
+    return str(parts.hostname), parts.port or _PORT
