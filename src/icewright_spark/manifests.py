@@ -60,7 +60,7 @@ class PartitionFiles:
         self._snapshot = table.java.snapshot(snapshot_id)
         specs = table.java.specs()
         self.unpartitioned_specs = frozenset(
-            int(spec.specId()) for spec in iterate(specs.values()) if spec.isUnpartitioned()
+            int(spec_id) for spec_id in iterate(specs.keySet()) if specs[spec_id].isUnpartitioned()
         )
         util = self._jvm.org.apache.iceberg.util
         self._by_java = util.PartitionMap.create(specs)

@@ -80,7 +80,7 @@ def test_what_does_not_apply_must_not_be_planned(name: str) -> None:
 
 
 def test_what_is_not_in_the_snapshot_must_not_be_planned() -> None:
-    with pytest.raises(Conflict, match="planned with the delete files d, but of the planned snapshot .none. apply"):
+    with pytest.raises(Conflict, match=r"planned with the delete files d, but of the planned snapshot \(none\) apply"):
         check(group(delete()))
 
 
