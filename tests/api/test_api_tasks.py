@@ -15,7 +15,7 @@ from icewright.domain.jobs import (
     TaskSpec,
 )
 from icewright.domain.names import TableName
-from icewright.domain.tables import TASK_ID_KEY
+from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import Progress
 from tests.api.served import EVENTS, V1, Served, hello, problem
 
@@ -34,13 +34,14 @@ def claimed(served: Served, optimizer_id: str = "optimizer-1") -> TaskSpec:
 def carry_out(served: Served, spec: TaskSpec) -> int:
     """What an optimizer does to the table, without any bytes; the snapshot that it committed."""
     (group,) = spec.action.groups
+    proof = f"memory;groups=1;records={group.record_count};deleted=0;digest=0"
     merged = MemoryFile(f"{spec.task_id}.parquet", group.partition, group.size_bytes, group.record_count)
     return served.lake.commit_rewrite(
         spec.table_name,
         base_snapshot_id=spec.action.base_snapshot_id,
         remove=[file.path for file in group.files],
         add=[merged],
-        summary={TASK_ID_KEY: spec.task_id},
+        summary={TASK_ID_KEY: spec.task_id, PROOF_KEY: proof},
     ).snapshot_id
 
 

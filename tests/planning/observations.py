@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from icewright.domain.files import UNPARTITIONED, DataFile, FileFormat, Partition
+from icewright.domain.files import UNPARTITIONED, DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.inventory import Inventory, ManifestKey, PartitionCounts, PartitionStatistics, SizeHistogram
 from icewright.domain.names import TableId, TableName
-from icewright.domain.observation import Observation, Removals
+from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.policy import Policy
 from icewright.domain.tables import (
     MAIN_BRANCH,
@@ -99,16 +99,41 @@ def data_file(
     sort_key: tuple[Any, ...] | None = None,
     file_format: FileFormat = FileFormat.PARQUET,
     sequence_number: int | None = None,
+    first_row_id: int | None = None,
 ) -> DataFile:
     """File ``number`` of a partition, of one row per 100 bytes."""
     path = f"file:/lake/t/data/{partition.spec_id}-{partition.values[1:-1]}/{number:05}.parquet"
     age = snapshot_id if sequence_number is None else sequence_number
-    return DataFile(path, file_format, partition, size_bytes, size_bytes // 100, snapshot_id, age, sort_key)
+    rows = size_bytes // 100
+    return DataFile(path, file_format, partition, size_bytes, rows, snapshot_id, age, sort_key, first_row_id)
 
 
 def data_files(partition: Partition, number: int, size_bytes: int = MIB, **kinds: Any) -> list[DataFile]:
     """Equal files of a partition."""
     return [data_file(partition, index, size_bytes, **kinds) for index in range(number)]
+
+
+def position_deletes(
+    partition: Partition, number: int, records: int = 1, *, of: DataFile | None = None, sequence_number: int = 1
+) -> DeleteFile:
+    """Position deletes ``number`` of a partition, for one data file or for any."""
+    path = f"file:/lake/t/data/deletes/{partition.spec_id}-{partition.values[1:-1]}-{number:05}.parquet"
+    referenced = None if of is None else of.path
+    kind, form = FileContent.POSITION_DELETES, FileFormat.PARQUET
+    return DeleteFile(path, kind, form, partition, 100, records, 1, sequence_number, referenced)
+
+
+def deletion_vector(of: DataFile, records: int, *, sequence_number: int = 1) -> DeleteFile:
+    """The deletion vector of a data file."""
+    kind, form = FileContent.POSITION_DELETES, FileFormat.PUFFIN
+    return DeleteFile(f"{of.path}.puffin", kind, form, of.partition, 100, records, 1, sequence_number, of.path, 4, 50)
+
+
+def equality_deletes(partition: Partition, number: int, *, sequence_number: int = 2) -> DeleteFile:
+    """Equality deletes ``number`` of a partition; by default younger than files of snapshot 1."""
+    path = f"file:/lake/t/data/equality/{partition.spec_id}-{partition.values[1:-1]}-{number:05}.parquet"
+    kind, form = FileContent.EQUALITY_DELETES, FileFormat.PARQUET
+    return DeleteFile(path, kind, form, partition, 100, 5, 1, sequence_number, equality_ids=(1,))
 
 
 @dataclass(frozen=True)
@@ -126,10 +151,12 @@ def observe(
     *,
     removals: Removals | None = None,
     interval_ms: int | None = MINUTE_MS,
-    deletes: Mapping[Partition, Deletes] | None = None,
+    deletes: Mapping[Partition, Deletes] | Iterable[DeleteFile] | None = None,
+    access: WorkerAccess = WorkerAccess.PROVED,
 ) -> Observation:
-    """The observation of a table that has exactly these files (and delete files)."""
+    """The observation of a table that has exactly these files, and delete files (so many, or these)."""
     metadata = metadata or table()
+    deletes = deletes if deletes is None or isinstance(deletes, Mapping) else counted(deletes)
     committed_at = {one.snapshot_id: one.committed_at for one in metadata.snapshots}
     by_partition: dict[Partition, list[DataFile]] = {partition: [] for partition in deletes or {}}
     for file in files:
@@ -144,7 +171,22 @@ def observe(
         for partition, members in sorted(by_partition.items())
     )
     inventory = Inventory(metadata.current_snapshot_id, (ManifestKey("m", 1, 1),), statistics)
-    return Observation(metadata, NOW, inventory, removals or Removals(), interval_ms)
+    return Observation(metadata, NOW, inventory, removals or Removals(), interval_ms, access)
+
+
+def counted(deletes: Iterable[DeleteFile]) -> dict[Partition, Deletes]:
+    """The delete files of each partition by kind."""
+    counts: dict[Partition, Deletes] = {}
+    for one in deletes:
+        known = counts.get(one.partition, Deletes())
+        if one.content is FileContent.EQUALITY_DELETES:
+            known = replace(known, equality=known.equality + 1)
+        elif one.file_format is FileFormat.PUFFIN:
+            known = replace(known, vectors=known.vectors + 1)
+        else:
+            known = replace(known, position=known.position + 1)
+        counts[one.partition] = known
+    return counts
 
 
 def _counts(files: Sequence[DataFile], deletes: Deletes) -> PartitionCounts:
@@ -179,6 +221,7 @@ class Case:
     files: tuple[DataFile, ...]
     policy: Policy
     now: Instant = NOW
+    deletes: tuple[DeleteFile, ...] = ()
 
 
 _ages = st.integers(0, 5 * DAY_MS) | st.integers(2 * HOUR_MS, 5 * DAY_MS) | st.integers(0, 3 * MINUTE_MS)
@@ -209,12 +252,8 @@ def cases(draw: st.DrawFn) -> Case:
                 sort_key=(draw(st.integers(0, 9)),) if keyed else None,
                 sequence_number=min(adding, draw(st.integers(0, 6))),
             )
-            files.append(file)
-    deletes: dict[Partition, Deletes] = {}
-    if draw(st.integers(0, 3)) == 0:
-        deletes[draw(st.sampled_from(partitions))] = draw(st.sampled_from([Deletes(1), Deletes(0, 1)]))
-    if draw(st.integers(0, 9)) == 0:
-        deletes[draw(st.sampled_from(partitions))] = Deletes(0, 0, 1)
+            files.append(replace(file, record_count=draw(st.integers(0, 9))))
+    deletes = draw(delete_files(files, partitions, len(snapshots)))
     removed = draw(st.dictionaries(st.sampled_from(partitions), _ages, max_size=1))
     everywhere = draw(_ages) if draw(st.integers(0, 7)) == 0 else None
     removals = Removals(
@@ -224,7 +263,30 @@ def cases(draw: st.DrawFn) -> Case:
     )
     interval_ms = draw(st.none() | st.integers(0, 5 * MINUTE_MS) | st.integers(0, 2 * HOUR_MS))
     observation = observe(files, metadata, removals=removals, interval_ms=interval_ms, deletes=deletes)
-    return Case(observation, tuple(files), draw(policies()))
+    return Case(observation, tuple(files), draw(policies()), deletes=tuple(deletes))
+
+
+@st.composite
+def delete_files(
+    draw: st.DrawFn, files: Sequence[DataFile], partitions: Sequence[Partition], last: int
+) -> list[DeleteFile]:
+    """Delete files of all kinds in about half of all tables, also some that apply to nothing any more."""
+    found: list[DeleteFile] = []
+    if not draw(st.booleans()):
+        return found
+    for partition in draw(st.lists(st.sampled_from(partitions), max_size=3, unique=True)):
+        members = [file for file in files if file.partition == partition]
+        number = st.integers(0, last)
+        for index in range(draw(st.integers(0, 4))):
+            of = draw(st.sampled_from([None, *members]))
+            rows = draw(st.integers(1, 2))
+            found.append(position_deletes(partition, index, rows, of=of, sequence_number=draw(number)))
+        for of in draw(st.lists(st.sampled_from(members), max_size=4, unique=True)) if members else ():
+            vector = deletion_vector(of, draw(st.integers(1, 2)), sequence_number=draw(number))
+            found.append(vector)
+        if draw(st.integers(0, 4)) == 0:
+            found.append(equality_deletes(partition, 0, sequence_number=draw(number)))
+    return found
 
 
 @st.composite
@@ -238,5 +300,7 @@ def policies(draw: st.DrawFn) -> Policy:
         max_file_group_files=draw(st.integers(2, 8)),
         max_task_size_bytes=draw(st.sampled_from([100, 500, 100_000])),
         max_task_files=draw(st.integers(2, 40)),
+        delete_file_threshold=draw(st.integers(1, 4)),
+        delete_ratio_threshold=draw(st.sampled_from([0.1, 0.3, 1.0])),
         write_window_ms=draw(st.none() | st.integers(0, 2 * DAY_MS)),
     )

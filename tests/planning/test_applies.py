@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.actions import FileGroup, RewriteDataFiles
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Operation, Schema, TableMetadata
 from icewright.planning.applies import still_applies
 from tests.planning.observations import BY_MONTH, FIELDS, NO_FIELDS, NOW, month, snapshot, table
 
-ACTION = RewriteDataFiles(2, 0, (FileGroup(0, month(1), "month=1", ()),), 100)
+FILE = InputFile("file:/lake/t/data/1.parquet", 10, 1, 1)
+ACTION = RewriteDataFiles(2, 0, (FileGroup(0, month(1), "month=1", (FILE,)),), 100)
 PLANNED = table([snapshot(1), snapshot(2)])
 
 
@@ -28,6 +29,7 @@ def since(operation: Operation | None, **summary: str) -> TableMetadata:
 
 COMMITS: list[tuple[str | None, Operation | None, dict[str, str]]] = [
     (None, Operation.APPEND, {"added_data_files": "5"}),
+    ("files-changed", Operation.APPEND, {"added_data_files": "5", "added_delete_files": "1"}),
     (None, Operation.REPLACE, {"manifests_replaced": "5"}),
     (None, Operation.REPLACE, {"manifests_replaced": "5", "deleted_data_files": "0"}),
     ("files-changed", Operation.REPLACE, {}),
@@ -53,6 +55,7 @@ CHANGES: list[tuple[str | None, dict[str, Any]]] = [
     (None, {"name": TableName("lake", ("sales",), "renamed")}),
     ("schema-changed", {"schemas": (Schema(0, FIELDS), Schema(1, FIELDS)), "current_schema_id": 1}),
     ("format-changed", {"format_version": 3}),
+    ("format-changed", {"format_version": 4}),
     (None, {"format_version": 1}),
     ("spec-removed", {"specs": (NO_FIELDS,)}),
     (None, {"specs": (BY_MONTH,)}),
@@ -65,6 +68,12 @@ CHANGES: list[tuple[str | None, dict[str, Any]]] = [
 @pytest.mark.parametrize(("expected", "changes"), CHANGES)
 def test_changes_since(expected: str | None, changes: dict[str, Any]) -> None:
     assert code(replace(PLANNED, **changes)) == expected
+
+
+def test_a_plan_with_row_ids_holds_in_a_table_with_row_ids() -> None:
+    group = replace(ACTION.groups[0], files=(replace(FILE, first_row_id=0),))
+    action, metadata = replace(ACTION, groups=(group,)), replace(PLANNED, format_version=3)
+    assert still_applies(action, PLANNED.table_id, metadata) is None
 
 
 def test_a_base_behind_expired_snapshots_is_gone() -> None:

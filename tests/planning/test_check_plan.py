@@ -12,7 +12,7 @@ import pytest
 from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import FileFormat, Partition
 from icewright.domain.names import TableId
-from icewright.domain.observation import Observation, Removals
+from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.plans import Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyProblem
 from icewright.planning.check_plan import check_plan
@@ -24,8 +24,6 @@ from tests.planning.observations import (
     MIB,
     MINUTE_MS,
     NOW,
-    WHOLE,
-    Deletes,
     data_files,
     month,
     observe,
@@ -114,8 +112,8 @@ CORRUPTED: list[tuple[set[str], Plan]] = [
         {"not-small", "wrong-partition", "group-too-large", "more-than-there-is"},
         with_files((LARGE, *first_group.files[1:])),
     ),
-    ({"not-small", "wrong-figures"}, with_input(size_bytes=-1)),
-    ({"not-small", "wrong-figures"}, with_input(record_count=-1)),
+    ({"negative", "wrong-figures"}, with_input(size_bytes=-1)),
+    ({"negative", "wrong-figures"}, with_input(record_count=-1)),
     ({"wrong-figures"}, with_input(size_bytes=5)),
     ({"wrong-figures"}, with_input(record_count=5)),
     ({"wrong-figures"}, with_input(data_sequence_number=0)),
@@ -163,7 +161,8 @@ def removed(age_ms: int, **kinds: Any) -> Removals:
 
 OBSERVED: list[tuple[set[str], Observation]] = [
     ({"torn-observation"}, replace(OBSERVATION, inventory=replace(OBSERVATION.inventory, snapshot_id=7))),
-    ({"format-version"}, other(metadata=table(format_version=3))),
+    ({"format-version", "no-row-ids"}, other(metadata=table(format_version=4))),
+    ({"no-row-ids"}, other(metadata=table(format_version=3))),
     ({"no-uuid"}, other(metadata=table(has_uuid=False))),
     ({"hadoop-table"}, other(metadata=table(metadata_location="s3://bucket/t/metadata/v2.metadata.json"))),
     (set(), other(metadata=table(metadata_location="s3://bucket/t/metadata/00002-aaaa.metadata.json"))),
@@ -172,11 +171,8 @@ OBSERVED: list[tuple[set[str], Observation]] = [
     ({"other-snapshot", "wrong-base"}, other(metadata=table([snapshot(1), snapshot(2)]))),
     ({"wrong-base"}, other(metadata=table(snapshots=(), current_snapshot_id=1))),
     ({"unknown-spec"}, other(metadata=table(specs=()))),
-    ({"deletes"}, other(deletes={month(2): Deletes(position=1)})),
-    ({"deletes"}, other(deletes={month(2): Deletes(vectors=1)})),
-    ({"deletes"}, other(deletes={month(2): Deletes(equality=1)})),
-    ({"deletes-everywhere"}, other(deletes={WHOLE: Deletes(equality=1)})),
-    (set(), other(deletes={month(3): Deletes(position=1, equality=1)})),
+    ({"no-access"}, other(access=WorkerAccess.REFUSED)),
+    ({"no-access"}, other(access=WorkerAccess.UNKNOWN)),
     ({"too-soon"}, other(removals=removed(3 * MINUTE_MS - 1))),
     (set(), other(removals=removed(3 * MINUTE_MS))),
     ({"too-soon"}, other(removals=removed(HOUR_MS, writer_run_ms_max=HOUR_MS + 1))),
@@ -189,10 +185,6 @@ OBSERVED: list[tuple[set[str], Observation]] = [
     (set(), other(removals=removed(-MINUTE_MS - 1))),
     (set(), other(removals=Removals({month(3): NOW}))),
     ({"wrong-prediction"}, other(files=[*FILES, *data_files(month(4), 1)])),
-    (
-        {"not-parquet", "wrong-prediction"},
-        other(files=[*FILES, *data_files(month(2), 1, file_format=FileFormat.AVRO)]),
-    ),
     ({"more-than-there-is", "wrong-prediction"}, other(files=FILES[1:])),
     ({"unknown-partition", "wrong-prediction"}, other(files=FILES[6:])),
 ]
@@ -232,7 +224,8 @@ def test_the_write_window_of_the_owner_is_kept() -> None:
 def test_a_file_of_another_format_is_found_by_looking_at_it() -> None:
     path = first_group.files[0].path
     files = {**BY_PATH, path: replace(BY_PATH[path], file_format=FileFormat.ORC)}
-    assert [violation.code for violation in check_plan(PLAN, OBSERVATION, POLICY, files)] == ["not-parquet"]
+    assert [violation.code for violation in check_plan(PLAN, OBSERVATION, POLICY, files)] == ["wrong-figures"]
+    assert codes(with_input(file_format=FileFormat.ORC)) == {"wrong-figures", "not-parquet"}
 
 
 def test_the_checker_shares_nothing_with_the_planner() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.tables import Operation, Schema, Snapshot, TableMetadata
+from icewright.domain.observation import WorkerAccess
+from icewright.domain.tables import Operation, Snapshot, TableMetadata
 from icewright.planning.eligibility import FOREIGN_REPLACE_WINDOW_MS, is_foreign_rewrite, table_obstacle
 from icewright.planning.policy import effective_policy
 from tests.planning.observations import DAY_MS, NOW, policy, snapshot, table
@@ -39,8 +40,8 @@ TABLES: list[tuple[str | None, dict[str, Any]]] = [
     (None, {}),
     (None, {"format_version": 1}),
     (None, {"properties": {"gc.enabled": "false", "icewright.mode": "observe", "write.format.default": "PARQUET"}}),
-    ("writer-property", {"properties": {"write.format.default": "orc"}}),
-    ("writer-property", {"properties": {"write.parquet.compression-codec": "lz4"}}),
+    (None, {"properties": {"write.format.default": "orc"}}),
+    (None, {"properties": {"write.parquet.compression-codec": "lz4"}}),
     ("writer-property", {"properties": {"write.parquet.compression-level": "high"}}),
     ("writer-property", {"properties": {"write.parquet.row-group-size-bytes": "128MB"}}),
     (None, {"location": "/lake/t"}),
@@ -50,15 +51,13 @@ TABLES: list[tuple[str | None, dict[str, Any]]] = [
     ("no-snapshots", {"snapshots": ()}),
     ("snapshot-missing", {"current_snapshot_id": 99}),
     ("schema-missing", {"current_schema_id": 99}),
-    ("format-version", {"format_version": 3}),
-    ("location", {"location": "s3://bucket/t"}),
-    ("location", {"location": "hdfs://nn/t"}),
-    ("location", {"location": "relative/t"}),
-    ("location", {"location": "file:relative/t"}),
-    ("location", {"properties": {"write.data.path": "s3://bucket/elsewhere"}}),
-    ("bloom-filters", {"properties": {"write.parquet.bloom-filter-enabled.column.c": "TRUE"}}),
+    (None, {"format_version": 3}),
+    ("format-version", {"format_version": 4}),
+    (None, {"location": "s3://bucket/t"}),
+    (None, {"properties": {"write.data.path": "s3://bucket/elsewhere"}}),
+    (None, {"properties": {"write.parquet.bloom-filter-enabled.column.c": "TRUE"}}),
     ("encryption", {"properties": {"encryption.key-id": "k"}}),
-    ("name-mapping", {"properties": {"schema.name-mapping.default": "[]"}}),
+    (None, {"properties": {"schema.name-mapping.default": "[]"}}),
     ("other-optimizer", {"properties": {"self-optimizing.enabled": "true"}}),
     ("no-uuid", {"has_uuid": False}),
     ("hadoop-table", {"metadata_location": "s3://bucket/t/metadata/v12.metadata.json"}),
@@ -77,59 +76,25 @@ def test_tables(expected: str | None, changes: dict[str, Any]) -> None:
     assert code(table(**changes)) == expected
 
 
-PLAIN = ["boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid"]
+def test_what_one_executor_keeps_is_no_obstacle() -> None:
+    for kind in ("time", "variant"):
+        assert code(table(fields=(column(kind),))) is None
+    assert table_obstacle(table(fields=(column("time"),)), policy(), WorkerAccess.UNKNOWN) is None
 
 
-@pytest.mark.parametrize("kind", [*PLAIN, "binary", "decimal(9,2)", "decimal(38, 10)", "fixed[16]"])
-def test_types_that_merging_keeps(kind: str) -> None:
-    for nested in (kind, struct("a", kind=kind), list_of(kind), map_of("string", list_of(kind))):
-        assert code(table(fields=(column(nested),))) is None
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "variant",
-        "geometry",
-        "geography(srid:4326)",
-        "unknown",
-        "timestamp_ns",
-        "new\ntype",
-        "decimal(0,0)",
-        "decimal(39,2)",
-        {"type": "struct", "fields": []},
-    ],
-)
-def test_types_that_it_does_not_keep_are_found_at_any_depth(kind: Any) -> None:
-    for nested in (kind, struct("a", kind=kind), list_of(kind), map_of(kind, "int"), list_of(struct("a", kind=kind))):
-        reason = table_obstacle(table(fields=(column(nested),)), policy())
+def test_what_none_keeps_is() -> None:
+    for kind in ("geometry", "geography(srid:4326)", "unknown", "new\ntype", "decimal(0,0)", "decimal(39,2)"):
+        reason = table_obstacle(table(fields=(column(kind),)), policy())
         assert reason is not None
         assert reason.code == "unsupported-type"
         assert "\n" not in reason.text
-
-
-def test_initial_defaults() -> None:
-    assert code(table(fields=(column("int", **{"initial-default": 0}),))) == "column-default"
-    assert code(table(fields=(column("int", **{"initial-default": None}),))) is None
-
-
-EVOLUTIONS = [
-    (None, column("int"), column("long")),
-    (None, column(struct("a")), column(struct("a"), doc="said later")),
-    (None, column(struct("a")), {**column(struct("a", "b")), "id": 8}),
-    ("nested-evolution", column(struct("a")), column(struct("a", "b"))),
-    ("nested-evolution", column(struct("a", "b")), column(struct("a"))),
-    ("nested-evolution", column(struct("a")), column(struct("z"))),
-    ("nested-evolution", column(list_of("int")), column(list_of("long"))),
-    ("nested-evolution", column(list_of(struct("a"))), column(list_of(struct("a", "b")))),
-    ("nested-evolution", column(map_of("int", struct("a"))), column(map_of("int", struct("a", "b")))),
-]
-
-
-@pytest.mark.parametrize(("expected", "before", "after"), EVOLUTIONS)
-def test_nested_evolution(expected: str | None, before: dict[str, Any], after: dict[str, Any]) -> None:
-    schemas = (Schema(0, (before,)), Schema(1, (after,)))
-    assert code(table(schemas=schemas, current_schema_id=1)) == expected
+    assert code(table(fields=(column("time"), {**column("variant"), "id": 8}))) == "unsupported-type"
+    reason = table_obstacle(table(fields=(column("time"),)), policy(), WorkerAccess.REFUSED)
+    assert reason is not None
+    assert reason.text == (
+        "nothing, because the optimizers' Python workers cannot read and write where it keeps its files, which a merge "
+        "needs, and Spark cannot keep the type time of column c"
+    )
 
 
 def test_the_policy_comes_first_and_names_every_problem() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from icewright.domain.files import DataFile, FileFormat
+from icewright.domain.files import DataFile
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy
@@ -143,19 +143,10 @@ def test_a_file_listed_in_two_partitions_stops_both() -> None:
     assert plan.verdict_counts == {Verdict.REFUSE: 2}
 
 
-def test_files_that_are_not_what_statistics_promised_are_refused() -> None:
-    files = data_files(month(1), 6)
-    wrong = [*files[1:], replace(files[0], file_format=FileFormat.AVRO)]
-    plan = planned(wrong, observation=observe(files))
-    assert plan.verdicts[0].reason.code == "not-parquet"
-
-
 def test_memory_is_bounded_and_the_outcome_does_not_depend_on_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
     files = [*data_files(month(1), 40), *data_files(month(2), 40)]
     monkeypatch.setattr(candidates, "COLLECTED_FILES_MAX", 50)
-    forwards, backwards = (
-        candidates.collect(some, frozenset({month(1), month(2)}), MIB + 1) for some in (files, files[::-1])
-    )
+    forwards, backwards = (candidates.collect(some) for some in (files, files[::-1]))
     assert forwards == backwards
     assert [file.path for file in forwards] == sorted(file.path for file in files)[:50]
 
@@ -170,7 +161,7 @@ def test_memory_is_bounded_while_files_stream_by(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(candidates, "COLLECTED_FILES_MAX", 10)
     monkeypatch.setattr(candidates, "_first_by_path", watched)
-    candidates.collect(iter(data_files(month(1), 500)), frozenset({month(1)}), MIB + 1)
+    candidates.collect(iter(data_files(month(1), 500)))
     assert max(held) == 20
 
 
@@ -178,7 +169,7 @@ def test_a_file_listed_twice_is_noticed_at_the_bound_of_memory(monkeypatch: pyte
     monkeypatch.setattr(candidates, "COLLECTED_FILES_MAX", 2)
     files = data_files(month(1), 6)
     for doubled in ([*files, files[1]], [files[1], *files]):
-        kept = candidates.collect(doubled, frozenset({month(1)}), MIB + 1)
+        kept = candidates.collect(doubled)
         assert [file.path for file in kept].count(files[1].path) == 2
 
 
@@ -200,7 +191,7 @@ def test_a_torn_observation_is_a_defect() -> None:
 def test_a_table_with_an_obstacle_is_left_alone_whatever_its_files_are() -> None:
     files = data_files(month(1), 6)
     verdicts = shortlist(observe(files), policy(), NOW)
-    for changes in ({"format_version": 3}, {"location": "s3://bucket/t"}):
+    for changes in ({"format_version": 4}, {"properties": {"encryption.key-id": "k"}}):
         observation = observe(files, table(**changes))
         plan = plan_level0(observation, policy(), verdicts, files, plan_id="plan-1", now=NOW)
         assert plan.is_empty

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -11,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright.domain import codec
-from icewright.domain.actions import FileGroup
-from icewright.domain.files import DataFile
+from icewright.domain.actions import FileGroup, InputFile
+from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat
 from icewright.domain.plans import Plan, Verdict
 from icewright.planning.check_plan import check_plan
 from icewright.planning.level0 import plan_level0
@@ -25,7 +26,9 @@ many = settings(max_examples=120, deadline=None)
 def plan_of(case: Case, files: tuple[DataFile, ...] | None = None) -> Plan:
     verdicts = shortlist(case.observation, case.policy, case.now)
     chosen = case.files if files is None else files
-    return plan_level0(case.observation, case.policy, verdicts, iter(chosen), plan_id="plan-1", now=case.now)
+    return plan_level0(
+        case.observation, case.policy, verdicts, iter(chosen), iter(case.deletes), plan_id="plan-1", now=case.now
+    )
 
 
 def groups_of(plan: Plan) -> list[FileGroup]:
@@ -36,12 +39,12 @@ def groups_of(plan: Plan) -> list[FileGroup]:
 @given(cases())
 def test_the_checker_accepts_every_plan(case: Case) -> None:
     by_path = {file.path: file for file in case.files}
-    assert check_plan(plan_of(case), case.observation, case.policy, by_path) == ()
+    assert check_plan(plan_of(case), case.observation, case.policy, by_path, case.deletes) == ()
 
 
 @many
 @given(cases())
-def test_inputs_are_small_old_and_in_partitions_that_may_be_touched(case: Case) -> None:
+def test_inputs_are_small_or_full_of_deletes_old_and_in_partitions_that_may_be_touched(case: Case) -> None:
     plan = plan_of(case)
     committed_at = {one.snapshot_id: one.committed_at for one in case.observation.metadata.snapshots}
     interval_ms = case.observation.commit_interval_ms
@@ -53,18 +56,33 @@ def test_inputs_are_small_old_and_in_partitions_that_may_be_touched(case: Case) 
         for planned in group.files:
             file = by_path[planned.path]
             assert file.partition == group.partition
-            assert file.size_bytes < case.policy.small_file_size_bytes
+            assert file.size_bytes < case.policy.small_file_size_bytes or is_burdened(case, group, planned)
             assert committed_at.get(file.snapshot_id, 0) <= case.now - young_ms
 
 
 @many
 @given(cases())
 def test_every_group_is_worth_it(case: Case) -> None:
-    """It has two files at least, and enough of them or enough bytes."""
+    """It has two files at least, and enough of them or enough bytes; or every file of it has too many deletes."""
     for group in groups_of(plan_of(case)):
+        if all(is_burdened(case, group, file) for file in group.files):
+            continue
         assert len(group.files) > 1
         fills = group.size_bytes >= case.policy.small_file_size_bytes
         assert fills or len(group.files) >= case.policy.min_input_files
+
+
+@many
+@given(cases())
+def test_no_file_is_planned_without_its_deletes_nor_a_group_without_rows(case: Case) -> None:
+    by_path = {file.path: file for file in case.files}
+    for group in groups_of(plan_of(case)):
+        left = 0
+        for planned in group.files:
+            its = {group.delete_files[position] for position in planned.deletes}
+            assert its == applying(case, by_path[planned.path])
+            left += planned.record_count - known(planned, its)
+        assert left > 0 or not group.delete_files
 
 
 @many
@@ -74,13 +92,15 @@ def test_verdicts_and_prediction_agree_with_the_action(case: Case) -> None:
     fewer = Counter[str]()
     for group in groups_of(plan):
         fewer[group.partition_path] += len(group.files) - 1
+    touched = {group.partition_path for group in groups_of(plan)}
     assert sum(plan.verdict_counts.values()) == len(plan.verdicts) == len(case.observation.inventory.partitions)
     for verdict in plan.verdicts:
         assert verdict.files_before - verdict.files_after == fewer[verdict.path]
-        assert (verdict.verdict is Verdict.REWRITE) == (fewer[verdict.path] > 0)
+        assert (verdict.verdict is Verdict.REWRITE) == (verdict.path in touched)
         assert verdict.wait_until is None or verdict.wait_until > case.now
     if plan.prediction is not None:
-        assert plan.prediction.data_files_before - plan.prediction.data_files_after == sum(fewer.values()) > 0
+        assert plan.prediction.data_files_before - plan.prediction.data_files_after == sum(fewer.values())
+        assert sum(fewer.values()) > 0 or any(group.delete_files for group in groups_of(plan))
     assert plan.look_again_at is None or plan.look_again_at > case.now
     assert codec.loads(Plan, codec.dumps(plan)) == plan
 
@@ -129,20 +149,76 @@ def test_a_larger_task_takes_the_same_files_and_more(case: Case, factor: int) ->
 @settings(max_examples=80, deadline=None)
 @given(cases())
 def test_planning_again_and_again_comes_to_an_end(case: Case) -> None:
-    """Carried out as predicted, plan after plan makes fewer files, until one says that there is nothing to do."""
-    for _ in range(len(case.files) + 1):
+    """Carried out as predicted, plan after plan, until one says that there is nothing to do.
+
+    Position and equality deletes stay listed when nothing is left that they apply to; new files get the sequence
+    number of the snapshot that was planned from, so what was added with that very snapshot still applies to them.
+    """
+    for _ in range(2 * len(case.files) + 1):
         plan = plan_of(case)
         if plan.is_empty:
             return
-        gone = {file.path for group in groups_of(plan) for file in group.files}
-        by_path = {file.path: file for file in case.files}
-        merged = [
-            replace(by_path[group.files[0].path], path=group.files[0].path + "+", size_bytes=group.size_bytes)
-            for group in groups_of(plan)
-        ]
-        files = (*(file for file in case.files if file.path not in gone), *merged)
-        assert len(files) < len(case.files)
-        before = case.observation
-        observation = observe(files, before.metadata, removals=before.removals, interval_ms=before.commit_interval_ms)
-        case = replace(case, files=files, observation=observation)
+        case = carried_out(case, plan)
     raise AssertionError("it never ends")
+
+
+def carried_out(case: Case, plan: Plan) -> Case:
+    """The table after the action of a plan."""
+    gone = {file.path for group in groups_of(plan) for file in group.files}
+    by_path = {file.path: file for file in case.files}
+    metadata = case.observation.metadata
+    (base,) = (one for one in metadata.snapshots if one.snapshot_id == metadata.current_snapshot_id)
+    merged = [
+        replace(
+            by_path[group.files[0].path],
+            path=group.files[0].path + "+",
+            size_bytes=group.size_bytes,
+            data_sequence_number=base.sequence_number,
+        )
+        for group in groups_of(plan)
+    ]
+    files = (*(file for file in case.files if file.path not in gone), *merged)
+    deletes = tuple(
+        one for one in case.deletes if one.file_format is not FileFormat.PUFFIN or one.referenced_data_file not in gone
+    )
+    # Our commits are no part of the history that tells how long to wait: only the number of the base goes up.
+    after = replace(base, sequence_number=base.sequence_number + 1)
+    snapshots = tuple(after if one == base else one for one in metadata.snapshots)
+    before = case.observation
+    observation = observe(
+        files,
+        replace(metadata, snapshots=snapshots),
+        removals=before.removals,
+        interval_ms=before.commit_interval_ms,
+        deletes=deletes,
+    )
+    return replace(case, files=files, deletes=deletes, observation=observation)
+
+
+def applying(case: Case, file: DataFile) -> set[DeleteFile]:
+    """The delete files that apply to a file, by the sentences of the spec ("Scan Planning"), one after the other."""
+    unpartitioned = {spec.spec_id for spec in case.observation.metadata.specs if not spec.fields}
+    found: set[DeleteFile] = set()
+    for one in case.deletes:
+        same_partition = one.partition == file.partition
+        older = file.data_sequence_number <= one.data_sequence_number
+        if one.content is FileContent.EQUALITY_DELETES:
+            strictly = file.data_sequence_number < one.data_sequence_number
+            if strictly and (same_partition or one.partition.spec_id in unpartitioned):
+                found.add(one)
+        elif older and same_partition and one.referenced_data_file in (None, file.path):
+            found.add(one)
+    vectors = {one for one in found if one.file_format is FileFormat.PUFFIN}
+    return {o for o in found if not vectors or o in vectors or o.content is FileContent.EQUALITY_DELETES}
+
+
+def known(file: InputFile, deletes: Iterable[DeleteFile]) -> int:
+    """Rows that are surely deleted."""
+    return min(file.record_count, sum(one.record_count for one in deletes if one.referenced_data_file == file.path))
+
+
+def is_burdened(case: Case, group: FileGroup, file: InputFile) -> bool:
+    """Whether a file has too many deletes by the policy."""
+    its = [group.delete_files[position] for position in file.deletes]
+    share = known(file, its) / file.record_count if file.record_count else 0
+    return len(its) >= case.policy.delete_file_threshold or share >= case.policy.delete_ratio_threshold

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from icewright.domain.files import DataFile, FileFormat, Partition
-from icewright.domain.observation import Removals
+from icewright.domain.observation import Removals, WorkerAccess
 from icewright.domain.plans import PartitionVerdict, Verdict
 from icewright.planning.shortlist import removal_wait_ms, shortlist
 from tests.planning.observations import (
@@ -60,20 +60,36 @@ def test_no_gain_where_merging_makes_as_many() -> None:
 
 
 @pytest.mark.parametrize("deletes", [Deletes(position=1), Deletes(vectors=1), Deletes(equality=1)])
-def test_delete_files_of_any_kind_are_refused_in_their_partition_alone(deletes: Deletes) -> None:
-    files = [*SMALL, *data_files(month(2), 8)]
-    assert said(files, deletes={month(2): deletes}) == [("rewrite", "small-files"), ("refuse", "delete-files")]
+def test_delete_files_of_any_kind_make_a_candidate(deletes: Deletes) -> None:
+    files = [*SMALL, *data_files(month(2), 1), *data_files(month(3), 1)]
+    told = [("rewrite", "small-files"), ("rewrite", "deletes"), ("leave", "few-small-files")]
+    assert said(files, deletes={month(1): deletes, month(2): deletes}) == told
 
 
 def test_equality_deletes_in_an_unpartitioned_spec_apply_everywhere() -> None:
-    files = [*SMALL, *data_files(WHOLE, 1)]
-    assert said(files, deletes={WHOLE: Deletes(equality=1)})[0] == ("refuse", "equality-deletes-everywhere")
-    assert said(files, deletes={WHOLE: Deletes(position=1)})[0] == ("rewrite", "small-files")
+    files = [*data_files(month(1), 1), *data_files(WHOLE, 1)]
+    assert said(files, deletes={WHOLE: Deletes(equality=1)}) == [("rewrite", "deletes")] * 2
+    assert said(files, deletes={WHOLE: Deletes(position=1)})[0] == ("leave", "few-small-files")
 
 
-def test_other_formats_are_refused() -> None:
+def test_deletes_without_data_files_are_left() -> None:
+    assert said([], deletes={month(1): Deletes(position=1)}) == [("leave", "no-small-files")]
+
+
+def test_other_formats_are_candidates() -> None:
     files = [*SMALL, *data_files(month(1), 1, 300 * MIB, file_format=FileFormat.ORC)]
-    assert said(files) == [("refuse", "not-parquet")]
+    assert said(files) == [("rewrite", "small-files")]
+
+
+def test_storage_that_nobody_has_tried_is_waited_for() -> None:
+    (verdict,) = verdicts(SMALL, access=WorkerAccess.UNKNOWN)
+    assert (verdict.verdict, verdict.reason.code, verdict.wait_until) == (
+        Verdict.WAIT,
+        "worker-access",
+        NOW + MINUTE_MS,
+    )
+    assert said(SMALL, access=WorkerAccess.REFUSED) == [("rewrite", "small-files")]
+    assert said(data_files(month(1), 1), access=WorkerAccess.UNKNOWN) == [("leave", "few-small-files")]
 
 
 def test_a_partition_of_a_spec_that_is_not_there_is_refused() -> None:
@@ -81,19 +97,16 @@ def test_a_partition_of_a_spec_that_is_not_there_is_refused() -> None:
     assert said(SMALL, metadata=table(specs=(BY_MONTH,))) == [("rewrite", "small-files")]
 
 
-def test_a_partition_with_nothing_to_gain_is_left_rather_than_refused() -> None:
-    assert said(data_files(month(1), 1), deletes={month(1): Deletes(position=1)}) == [("leave", "few-small-files")]
-
-
 WAITS = [
     (MINUTE_MS, 0, None, 3 * MINUTE_MS),
     (MINUTE_MS, 4 * MINUTE_MS, None, 4 * MINUTE_MS),
     (MINUTE_MS, 4 * MINUTE_MS, 2 * HOUR_MS, 2 * HOUR_MS),
-    (HOUR_MS, 4 * MINUTE_MS, 2 * HOUR_MS, 3 * HOUR_MS),
+    (HOUR_MS, 4 * MINUTE_MS, 2 * HOUR_MS, 2 * HOUR_MS),
+    (19 * MINUTE_MS, 4 * MINUTE_MS, None, 57 * MINUTE_MS),
+    (DAY_MS, 4 * MINUTE_MS, None, HOUR_MS),
     (None, 0, None, HOUR_MS),
     (MINUTE_MS, 40 * 365 * DAY_MS, None, DAY_MS),
     (MINUTE_MS, 40 * 365 * DAY_MS, 2 * DAY_MS, 2 * DAY_MS),
-    (DAY_MS, 40 * 365 * DAY_MS, None, 3 * DAY_MS),
     (0, 0, None, 0),
 ]
 
@@ -124,7 +137,7 @@ def test_unknown_removals_put_every_partition_off_and_the_latest_counts() -> Non
 
 
 def test_a_table_with_an_obstacle_has_no_candidates() -> None:
-    assert verdicts(SMALL, metadata=table(format_version=3)) == []
+    assert verdicts(SMALL, metadata=table(format_version=4)) == []
 
 
 def test_a_removal_dated_in_the_future_puts_nothing_off() -> None:

@@ -326,7 +326,7 @@ def test_what_the_owner_does_not_want_any_more_is_not_begun(
     assert (task.state, task.outcome.reason.code) == (TaskState.SUPERSEDED, code)
 
 
-@pytest.mark.parametrize(("properties", "code"), VETOES[2:])
+@pytest.mark.parametrize(("properties", "code"), VETOES[2:-1])
 def test_what_the_owner_does_not_want_any_more_is_not_applied(
     house: Lakehouse, properties: dict[str, str], code: str
 ) -> None:
@@ -335,6 +335,14 @@ def test_what_the_owner_does_not_want_any_more_is_not_applied(
     with pytest.raises(Conflict, match="does not hold any more"):
         dispatcher(house).apply(plan.plan_id)
     assert code in str(house.control.keeper.look(NAME).plan.reason)
+
+
+def test_what_its_executor_cannot_do_any_more_is_not_applied(house: Lakehouse) -> None:
+    plan = planned(house, "approve")
+    house.catalog.set_properties(NAME, {"write.parquet.bloom-filter-enabled.column.id": "true"})
+    with pytest.raises(Conflict, match="a bloom filter, which a merge would drop"):
+        dispatcher(house).apply(plan.plan_id)
+    assert house.control.keeper.look(NAME).plan.reason.text.endswith("staged for Spark")
 
 
 def test_without_a_word_from_the_catalog_nothing_is_committed(house: Lakehouse) -> None:

@@ -15,7 +15,8 @@ from icewright.domain.names import TableName
 from icewright.domain.tables import TASK_ID_KEY
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.scheduling.breaker import FAILURES_MAX
-from icewright.services.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS, changes_between, row_problem
+from icewright.services.evidence import changes_between, problem_of
+from icewright.services.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, STOPPED, Worker
 
@@ -174,6 +175,7 @@ def test_a_verified_commit_says_what_it_brought(house: Lakehouse) -> None:
         "data_files_fewer": 7,
         "data_files_fewer_predicted": 7,
         "records": 80,
+        "deleted_records": 0,
         "input_bytes": 8 * 1024 * 1024,
     }
 
@@ -317,24 +319,30 @@ def test_what_changed_is_compared_with_the_action_in_files_rows_and_deletes(hous
     parent, snapshot = before.current_snapshot, metadata.current_snapshot
     assert parent is not None
     assert snapshot is not None
-    deltas = changes_between(house.catalog, metadata, parent, snapshot)
-    assert row_problem(action, deltas) is None
-    delta = deltas[BONN]
-    assert "1 files" not in str(row_problem(action, deltas))
-    assert row_problem(action, {}) is not None
-    assert row_problem(action, {**deltas, KYOTO: replace(delta, data_files=0, records=-1)}) is not None
-    assert row_problem(action, {**deltas, KYOTO: delta}) is not None
-    assert row_problem(action, {BONN: replace(delta, delete_files=1)}) is not None
-    assert row_problem(action, {BONN: replace(delta, records=1)}) is not None
-    assert row_problem(action, {BONN: replace(delta, data_files=-6)}) is not None
+    changes = changes_between(house.catalog, metadata, parent, snapshot)
+    assert problem_of(action, snapshot, changes) is None
+    delta = changes.deltas[BONN]
+    wrong = [
+        {},
+        {BONN: delta, KYOTO: replace(delta, data_files=0, records=-1)},
+        {BONN: delta, KYOTO: delta},
+        {BONN: replace(delta, records=1)},
+        {BONN: replace(delta, records=-1)},
+        {BONN: replace(delta, data_files=-6)},
+    ]
+    for deltas in wrong:
+        assert problem_of(action, snapshot, replace(changes, deltas=deltas)) is not None
 
 
 def test_delete_files_that_a_commit_drops_are_noticed(house: Lakehouse) -> None:
     deletes = MemoryFile("d", KYOTO, 100, 3, content=FileContent.POSITION_DELETES)
     parent = house.catalog.overwrite(NAME, add=[deletes, *house.files(1, KYOTO)], remove=[])
     snapshot = house.catalog.delete(NAME, ["d"])
-    deltas = changes_between(house.catalog, house.metadata(), parent, snapshot)
-    assert deltas[KYOTO].delete_files == -1
+    changes = changes_between(house.catalog, house.metadata(), parent, snapshot)
+    assert changes.deltas[KYOTO].delete_files == -1
+    assert (
+        [delete.path for delete in changes.removed_deletes] == [delete.path for delete in changes.lost_deletes] == ["d"]
+    )
 
 
 def test_an_optimizer_that_cannot_tell_is_not_asked_twice(house: Lakehouse) -> None:

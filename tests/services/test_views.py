@@ -210,11 +210,11 @@ def test_findings_name_small_files_deletes_and_bad_settings(world: World) -> Non
 
 
 def test_a_table_that_cannot_be_rewritten_says_so_when_it_would_gain() -> None:
-    world = World({"write.data.path": "s3://bucket/events"})
+    world = World({"encryption.key-id": "k"})
     world.fill()
     planned = world.planned()
     figures = views.figures_view(planned.observation.inventory.partitions, planned.policy)
-    assert [reason.code for reason in findings(figures, planned.policy, planned.plan)] == ["location", "deletes"]
+    assert [reason.code for reason in findings(figures, planned.policy, planned.plan)] == ["encryption", "deletes"]
 
 
 def test_nothing_is_found_where_nothing_is_wrong() -> None:

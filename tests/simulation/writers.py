@@ -163,7 +163,8 @@ class Writers:
         if not visible:
             return
         path = f"delete-{self._house.ids.new('d')}"
-        deletes = MemoryFile(path, file.partition, 100, 1, content=FileContent.POSITION_DELETES)
+        kind = FileContent.POSITION_DELETES
+        deletes = MemoryFile(path, file.partition, 100, 1, content=kind, referenced_data_file=file.path)
         rows.deletes[path] = (file.path, visible[0])
         self._house.catalog.overwrite(name, add=[deletes], remove=[])
         rows.expected.remove(visible[0])

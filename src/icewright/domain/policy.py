@@ -43,6 +43,8 @@ class Policy:
     max_file_group_files: int
     max_task_size_bytes: int
     max_task_files: int
+    delete_file_threshold: int
+    delete_ratio_threshold: float
     write_window_ms: int | None
     origins: Mapping[str, str]
     problems: tuple[PolicyProblem, ...] = ()

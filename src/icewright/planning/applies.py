@@ -6,6 +6,9 @@ from icewright.domain.actions import Action
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.planning.executors import executor_obstacle
+
+_LINEAGE_SINCE = 3
 
 
 def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) -> Reason | None:
@@ -14,7 +17,8 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     ``table_id`` is that of the table it was planned for. Only appends, and rewrites of manifests alone, may have been
     committed since the planned snapshot: they touch none of the planned files. Anything else may have removed some of
     them or put deletes on them, or be part of a series that a rewrite must keep out of the way of (see
-    :mod:`icewright.planning.shortlist`). An upgrade from format version 1 to 2 changes no file and is no reason.
+    :mod:`icewright.planning.shortlist`). An upgrade from format version 1 to 2 changes no file and is no reason; one
+    to 3 is, since rows have a lineage from then on that the plan knows nothing of.
     This is asked before a task is queued; the commit itself validates from the same snapshot once more.
     """
     if table_id != metadata.table_id:
@@ -23,12 +27,18 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     missing = {group.partition.spec_id for group in action.groups} - {spec.spec_id for spec in metadata.specs}
     if missing:
         return Reason("spec-removed", f"the table no longer has the partition spec {min(missing)}")
-    return _schema_moved(action.schema_id, metadata) or _snapshots_moved(action.base_snapshot_id, metadata)
+    return (
+        _schema_moved(action, metadata)
+        or _snapshots_moved(action.base_snapshot_id, metadata)
+        or executor_obstacle(action, metadata)
+    )
 
 
-def _schema_moved(schema_id: int, metadata: TableMetadata) -> Reason | None:
-    if metadata.format_version not in (1, 2):
-        return Reason("format-changed", f"the table is now of format version {metadata.format_version}")
+def _schema_moved(action: Action, metadata: TableMetadata) -> Reason | None:
+    schema_id, version = action.schema_id, metadata.format_version
+    without_lineage = any(file.first_row_id is None for group in action.groups for file in group.files)
+    if version > _LINEAGE_SINCE or (version == _LINEAGE_SINCE and without_lineage):
+        return Reason("format-changed", f"the table is now of format version {version}")
     if schema_id != metadata.current_schema_id:
         return Reason("schema-changed", f"planned for schema {schema_id}, now it is {metadata.current_schema_id}")
     return None
@@ -48,11 +58,9 @@ def _snapshots_moved(base_snapshot_id: int, metadata: TableMetadata) -> Reason |
 
 def _leaves_files_alone(snapshot: Snapshot) -> bool:
     """Appends, and rewrites of manifests, which Iceberg signs with ``manifests-replaced`` and no files changed."""
-    if snapshot.operation is Operation.APPEND:
-        return True
-    changed = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
-    return (
-        snapshot.operation is Operation.REPLACE
-        and "manifests-replaced" in snapshot.summary
-        and all(snapshot.summary.get(key, "0") == "0" for key in changed)
-    )
+    changed = ["added-delete-files", "removed-delete-files"]
+    if snapshot.operation is Operation.REPLACE and "manifests-replaced" in snapshot.summary:
+        changed += ["added-data-files", "deleted-data-files"]
+    elif snapshot.operation is not Operation.APPEND:
+        return False
+    return all(snapshot.summary.get(key, "0") == "0" for key in changed)

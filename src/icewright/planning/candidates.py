@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from icewright.domain.files import DataFile, FileFormat, Partition
+from icewright.domain.files import DataFile, Partition
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import wording
+from icewright.planning.deletes import DeleteIndex, known_deleted, too_many_deletes
+from icewright.planning.executors import Choice, TableExecutors, choose_executor, table_executors
 from icewright.planning.packing import Bounds, Run, in_order, pack
 from icewright.planning.settings import TASK_FILES_MAX
 
@@ -29,18 +31,37 @@ SETTLED_AFTER_MS = 86_400_000
 COLLECTED_FILES_MAX = TASK_FILES_MAX
 """At most twice as many files are held in memory, about 100 MB, and as many are planned for."""
 
+LINEAGE_SINCE = 3
+"""The format version from which on rows have ids."""
+
+DELETES = "deletes"
+"""The reason of a candidate whose files may be worth it for their deletes alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files to become one file, and what carries that out."""
+
+    files: Run
+    choice: Choice
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes to be read."""
+        return sum(file.size_bytes for file in self.files)
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """What the files of one shortlisted partition give: groups, or a verdict that says why there are none."""
 
     verdict: PartitionVerdict
-    groups: tuple[Run, ...]
+    groups: tuple[Group, ...]
 
     @property
     def gain(self) -> int:
-        """How many files fewer there will be."""
-        return sum(len(group) - 1 for group in self.groups)
+        """How many files fewer there will be; one that is rewritten for its deletes counts as one, too."""
+        return sum(max(len(group.files) - 1, 1) for group in self.groups)
 
 
 def find(
@@ -48,21 +69,26 @@ def find(
     policy: Policy,
     verdicts: Sequence[PartitionVerdict],
     files: Iterable[DataFile],
+    deletes: DeleteIndex,
     now: Instant,
 ) -> list[Candidate]:
     """The groups of each partition whose verdict is ``rewrite``, in the order of the verdicts."""
-    return _Finder(observation, policy, now).find(verdicts, files)
+    executors = table_executors(observation.metadata, observation.worker_access)
+    return _Finder(observation, policy, deletes, executors, now).find(verdicts, files)
 
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
     observation: Observation
     policy: Policy
+    deletes: DeleteIndex
+    executors: TableExecutors
     now: Instant
 
     def find(self, verdicts: Sequence[PartitionVerdict], files: Iterable[DataFile]) -> list[Candidate]:
         candidates = {verdict.partition: verdict for verdict in verdicts if verdict.verdict is Verdict.REWRITE}
-        collected = collect(files, frozenset(candidates), self.policy.small_file_size_bytes)
+        wanted = (file for file in files if file.partition in candidates and self._is_wanted(file))
+        collected = collect(wanted)
         by_partition: dict[Partition, list[DataFile]] = {partition: [] for partition in candidates}
         for file in collected:
             by_partition[file.partition].append(file)
@@ -70,9 +96,29 @@ class _Finder:
         added_at = {s.snapshot_id: s.committed_at for s in self.observation.metadata.snapshots}
         written_at = {s.partition: s.written_at for s in self.observation.inventory.partitions}
         return [
-            self._found(verdict, by_partition[partition], added_at, written_at.get(partition), partition in damaged)
+            self._refused(verdict, by_partition[partition], damaged=partition in damaged)
+            or self._found(verdict, by_partition[partition], added_at, written_at.get(partition))
             for partition, verdict in candidates.items()
         ]
+
+    def _is_wanted(self, file: DataFile) -> bool:
+        return file.size_bytes < self.policy.small_file_size_bytes or self._is_burdened(file)
+
+    def _is_burdened(self, file: DataFile) -> bool:
+        return too_many_deletes(file, self.deletes.of(file), self.policy)
+
+    def _refused(self, verdict: PartitionVerdict, files: Sequence[DataFile], *, damaged: bool) -> Candidate | None:
+        """Why nothing may be done to a partition, told by its files."""
+        if damaged:
+            text = "a file is listed twice; merging it would change what readers see, so its owner has to look first"
+            return without(verdict, Verdict.REFUSE, Reason("file-listed-twice", text))
+        if any(file.path in self.deletes.doubled for file in files):
+            text = "a file has two deletion vectors, which Iceberg forbids, so its owner has to look first"
+            return without(verdict, Verdict.REFUSE, Reason("vectors-listed-twice", text))
+        if self.observation.metadata.format_version >= LINEAGE_SINCE and any(f.first_row_id is None for f in files):
+            text = "the table has no row ids yet; the next commit gives them"
+            return without(verdict, Verdict.REFUSE, Reason("no-row-ids", text))
+        return None
 
     def _found(
         self,
@@ -80,36 +126,63 @@ class _Finder:
         files: list[DataFile],
         added_at: Mapping[int, Instant],
         written_at: Instant | None,
-        damaged: bool,  # noqa: FBT001 - one caller, right above
     ) -> Candidate:
-        if damaged:
-            text = "a file is listed twice; merging it would change what readers see, so its owner has to look first"
-            return without(verdict, Verdict.REFUSE, Reason("file-listed-twice", text))
-        if any(file.file_format is not FileFormat.PARQUET for file in files):
-            text = "it has small files that are not Parquet, and merging can only do Parquet yet"
-            return without(verdict, Verdict.REFUSE, Reason("not-parquet", text))
         old_at = {file.path: self._old_at(added_at.get(file.snapshot_id)) for file in files}
         old = [file for file in files if old_at[file.path] <= self.now]
         settled_at = None if written_at is None else written_at + SETTLED_AFTER_MS
         settled = settled_at is None or settled_at <= self.now
-        bounds = Bounds.of(self.policy)
-        groups = pack(in_order(old, added_at), bounds, allow_dominated=settled)
+        groups = self._groups(in_order(old, added_at), settled=settled)
+        possible = [group for group in groups if isinstance(group, Group)]
+        if possible:
+            return Candidate(verdict, tuple(possible))
         if groups:
-            return Candidate(verdict, groups)
-        if len(old) < len(files):
+            return without(verdict, Verdict.REFUSE, next(group for group in groups if isinstance(group, Reason)))
+        by_size = verdict.reason.code != DELETES
+        if len(old) < len(files) and (by_size or self._groups(in_order(files, added_at), settled=settled)):
             until = min(at for at in old_at.values() if at > self.now)
             young = wording.count(len(files) - len(old), "small file")
             text = f"{young} too new to be merged; looked at again at {wording.instant(until)}"
             return without(verdict, Verdict.WAIT, Reason("young-files", text), until)
-        if settled_at is not None and not settled and pack(in_order(old, added_at), bounds, allow_dominated=True):
+        if settled_at is not None and not settled and self._groups(in_order(old, added_at), settled=True):
             text = (
                 "one of its small files holds most of their bytes, and is not written again for a few small ones "
                 f"before the partition has settled, at {wording.instant(settled_at)}"
             )
             return without(verdict, Verdict.WAIT, Reason("not-settled", text), settled_at)
-        small = wording.count(len(files), "small file")
-        text = f"no {self.policy.min_input_files:,} neighbours among its {small} fit into one file"
-        return without(verdict, Verdict.LEAVE, Reason("no-group", text))
+        return without(verdict, Verdict.LEAVE, self._nothing_to_gain(verdict, files))
+
+    def _nothing_to_gain(self, verdict: PartitionVerdict, files: Sequence[DataFile]) -> Reason:
+        small = sum(file.size_bytes < self.policy.small_file_size_bytes for file in files)
+        text = f"no {self.policy.min_input_files:,} neighbours among its {wording.count(small, 'small file')} fit"
+        if verdict.reason.code != DELETES:
+            return Reason("no-group", f"{text} into one file")
+        emptied = [file for file in files if self._is_burdened(file)]
+        if emptied:
+            gone = f"all rows of {wording.count(len(emptied), 'file')} are deleted"
+            return Reason("all-deleted", f"{gone}; a rewrite would only put empty files in their place")
+        few = f"none has {self.policy.delete_file_threshold:,} of them or {self.policy.delete_ratio_threshold:.0%}"
+        return Reason("few-deletes", f"{verdict.reason.text}; {few} of its rows deleted")
+
+    def _groups(self, ordered: Sequence[DataFile], *, settled: bool) -> list[Group | Reason]:
+        """The groups among files in order, each with its executor; or the reason why nothing can carry one out."""
+        burdened = frozenset(file.path for file in ordered if self._is_burdened(file))
+        runs = pack(ordered, Bounds.of(self.policy), allow_dominated=settled, burdened=burdened)
+        return [self._group(run) for run in runs if not self._is_emptied(run)]
+
+    def _is_emptied(self, run: Run) -> bool:
+        """Whether no row is left of some files, which are to become one file."""
+        deletes = [self.deletes.of(file) for file in run]
+        left = (file.record_count - known_deleted(file, its) for file, its in zip(run, deletes, strict=True))
+        return any(deletes) and not any(left)
+
+    def _group(self, run: Run) -> Group | Reason:
+        size_bytes = sum(file.size_bytes for file in run)
+        if size_bytes > self.policy.max_task_size_bytes:
+            limit = wording.size(self.policy.max_task_size_bytes)
+            return Reason("file-too-large", f"its {wording.size(size_bytes)} are more than a task may read ({limit})")
+        deletes = [delete for file in run for delete in self.deletes.of(file)]
+        choice = choose_executor(self.executors, run, deletes, self.policy)
+        return Group(run, choice) if isinstance(choice, Choice) else choice
 
     def _old_at(self, added_at: Instant | None) -> Instant:
         """When a file that was added then is old enough.
@@ -123,8 +196,8 @@ class _Finder:
         return added_at + young_ms
 
 
-def collect(files: Iterable[DataFile], partitions: frozenset[Partition], small_file_size_bytes: int) -> list[DataFile]:
-    """The small files of some partitions, by path; of very many, those whose paths sort first.
+def collect(files: Iterable[DataFile]) -> list[DataFile]:
+    """The files by path; of very many, those whose paths sort first.
 
     Memory is bounded by :data:`COLLECTED_FILES_MAX`, and the outcome does not depend on the order of ``files``.
     By path, since the files of a partition mostly share a directory and so are kept or put off together; and
@@ -132,10 +205,9 @@ def collect(files: Iterable[DataFile], partitions: frozenset[Partition], small_f
     """
     kept: list[DataFile] = []
     for file in files:
-        if file.size_bytes < small_file_size_bytes and file.partition in partitions:
-            kept.append(file)
-            if len(kept) >= 2 * COLLECTED_FILES_MAX:
-                kept = _first_by_path(kept)
+        kept.append(file)
+        if len(kept) >= 2 * COLLECTED_FILES_MAX:
+            kept = _first_by_path(kept)
     return _first_by_path(kept)
 
 

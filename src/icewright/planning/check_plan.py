@@ -9,18 +9,19 @@ not add up); whether a plan is a *good* one is not asked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DataFile, FileFormat, Partition
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.inventory import PartitionStatistics
-from icewright.domain.observation import Observation
+from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy
 
-_REWRITABLE_FORMAT_VERSIONS = frozenset({1, 2})
-_UNKNOWN_INTERVAL_WAIT_MS = 60 * 60 * 1000
+_REWRITABLE_FORMAT_VERSIONS = frozenset({1, 2, 3})
+_LINEAGE_SINCE = 3
+_INTERVALS_WAIT_MS_MAX = 60 * 60 * 1000
 _WRITER_RUN_MS_MAX = 24 * 60 * 60 * 1000
 _CLOCK_AHEAD_MS_MAX = 60 * 1000
 
@@ -34,14 +35,19 @@ class Violation:
 
 
 def check_plan(
-    plan: Plan, observation: Observation, policy: Policy, files: Mapping[str, DataFile] | None
+    plan: Plan,
+    observation: Observation,
+    policy: Policy,
+    files: Mapping[str, DataFile] | None,
+    deletes: Sequence[DeleteFile] = (),
 ) -> tuple[Violation, ...]:
     """All that is wrong with a plan made from this observation under this policy; empty when it is sound.
 
     ``files``: the live data files of the planned partitions by path, where the caller has them; each planned file is
-    then compared with what the manifests say of it. None checks the rest.
+    then compared with what the manifests say of it, and its deletes with the live delete files that may apply to
+    those partitions, ``deletes``. None checks the rest.
     """
-    checker = _Checker(plan, observation, policy, files)
+    checker = _Checker(plan, observation, policy, files, tuple(deletes))
     return tuple(checker.violations())
 
 
@@ -51,6 +57,7 @@ class _Checker:
     observation: Observation
     policy: Policy
     files: Mapping[str, DataFile] | None
+    deletes: tuple[DeleteFile, ...]
 
     def violations(self) -> Iterator[Violation]:
         yield from self._identity()
@@ -64,6 +71,7 @@ class _Checker:
         for action in self.plan.actions:
             yield from self._table(action)
             yield from self._groups(action)
+            yield from self._deletes(action)
             yield from self._partitions(action, statistics)
             yield from self._prediction(action)
 
@@ -134,16 +142,46 @@ class _Checker:
         where, files = f"group {group.group_id}", len(group.files)
         size_bytes = sum(file.size_bytes for file in group.files)
         size_bytes_max = min(self.policy.target_file_size_bytes, self.policy.max_file_group_size_bytes)
-        if files <= 1:
+        burdened = [file for file in group.files if self._burdened(group, file)]
+        if files == 0 or (files == 1 and not burdened):
             yield Violation("group-too-few", f"{where} has {files} files, so merging it makes nothing fewer")
-        if files > self.policy.max_file_group_files or size_bytes > size_bytes_max:
+        if files > self.policy.max_file_group_files or (size_bytes > size_bytes_max and files > 1):
             yield Violation("group-too-large", f"{where} has {files} files of {size_bytes} bytes")
+        if group.executor is Executor.MERGE:
+            yield from self._merged(group, where, size_bytes)
+        for file in group.files:
+            if file.size_bytes >= self.policy.small_file_size_bytes and file not in burdened:
+                yield Violation("not-small", f"{file.path}: {file.size_bytes} bytes, and few of its rows are deleted")
+
+    def _merged(self, group: FileGroup, where: str, size_bytes: int) -> Iterator[Violation]:
+        """What a merge cannot do; that it is not asked of it."""
+        others = [file.path for file in group.files if file.file_format is not FileFormat.PARQUET]
+        if others:
+            yield Violation("not-parquet", f"{where} is to be merged and has {others[0]}")
+        for delete in group.delete_files:
+            if delete.content is not FileContent.POSITION_DELETES:
+                yield Violation("equality-deletes", f"{where} is to be merged and has {delete.path}")
+            elif delete.file_format not in (FileFormat.PARQUET, FileFormat.PUFFIN):
+                yield Violation("not-parquet", f"{where} is to be merged and has {delete.path}")
+        if size_bytes > self.policy.max_file_group_size_bytes:
+            yield Violation("group-too-large", f"{where} is to be merged and has {size_bytes} bytes")
+        if self.observation.worker_access is not WorkerAccess.PROVED:
+            yield Violation("no-access", f"{where} is to be merged by workers whose access is not proved")
+
+    def _burdened(self, group: FileGroup, file: InputFile) -> bool:
+        """Whether its deletes alone are a reason to rewrite a file, by what the group says of them."""
+        its = [group.delete_files[position] for position in file.deletes if position in range(len(group.delete_files))]
+        named = sum(d.record_count for d in its if d.content is FileContent.POSITION_DELETES and file.path in _aims(d))
+        share = named / file.record_count if file.record_count else 0.0
+        return len(its) >= self.policy.delete_file_threshold or share >= self.policy.delete_ratio_threshold
 
     def _inputs(self, group: FileGroup) -> Iterator[Violation]:
         base = self.observation.metadata.current_snapshot
         for file in group.files:
-            if not 0 <= file.size_bytes < self.policy.small_file_size_bytes or file.record_count < 0:
-                yield Violation("not-small", f"{file.path}: {file.size_bytes} bytes, {file.record_count} rows")
+            if file.size_bytes < 0 or file.record_count < 0:
+                yield Violation("negative", f"{file.path}: {file.size_bytes} bytes, {file.record_count} rows")
+            if self.observation.metadata.format_version >= _LINEAGE_SINCE and file.first_row_id is None:
+                yield Violation("no-row-ids", f"{file.path} has no row ids, and rows of the table have a lineage")
             if base is not None and file.data_sequence_number > base.sequence_number:
                 yield Violation("newer-than-base", f"{file.path} has sequence number {file.data_sequence_number}")
             if self.files is not None:
@@ -156,22 +194,38 @@ class _Checker:
             return
         if live.partition != group.partition:
             yield Violation("wrong-partition", f"{path} lies in {live.partition}, not in {group.partition}")
-        if live.file_format is not FileFormat.PARQUET:
-            yield Violation("not-parquet", f"{path} is of format {live.file_format}")
-        if (planned.size_bytes, planned.record_count, planned.data_sequence_number) != (
-            live.size_bytes,
-            live.record_count,
-            live.data_sequence_number,
-        ):
+        told, true = (
+            (one.size_bytes, one.record_count, one.data_sequence_number, one.file_format, one.first_row_id)
+            for one in (planned, live)
+        )
+        if told != true:
             yield Violation("wrong-figures", f"{path} is not what the manifests say: {planned} for {live}")
+
+    def _deletes(self, action: RewriteDataFiles) -> Iterator[Violation]:
+        """Each planned file has the delete files that apply to it, no other and none less."""
+        if self.files is None:
+            return
+        by_scope = _by_scope(self.deletes)
+        unpartitioned = {spec.spec_id for spec in self.observation.metadata.specs if spec.is_unpartitioned}
+        everywhere = [one for one in self.deletes if one.partition.spec_id in unpartitioned]
+        for group in action.groups:
+            named = {position for file in group.files for position in file.deletes}
+            if named != set(range(len(group.delete_files))) or len(set(group.delete_files)) < len(group.delete_files):
+                yield Violation("wrong-deletes", f"group {group.group_id} lists delete files that no file of it has")
+                continue
+            for file in group.files:
+                scopes = ((group.partition, ""), (group.partition, file.path))
+                near = [delete for scope in scopes for delete in by_scope.get(scope, ())]
+                right = _applying(file, [*near, *(d for d in everywhere if d.content is FileContent.EQUALITY_DELETES)])
+                if {group.delete_files[position] for position in file.deletes} != right:
+                    text = f"{file.path} is planned with {len(file.deletes)} delete files, {len(right)} apply to it"
+                    yield Violation("wrong-deletes", text)
 
     def _partitions(
         self, action: RewriteDataFiles, statistics: Mapping[Partition, PartitionStatistics]
     ) -> Iterator[Violation]:
         verdicts = {verdict.partition: verdict.verdict for verdict in self.plan.verdicts}
         specs = {spec.spec_id: spec.is_unpartitioned for spec in self.observation.metadata.specs}
-        if any(one.counts.equality_delete_files and specs.get(one.partition.spec_id) for one in statistics.values()):
-            yield Violation("deletes-everywhere", "equality deletes apply to all partitions")
         files: Counter[Partition] = Counter()
         records: Counter[Partition] = Counter()
         for group in action.groups:
@@ -193,19 +247,11 @@ class _Checker:
                 continue
             if files[partition] > known.counts.data_files or records[partition] > known.counts.records:
                 yield Violation("more-than-there-is", f"{files[partition]} files planned in {partition} with fewer")
-            yield from self._mergeable(known)
             yield from self._waiting(partition)
-
-    def _mergeable(self, known: PartitionStatistics) -> Iterator[Violation]:
-        counts = known.counts
-        if counts.position_delete_files or counts.deletion_vectors or counts.equality_delete_files:
-            yield Violation("deletes", f"{known.partition} has delete files")
-        if any(number for key, number in counts.formats.items() if key is not FileFormat.PARQUET):
-            yield Violation("not-parquet", f"{known.partition} has files that are not Parquet")
 
     def _waiting(self, partition: Partition) -> Iterator[Violation]:
         removals, interval_ms = self.observation.removals, self.observation.commit_interval_ms
-        wait_ms = _UNKNOWN_INTERVAL_WAIT_MS if interval_ms is None else 3 * interval_ms
+        wait_ms = _INTERVALS_WAIT_MS_MAX if interval_ms is None else min(3 * interval_ms, _INTERVALS_WAIT_MS_MAX)
         for least_ms in (min(_WRITER_RUN_MS_MAX, removals.writer_run_ms_max), self.policy.write_window_ms):
             wait_ms = max(wait_ms, least_ms or 0)
         earliest_at = self.plan.planned_at - wait_ms
@@ -231,5 +277,33 @@ class _Checker:
         )
         if not right:
             yield Violation("wrong-prediction", f"the figures do not add up: {said}")
-        elif said.data_files_after >= said.data_files_before:
+        elif said.data_files_after >= said.data_files_before and not any(g.delete_files for g in action.groups):
             yield Violation("no-gain", f"{said.data_files_after} files after, {said.data_files_before} before")
+
+
+def _aims(delete: DeleteFile) -> tuple[str, ...]:
+    """The one data file that a delete file names, if it does: outright, or by bounds that leave no other."""
+    if delete.referenced_data_file is not None:
+        return (delete.referenced_data_file,)
+    if delete.path_lower is not None and delete.path_lower == delete.path_upper:
+        return (delete.path_lower,)
+    return ()
+
+
+def _by_scope(deletes: Iterable[DeleteFile]) -> Mapping[tuple[Partition, str], list[DeleteFile]]:
+    """Delete files by partition and the path that they are for, empty where it is not one alone."""
+    scopes: dict[tuple[Partition, str], list[DeleteFile]] = {}
+    for delete in deletes:
+        paths = _aims(delete) if delete.content is FileContent.POSITION_DELETES else ()
+        for path in paths or ("",):
+            scopes.setdefault((delete.partition, path), []).append(delete)
+    return scopes
+
+
+def _applying(file: InputFile, near: Sequence[DeleteFile]) -> set[DeleteFile]:
+    """Those of the delete files of a file's scopes that are young enough to apply to it (spec, "Scan Planning")."""
+    age = file.data_sequence_number
+    equality = {d for d in near if d.content is FileContent.EQUALITY_DELETES and d.data_sequence_number > age}
+    position = {d for d in near if d.content is FileContent.POSITION_DELETES and d.data_sequence_number >= age}
+    vectors = {d for d in position if d.file_format is FileFormat.PUFFIN}
+    return equality | (vectors or position)

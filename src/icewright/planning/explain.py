@@ -10,9 +10,9 @@ from icewright.planning.settings import MODE_KEY
 _PARTITIONS_EXPLAINED_MAX = 10
 
 _SAID = {
-    Verdict.REWRITE: "to be merged",
+    Verdict.REWRITE: "to be rewritten",
     Verdict.WAIT: "to wait",
-    Verdict.REFUSE: "not mergeable yet",
+    Verdict.REFUSE: "that cannot be rewritten yet",
     Verdict.LEAVE: "to be left as they are",
 }
 # What a person asks about first: what is done, then what is kept from being done.
@@ -26,9 +26,9 @@ def explain(plan: Plan) -> tuple[str, ...]:
         lines.append(_who_acts(plan.mode))
     if plan.prediction is not None:
         said = plan.prediction
-        lines.append(
-            f"The table would have {said.data_files_after:,} data files instead of {said.data_files_before:,}."
-        )
+        fewer = said.data_files_after < said.data_files_before
+        instead = f" instead of {said.data_files_before:,}" if fewer else " as before"
+        lines.append(f"The table would have {wording.count(said.data_files_after, 'data file')}{instead}.")
     counts = [f"{plan.verdict_counts[kind]:,} {_SAID[kind]}" for kind in _ORDER if plan.verdict_counts.get(kind)]
     if counts:
         lines.append(f"Partitions: {', '.join(counts)}.")

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from icewright.domain.actions import Action, FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DataFile, Partition
+from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import outcome, wording
-from icewright.planning.candidates import Candidate, find, without
+from icewright.planning.candidates import DELETES, Candidate, Group, find, without
+from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
-from icewright.planning.packing import Run
 
 
 def plan_level0(
@@ -22,6 +22,7 @@ def plan_level0(
     policy: Policy,
     verdicts: Sequence[PartitionVerdict],
     files: Iterable[DataFile],
+    deletes: Iterable[DeleteFile] = (),
     *,
     plan_id: str,
     now: Instant,
@@ -29,7 +30,7 @@ def plan_level0(
     """The plan for a table: one ``RewriteDataFiles``, or none and the reason.
 
     ``verdicts`` are those of :func:`icewright.planning.shortlist.shortlist`; ``files`` the live data files of at least
-    its ``rewrite`` partitions, in any order, consumed once.
+    its ``rewrite`` partitions, in any order, consumed once; ``deletes`` the live delete files that may apply to them.
     Raises ``ValueError`` when the observation is torn (its inventory belongs to another snapshot).
     """
     metadata = observation.metadata
@@ -52,14 +53,15 @@ def plan_level0(
         prediction=None,
         look_again_at=None,
     )
-    obstacle = table_obstacle(metadata, policy)
+    obstacle = table_obstacle(metadata, policy, observation.worker_access)
     if obstacle is not None:
         return replace(plan, reason=obstacle)
-    found = find(observation, policy, verdicts, files, now)
+    index = DeleteIndex(metadata, deletes)
+    found = find(observation, policy, verdicts, files, index, now)
     chosen = choose(found, policy)
-    action = _action(observation, policy, chosen)
+    action = _action(observation, policy, chosen, index)
     final = [
-        *_final_verdicts(found, chosen),
+        *_final_verdicts(found, chosen, index),
         *(verdict for verdict in verdicts if verdict.verdict is not Verdict.REWRITE),
     ]
     return replace(
@@ -73,30 +75,31 @@ def plan_level0(
     )
 
 
-def choose(found: Sequence[Candidate], policy: Policy) -> dict[Partition, tuple[Run, ...]]:
+def choose(found: Sequence[Candidate], policy: Policy) -> dict[Partition, tuple[Group, ...]]:
     """The groups of this task: partitions with most gain first, until the task's bounds are reached.
 
     Everything behind the first group that does not fit follows in a later plan, so that a larger bound never
     means less work done.
     """
-    chosen: dict[Partition, tuple[Run, ...]] = {}
+    chosen: dict[Partition, tuple[Group, ...]] = {}
     files = size_bytes = 0
     for partition in sorted(found, key=lambda item: (-item.gain, item.verdict.partition)):
         for group in partition.groups:
-            files += len(group)
-            size_bytes += sum(file.size_bytes for file in group)
+            files += len(group.files)
+            size_bytes += group.size_bytes
             if files > policy.max_task_files or size_bytes > policy.max_task_size_bytes:
                 return chosen
             chosen[partition.verdict.partition] = (*chosen.get(partition.verdict.partition, ()), group)
     return chosen
 
 
-def _final_verdicts(found: Sequence[Candidate], chosen: Mapping[Partition, tuple[Run, ...]]) -> list[PartitionVerdict]:
+def _final_verdicts(
+    found: Sequence[Candidate], chosen: Mapping[Partition, tuple[Group, ...]], deletes: DeleteIndex
+) -> list[PartitionVerdict]:
     final: list[PartitionVerdict] = []
     for item in found:
         taken = chosen.get(item.verdict.partition, ())
-        left = sum(len(group) for group in item.groups[len(taken) :])
-        inputs = sum(len(group) for group in taken)
+        left = sum(len(group.files) for group in item.groups[len(taken) :])
         if not item.groups:
             final.append(item.verdict)
         elif not taken:
@@ -105,35 +108,64 @@ def _final_verdicts(found: Sequence[Candidate], chosen: Mapping[Partition, tuple
                 without(item.verdict, Verdict.WAIT, Reason("follows", text, {"files_following": left})).verdict
             )
         else:
-            text = f"{wording.count(inputs, 'small file')} into {len(taken):,}"
-            text += f"; {left:,} more follow" if left else ""
-            figures = {"input_files": inputs, "output_files": len(taken), "files_following": left}
-            after = item.verdict.files_before - inputs + len(taken)
-            final.append(replace(item.verdict, reason=Reason("small-files", text, figures), files_after=after))
+            inputs = sum(len(group.files) for group in taken)
+            reason = _done_to(item.verdict, taken, left, deletes)
+            final.append(
+                replace(item.verdict, reason=reason, files_after=item.verdict.files_before - inputs + len(taken))
+            )
     return final
 
 
+def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, deletes: DeleteIndex) -> Reason:
+    """What is done to one partition, by which executor, and why not by the faster one."""
+    files = [file for group in taken for file in group.files]
+    folded = len({delete for file in files for delete in deletes.of(file)})
+    staged = [group.choice.reason for group in taken if group.choice.reason is not None]
+    kind = "file" if verdict.reason.code == DELETES else "small file"
+    text = f"{wording.count(len(files), kind)} into {len(taken):,}"
+    text += f" with {wording.count(folded, 'delete file')} folded in" if folded else ""
+    text += f"; {left:,} more follow" if left else ""
+    if staged:
+        which = "staged" if len(staged) == len(taken) else f"{len(staged):,} of {len(taken):,} staged"
+        text += f"; {which}, because {staged[0].text}"
+    figures = {"input_files": len(files), "output_files": len(taken), "files_following": left}
+    figures |= {"delete_files": folded, "staged_groups": len(staged)}
+    return Reason(verdict.reason.code, text, figures)
+
+
 def _action(
-    observation: Observation, policy: Policy, chosen: Mapping[Partition, tuple[Run, ...]]
+    observation: Observation, policy: Policy, chosen: Mapping[Partition, tuple[Group, ...]], deletes: DeleteIndex
 ) -> RewriteDataFiles | None:
     base = observation.metadata.current_snapshot
     if not chosen or base is None:
         return None
     paths = {statistics.partition: statistics.path for statistics in observation.inventory.partitions}
-    runs = [(partition, run) for partition, groups in chosen.items() for run in groups]
+    numbered = enumerate((partition, group) for partition, groups in chosen.items() for group in groups)
     return RewriteDataFiles(
         base_snapshot_id=base.snapshot_id,
         schema_id=observation.metadata.current_schema_id,
         groups=tuple(
-            FileGroup(number, partition, paths[partition], tuple(_input(file) for file in run))
-            for number, (partition, run) in enumerate(runs)
+            _file_group(number, partition, paths[partition], group, deletes) for number, (partition, group) in numbered
         ),
         target_file_size_bytes=policy.target_file_size_bytes,
     )
 
 
-def _input(file: DataFile) -> InputFile:
-    return InputFile(file.path, file.size_bytes, file.record_count, file.data_sequence_number)
+def _file_group(number: int, partition: Partition, path: str, group: Group, index: DeleteIndex) -> FileGroup:
+    positions: dict[DeleteFile, int] = {}
+    inputs = tuple(
+        InputFile(
+            path=file.path,
+            size_bytes=file.size_bytes,
+            record_count=file.record_count,
+            data_sequence_number=file.data_sequence_number,
+            file_format=file.file_format,
+            first_row_id=file.first_row_id,
+            deletes=tuple(positions.setdefault(delete, len(positions)) for delete in index.of(file)),
+        )
+        for file in group.files
+    )
+    return FileGroup(number, partition, path, inputs, group.choice.executor, tuple(positions))
 
 
 def _prediction(observation: Observation, action: Action) -> Prediction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.planning import wording
@@ -31,10 +31,16 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict]) -> R
         v.partition: f for v in verdicts if isinstance(f := v.reason.figures.get("files_following", 0), int) and f
     }
     files_following = sum(following.values())
+    deletes = len({delete for group in action.groups for delete in group.delete_files})
+    staged = sum(group.executor is Executor.STAGED for group in action.groups)
+    alone = all(len(group.files) == 1 for group in action.groups)
     text = (
-        f"merge {wording.count(action.input_files, 'small file')} ({wording.size(action.input_bytes)}) "
-        f"in {wording.count(partitions, 'partition')} into {len(action.groups):,}"
+        f"{'rewrite' if alone else 'merge'} {wording.count(action.input_files, 'file' if alone else 'small file')} "
+        f"({wording.size(action.input_bytes)}) in {wording.count(partitions, 'partition')} into {len(action.groups):,}"
     )
+    text += f" with {wording.count(deletes, 'delete file')} folded in" if deletes else ""
+    if staged:
+        text += ", staged for Spark" if staged == len(action.groups) else f", {staged:,} of them staged for Spark"
     if following:
         text += f"; {files_following:,} more files in {wording.count(len(following), 'partition')} follow"
     figures = {
@@ -44,8 +50,10 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict]) -> R
         "partitions": partitions,
         "files_following": files_following,
         "partitions_following": len(following),
+        "delete_files": deletes,
+        "staged_groups": staged,
     }
-    return Reason("small-files", text, figures)
+    return Reason("deletes" if alone else "small-files", text, figures)
 
 
 def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy) -> Reason:
@@ -63,10 +71,10 @@ def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy) -> Reason:
             f"nothing yet, because {wording.count(len(waiting), 'partition')} must wait; {_such_as(soonest, waiting)}"
         )
         if refused:
-            text += f"; {wording.count(len(refused), 'more partition')} cannot be merged yet"
+            text += f"; {wording.count(len(refused), 'more partition')} cannot be rewritten yet"
         return Reason("waiting", text, figures)
     if refused:
-        text = f"nothing, because {wording.count(len(refused), 'partition')} with small files cannot be merged yet; "
+        text = f"nothing, because {wording.count(len(refused), 'partition')} cannot be rewritten yet; "
         return Reason("refused", text + _such_as(listed(refused)[0], refused), figures)
     text = (
         f"nothing, because no partition has {policy.min_input_files:,} or more files "

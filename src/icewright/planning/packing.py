@@ -10,12 +10,18 @@ each merge, so a byte of a table that is appended to for ever is rewritten at mo
 plus once. A partition that has settled gets one merge without the second rule. Without that rule, the one large file
 of a partition would be rewritten for every handful of small newcomers: the write amplification of merging everything
 small each time grows linearly with target / first size.
+
+A file with too many deletes is rewritten in any case: with its neighbours where that is worth it by these rules, else
+with those beside it that have too many as well, or alone. It is paid for by the deletes that readers need not apply
+any more, and cannot go on for ever: the file that it becomes has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from icewright.domain.files import DataFile
@@ -56,15 +62,31 @@ def in_order(files: Sequence[DataFile], added_at: Mapping[int, Instant]) -> list
     return sorted(files, key=key)
 
 
-def pack(ordered: Sequence[DataFile], bounds: Bounds, *, allow_dominated: bool) -> tuple[Run, ...]:
+def pack(
+    ordered: Sequence[DataFile], bounds: Bounds, *, allow_dominated: bool, burdened: AbstractSet[str] = frozenset()
+) -> tuple[Run, ...]:
     """The groups worth merging among files in order; what is in none is left as it is.
 
     ``allow_dominated`` waives the rule of half of the bytes, for the last merge of a partition that has settled.
+    ``burdened`` are the paths of files with too many deletes.
     """
     groups: list[Run] = []
     for run in _filled(ordered, bounds):
-        groups.extend(_worthwhile(run, bounds, allow_dominated=allow_dominated))
+        groups.extend(_with_burdened(run, _worthwhile(run, bounds, allow_dominated=allow_dominated), burdened))
     return tuple(groups)
+
+
+def _with_burdened(run: Run, groups: Sequence[Run], burdened: AbstractSet[str]) -> list[Run]:
+    """The groups of a run in its order, and between them groups of the burdened files that are in none."""
+    group_of = {file.path: group for group in groups for file in group}
+    parts = groupby(run, key=lambda file: _part(file, group_of, burdened))
+    return [tuple(files) for (in_group, _), files in parts if in_group]
+
+
+def _part(file: DataFile, group_of: Mapping[str, Run], burdened: AbstractSet[str]) -> tuple[bool, str]:
+    """What tells the parts of a run apart: whether it becomes a group, and the first path where it is one already."""
+    group = group_of.get(file.path)
+    return (True, group[0].path) if group is not None else (file.path in burdened, "")
 
 
 def _sort_order(file: DataFile) -> tuple[Any, ...]:

@@ -11,15 +11,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from icewright.domain.column_types import all_fields
 from icewright.domain.files import Partition
 from icewright.domain.plans import Reason
 from icewright.domain.tables import PartitionField, TableMetadata
 from icewright.planning import wording
-from icewright.planning.eligibility import all_fields
 
 _VOID = "void"
 _FLOATS = frozenset({"float", "double"})
-_INSTANTS = frozenset({"date", "time", "timestamp", "timestamptz"})
+_INSTANTS = frozenset({"date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
 _KEEPS_TYPE = "identity"
 
 

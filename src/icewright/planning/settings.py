@@ -114,6 +114,24 @@ SETTINGS: tuple[Setting, ...] = (
         "Files below this share of the target are small. Default as Iceberg's `min-file-size-bytes`.",
     ),
     Setting(
+        REWRITE_PREFIX + "delete-ratio-threshold",
+        "delete_ratio_threshold",
+        ratio,
+        0.3,
+        "a number above 0, at most 1",
+        "A file with this share of its rows deleted is rewritten whatever its size, as far as its delete files are for "
+        "it alone. Default as Iceberg's `rewrite_data_files`.",
+    ),
+    Setting(
+        REWRITE_PREFIX + "delete-file-threshold",
+        "delete_file_threshold",
+        whole_number(1),
+        10,
+        "a whole number, at least 1",
+        "A file to which so many delete files apply is rewritten whatever its size. Every reader of the file opens "
+        "each of them, mostly to find little; so Iceberg's own default, never, is not taken over.",
+    ),
+    Setting(
         REWRITE_PREFIX + "max-file-group-size-bytes",
         "max_file_group_size_bytes",
         whole_number(1),

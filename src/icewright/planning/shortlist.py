@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from icewright.domain.files import FileFormat, Partition
+from icewright.domain.files import Partition
 from icewright.domain.inventory import PartitionStatistics
-from icewright.domain.observation import Observation
+from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import histogram, wording
+from icewright.planning.candidates import DELETES
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.placement import column_types, placement_obstacle
 
@@ -31,18 +32,24 @@ CLOCK_AHEAD_MS_MAX = 60_000
 """How far ahead of ours the clock of a writer may be. What is dated later says nothing of when it happened."""
 
 UNKNOWN_INTERVAL_WAIT_MS = 3_600_000
-"""The same where the table has too few commits to have an interval: an hour, as long as most jobs run."""
+"""The same where the table has too few commits to have an interval: an hour, as long as most jobs run. Also the most
+that intervals may say: that a job runs once a day does not mean that it runs for a day."""
+
+ACCESS_WAIT_MS = 60_000
+"""When to look again at a table whose storage no optimizer has tried yet: one that starts does so within a minute."""
 
 
 def removal_wait_ms(observation: Observation, policy: Policy) -> int:
     """How long a partition that lost rows is left alone after that commit.
 
     A rewrite that commits first can fail the owner's long DELETE or MERGE, which then has to run again from the
-    start. So the wait is the longest of: three commit intervals of the table, the longest observed run of a
-    writer that removed rows (at most a day), and the write window that the owner declared.
+    start. So the wait is the longest of: three commit intervals of the table (at most an hour), the longest
+    observed run of a writer that removed rows (at most a day), and the write window that the owner declared.
     """
     interval_ms = observation.commit_interval_ms
-    by_interval_ms = UNKNOWN_INTERVAL_WAIT_MS if interval_ms is None else REMOVAL_INTERVALS * interval_ms
+    by_interval_ms = UNKNOWN_INTERVAL_WAIT_MS
+    if interval_ms is not None:
+        by_interval_ms = min(REMOVAL_INTERVALS * interval_ms, UNKNOWN_INTERVAL_WAIT_MS)
     by_run_ms = min(observation.removals.writer_run_ms_max, WRITER_RUN_MS_MAX)
     return max(by_interval_ms, by_run_ms, policy.write_window_ms or 0)
 
@@ -53,12 +60,13 @@ def shortlist(observation: Observation, policy: Policy, now: Instant) -> tuple[P
     Verdicts: ``leave`` where merging gains nothing; ``refuse`` where it would, but cannot be done yet; ``wait``
     where rows were removed lately; else ``rewrite``.
     """
-    if table_obstacle(observation.metadata, policy) is not None:
+    if table_obstacle(observation.metadata, policy, observation.worker_access) is not None:
         return ()
     table = _Table(
         metadata=observation.metadata,
         policy=policy,
-        equality_deletes_everywhere=has_equality_deletes_everywhere(observation),
+        equality_deletes_everywhere=equality_deletes_everywhere(observation),
+        access=observation.worker_access,
         removed_at=observation.removals.removed_at,
         everywhere_at=observation.removals.everywhere_at,
         wait_ms=removal_wait_ms(observation, policy),
@@ -67,12 +75,13 @@ def shortlist(observation: Observation, policy: Policy, now: Instant) -> tuple[P
     return tuple(_verdict(table, statistics, now) for statistics in observation.inventory.partitions)
 
 
-def has_equality_deletes_everywhere(observation: Observation) -> bool:
-    """Whether equality deletes lie in an unpartitioned spec: they apply to all partitions (spec, "Scan Planning")."""
+def equality_deletes_everywhere(observation: Observation) -> int:
+    """How many equality deletes lie in an unpartitioned spec: they apply to all partitions (spec, "Scan Planning")."""
     unpartitioned = {spec.spec_id for spec in observation.metadata.specs if spec.is_unpartitioned}
-    return any(
-        statistics.partition.spec_id in unpartitioned and statistics.counts.equality_delete_files
+    return sum(
+        statistics.counts.equality_delete_files
         for statistics in observation.inventory.partitions
+        if statistics.partition.spec_id in unpartitioned
     )
 
 
@@ -82,7 +91,8 @@ class _Table:
 
     metadata: TableMetadata
     policy: Policy
-    equality_deletes_everywhere: bool
+    equality_deletes_everywhere: int
+    access: WorkerAccess
     removed_at: Mapping[Partition, Instant]
     everywhere_at: Instant | None
     wait_ms: int
@@ -101,8 +111,9 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
     def verdict(kind: Verdict, reason: Reason, after: int = files, until: Instant | None = None) -> PartitionVerdict:
         return PartitionVerdict(statistics.partition, statistics.path, kind, reason, files, after, until)
 
+    deletes = statistics.counts.delete_files or table.equality_deletes_everywhere
     nothing_to_gain = _nothing_to_gain(policy, files, small_files, merged_files)
-    if nothing_to_gain is not None:
+    if nothing_to_gain is not None and (files == 0 or not deletes):
         return verdict(Verdict.LEAVE, nothing_to_gain)
     refusal = _refusal(table, statistics)
     if refusal is not None:
@@ -115,6 +126,12 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
             f"until {wording.instant(until)}, so that no DELETE or MERGE of its owner fails"
         )
         return verdict(Verdict.WAIT, Reason("recent-removals", text, {"wait_ms": table.wait_ms}), until=until)
+    if table.access is WorkerAccess.UNKNOWN:
+        text = "no optimizer has shown yet whether its workers can read and write where the table keeps its files"
+        return verdict(Verdict.WAIT, Reason("worker-access", text), until=now + ACCESS_WAIT_MS)
+    if nothing_to_gain is not None:
+        text = f"{wording.count(deletes, 'delete file')}; {nothing_to_gain.text}"
+        return verdict(Verdict.REWRITE, Reason(DELETES, text, {"delete_files": deletes}))
     figures = {"small_files": small_files, "small_bytes": small_bytes}
     text = f"{wording.count(small_files, 'small file')} ({wording.size(small_bytes)}) of {files:,}"
     return verdict(Verdict.REWRITE, Reason("small-files", text, figures), files - small_files + merged_files)
@@ -136,16 +153,6 @@ def _nothing_to_gain(policy: Policy, files: int, small_files: int, merged_files:
 
 
 def _refusal(table: _Table, statistics: PartitionStatistics) -> Reason | None:
-    counts = statistics.counts
     if all(spec.spec_id != statistics.partition.spec_id for spec in table.metadata.specs):
         return Reason("unknown-spec", f"the metadata has no partition spec {statistics.partition.spec_id}")
-    if table.equality_deletes_everywhere:
-        text = "the table has equality deletes that apply to all partitions, and merging cannot apply them yet"
-        return Reason("equality-deletes-everywhere", text)
-    if counts.delete_files:
-        text = f"it has {wording.count(counts.delete_files, 'delete file')}, and merging cannot apply them yet"
-        return Reason("delete-files", text, {"delete_files": counts.delete_files})
-    others = sorted(key.value for key, number in counts.formats.items() if key is not FileFormat.PARQUET and number)
-    if others:
-        return Reason("not-parquet", f"it has files of format {', '.join(others)}, and merging can only do Parquet yet")
     return placement_obstacle(table.metadata, table.types, statistics.partition)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from icewright.domain.files import DataFile, Partition
+from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
@@ -51,6 +51,16 @@ class Catalog(Protocol):
         self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
     ) -> Iterator[DataFile]:
         """The live data files of some partitions, read from those manifests one after the other."""
+        ...
+
+    def delete_files(
+        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
+    ) -> Iterator[DeleteFile]:
+        """The live delete files that may apply to data files of some partitions, as :meth:`data_files`.
+
+        Those of the partitions themselves, and equality deletes of an unpartitioned spec, which apply everywhere
+        (spec, "Scan Planning").
+        """
         ...
 
     def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:

@@ -15,6 +15,7 @@ from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import table_obstacle
+from icewright.planning.executors import executor_obstacle
 from icewright.planning.policy import effective_policy
 from icewright.ports.store import TableStore
 from icewright.services.observer import Observer
@@ -71,4 +72,8 @@ class Leave:
             text = f"the owner rolled snapshot {found.snapshot_id} back, which an earlier attempt committed"
             return Reason("rolled-back", text)
         policy = effective_policy(metadata, self._rules)
-        return self._mode_obstacle(task, policy.mode) or table_obstacle(metadata, policy)
+        return (
+            self._mode_obstacle(task, policy.mode)
+            or table_obstacle(metadata, policy)
+            or executor_obstacle(task.action, metadata)
+        )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from icewright.domain.errors import IcewrightError
 from icewright.domain.faults import Fault, fault
-from icewright.domain.files import DataFile, FileContent, Partition
+from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.names import TableName
 from icewright.domain.observation import Observation
@@ -66,9 +66,18 @@ class Planner:
         policy, now = self.policy(observation.metadata), self._clock.now()
         verdicts = shortlist(observation, policy, now)
         wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
-        files = self._small_files(observation, wanted, policy)
-        plan = plan_level0(observation, policy, verdicts, files, plan_id=self._ids.new("plan"), now=now)
-        violations = check_plan(plan, observation, policy, self._planned_files(plan, observation, policy))
+        plan = plan_level0(
+            observation,
+            policy,
+            verdicts,
+            self._data_files(observation, wanted),
+            self._delete_files(observation, wanted),
+            plan_id=self._ids.new("plan"),
+            now=now,
+        )
+        partitions = frozenset(group.partition for action in plan.actions for group in action.groups)
+        deletes = tuple(self._delete_files(observation, partitions))
+        violations = check_plan(plan, observation, policy, self._planned_files(plan, observation, partitions), deletes)
         if violations:
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
             raise PlanRefused(f"the plan for {observation.metadata.name} does not hold: {said}")
@@ -77,27 +86,34 @@ class Planner:
         fault(Fault.PLAN_AFTER)
         return Planned(plan, observation, policy)
 
-    def _planned_files(self, plan: Plan, observation: Observation, policy: Policy) -> dict[str, DataFile]:
+    def _planned_files(
+        self, plan: Plan, observation: Observation, partitions: frozenset[Partition]
+    ) -> dict[str, DataFile]:
         """The files of a plan as the manifests describe them, read anew: the checker does not trust the planner."""
-        groups = [group for action in plan.actions for group in action.groups]
-        planned = {file.path for group in groups for file in group.files}
-        partitions = frozenset(group.partition for group in groups)
-        return {file.path: file for file in self._small_files(observation, partitions, policy) if file.path in planned}
+        planned = {file.path for action in plan.actions for group in action.groups for file in group.files}
+        return {file.path: file for file in self._data_files(observation, partitions) if file.path in planned}
 
-    def _small_files(
-        self, observation: Observation, partitions: frozenset[Partition], policy: Policy
-    ) -> Iterator[DataFile]:
-        """The small files of some partitions, manifest by manifest."""
-        metadata = observation.metadata
-        snapshot = metadata.current_snapshot
+    def _data_files(self, observation: Observation, partitions: frozenset[Partition]) -> Iterator[DataFile]:
+        """The data files of some partitions, manifest by manifest."""
+        metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
         if not partitions or snapshot is None:
             return
-        catalog = self._observer.catalog(metadata.name.catalog)
-        keys: list[ManifestKey] = [
-            summary.key
-            for summary in self._tables.manifest_summaries(metadata.table_id, partitions)
-            if summary.content is FileContent.DATA
-        ]
-        for file in catalog.data_files(metadata, snapshot, keys, partitions):
-            if file.size_bytes < policy.small_file_size_bytes:
-                yield file
+        keys = self._keys(observation, partitions, FileContent.DATA)
+        yield from self._observer.catalog(metadata.name.catalog).data_files(metadata, snapshot, keys, partitions)
+
+    def _delete_files(self, observation: Observation, partitions: frozenset[Partition]) -> Iterator[DeleteFile]:
+        """The delete files that may apply to some partitions, manifest by manifest."""
+        metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
+        if not partitions or snapshot is None:
+            return
+        unpartitioned = {spec.spec_id for spec in metadata.specs if spec.is_unpartitioned}
+        everywhere = {s.partition for s in observation.inventory.partitions if s.partition.spec_id in unpartitioned}
+        keys = self._keys(observation, partitions | everywhere, FileContent.POSITION_DELETES)
+        if keys:
+            yield from self._observer.catalog(metadata.name.catalog).delete_files(metadata, snapshot, keys, partitions)
+
+    def _keys(
+        self, observation: Observation, partitions: frozenset[Partition], content: FileContent
+    ) -> list[ManifestKey]:
+        summaries = self._tables.manifest_summaries(observation.metadata.table_id, partitions)
+        return [summary.key for summary in summaries if summary.content is content]

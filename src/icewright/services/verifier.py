@@ -6,24 +6,20 @@ the rows, by the manifests of that snapshot and of its parent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.faults import Fault, fault
-from icewright.domain.files import FileContent, Partition
-from icewright.domain.inventory import ManifestSummary
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
-from icewright.planning.inventory import manifest_changes
 from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
 from icewright.services.dispatcher import Dispatcher
+from icewright.services.evidence import changes_between, problem_of
 from icewright.services.observer import Observer
 
 VERIFY_PATIENCE_MS = 60 * 60 * 1000
@@ -41,22 +37,6 @@ _REPORTED_ENDS = {
     AttemptState.CONFLICT: End.CONFLICT,
     AttemptState.FAILED: End.FINAL,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Delta:
-    """By how much one snapshot changed one partition."""
-
-    data_files: int = 0
-    records: int = 0
-    delete_files: int = 0
-
-    def plus(self, other: _Delta) -> _Delta:
-        return _Delta(
-            self.data_files + other.data_files,
-            self.records + other.records,
-            self.delete_files + other.delete_files,
-        )
 
 
 class Verifier:
@@ -145,21 +125,27 @@ class Verifier:
             text = f"committed as snapshot {snapshot.snapshot_id}; the one before has expired: nothing to compare with"
             reason = Reason(UNVERIFIED, text)
             return Outcome(reason, snapshot.snapshot_id)
-        deltas = changes_between(catalog, metadata, parent, snapshot)
-        problem = row_problem(action, deltas)
+        changes = changes_between(catalog, metadata, parent, snapshot)
+        problem = problem_of(action, snapshot, changes)
         if problem is not None:
             return Outcome(Reason(VERIFICATION_FAILED, problem), snapshot.snapshot_id)
-        gone = -sum(delta.data_files for delta in deltas.values())
-        expected = action.input_files - len(action.groups)
+        gone = -sum(delta.data_files for delta in changes.deltas.values())
+        deleted = changes.deleted_records
         figures = {
             "data_files_removed": action.input_files,
             "data_files_added": len(action.groups),
             "data_files_fewer": gone,
-            "data_files_fewer_predicted": expected,
-            "records": action.record_count,
+            "data_files_fewer_predicted": action.input_files - len(action.groups),
+            "records": action.record_count - deleted,
+            "deleted_records": deleted,
             "input_bytes": action.input_bytes,
         }
-        text = f"{action.input_files:,} files became {len(action.groups):,}, the same {action.record_count:,} rows"
+        text = f"{action.input_files:,} files became {len(action.groups):,}, "
+        text += (
+            f"the same {action.record_count:,} rows"
+            if not deleted
+            else (f"{action.record_count - deleted:,} rows without the {deleted:,} deleted ones")
+        )
         return Outcome(Reason("verified", text, figures), snapshot.snapshot_id)
 
     def _load(self, task: Task) -> TableMetadata | None:
@@ -196,48 +182,3 @@ def snapshot_made_by(task: Task, metadata: TableMetadata) -> Snapshot | None:
 
 def _reported(task: Task) -> int | None:
     return None if task.outcome is None else task.outcome.snapshot_id
-
-
-def changes_between(
-    catalog: Catalog, metadata: TableMetadata, parent: Snapshot, snapshot: Snapshot
-) -> dict[Partition, _Delta]:
-    """What a snapshot changed per partition, from the manifests that came and went with it."""
-    came, gone = manifest_changes(catalog.manifests(metadata, parent), catalog.manifests(metadata, snapshot))
-    deltas: dict[Partition, _Delta] = {}
-    _add(deltas, catalog.summarize(metadata, snapshot, came), sign=1)
-    _add(deltas, catalog.summarize(metadata, parent, gone), sign=-1)
-    return {partition: delta for partition, delta in deltas.items() if delta != _Delta()}
-
-
-def row_problem(action: RewriteDataFiles, deltas: dict[Partition, _Delta]) -> str | None:
-    """Why what a snapshot changed is not what the action says, None when it is: fewer files, the same rows."""
-    for partition, delta in sorted(deltas.items()):
-        if delta.records or delta.delete_files:
-            rows = f"{delta.records} rows and {delta.delete_files} delete files"
-            return f"partition {_said(action, partition)} changed by {rows}"
-    expected: dict[Partition, int] = {}
-    for group in action.groups:
-        expected[group.partition] = expected.get(group.partition, 0) + 1 - len(group.files)
-    found = {partition: delta.data_files for partition, delta in deltas.items()}
-    for partition in sorted(expected.keys() | found.keys()):
-        if expected.get(partition, 0) != found.get(partition, 0):
-            return (
-                f"partition {_said(action, partition)} changed by {found.get(partition, 0)} files, "
-                f"the action says {expected.get(partition, 0)}"
-            )
-    return None
-
-
-def _said(action: RewriteDataFiles, partition: Partition) -> str:
-    """A partition for people, by its path where the action has it."""
-    paths = (group.partition_path for group in action.groups if group.partition == partition)
-    return next(paths, partition.values) or "(all)"
-
-
-def _add(deltas: dict[Partition, _Delta], summaries: Iterable[ManifestSummary], *, sign: int) -> None:
-    for summary in summaries:
-        for partition, share in summary.partitions.items():
-            counts = share.counts
-            files = counts.data_files if summary.content is FileContent.DATA else 0
-            delta = _Delta(sign * files, sign * counts.records, sign * counts.delete_files)
-            deltas[partition] = deltas.get(partition, _Delta()).plus(delta)

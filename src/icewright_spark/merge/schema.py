@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icewright.domain.column_types import first_not_kept, merge_keeps
 from icewright.domain.tables import Json
 from icewright_spark.merge.errors import UnsupportedColumn
 
@@ -54,21 +55,11 @@ class Leaf:
     repeated: bool
 
 
-def unsupported_type(schema_fields: Sequence[Json]) -> str | None:
-    """The first type, of all levels, that cannot be merged; None when all can."""
-    for field in schema_fields:
-        found = _unsupported(field["type"])
-        if found is not None:
-            return found
-    return None
-
-
 def arrow_schema(schema_fields: Sequence[Json]) -> Any:
     """The Arrow schema to write, a field id on every field of every level. Raises :class:`UnsupportedColumn`."""
-    for field in schema_fields:
-        found = _unsupported(field["type"])
-        if found is not None:
-            raise UnsupportedColumn(f"column {field['name']!r}: the type {found} cannot be merged")
+    found = first_not_kept(schema_fields, merge_keeps)
+    if found is not None:
+        raise UnsupportedColumn(f"column {found[0]!r}: the type {found[1]} cannot be merged")
     return pa.schema([_struct_field(field) for field in schema_fields])
 
 
@@ -112,22 +103,6 @@ def compatible_name(name: str) -> str:
 
 def _escaped(char: str) -> str:
     return "_" + char if char.isdigit() else f"_x{ord(char):X}" if char else "_"
-
-
-def _unsupported(iceberg_type: Any) -> str | None:
-    if isinstance(iceberg_type, str):
-        return iceberg_type if _primitive(iceberg_type) is None else None
-    match iceberg_type["type"]:
-        case "struct":
-            if not iceberg_type["fields"]:
-                return "struct without fields"
-            return unsupported_type(iceberg_type["fields"])
-        case "list":
-            return _unsupported(iceberg_type["element"])
-        case "map":
-            return _unsupported(iceberg_type["key"]) or _unsupported(iceberg_type["value"])
-        case other:
-            return str(other)
 
 
 def _primitive(name: str) -> Any | None:

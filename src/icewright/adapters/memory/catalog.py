@@ -12,7 +12,7 @@ from dataclasses import replace
 from icewright.adapters.memory.lake import Entry, Manifest, Status
 from icewright.adapters.memory.tables import MemoryTables
 from icewright.domain.errors import Conflict, Unavailable, Unreadable
-from icewright.domain.files import DataFile, FileContent, Partition
+from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
@@ -70,6 +70,18 @@ class MemoryCatalog(MemoryTables):
                 if manifest.is_data and entry.file.partition in partitions:
                     yield _data_file(entry)
 
+    def delete_files(
+        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
+    ) -> Iterator[DeleteFile]:
+        """The live delete files that may apply to some partitions."""
+        unpartitioned = {spec.spec_id for spec in table.specs if spec.is_unpartitioned}
+        for manifest in self._chosen(table, snapshot, keys):
+            for entry in manifest.live:
+                file = entry.file
+                everywhere = file.content is FileContent.EQUALITY_DELETES and manifest.spec_id in unpartitioned
+                if not manifest.is_data and (everywhere or file.partition in partitions):
+                    yield _delete_file(entry)
+
     def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:
         """What the writer of the snapshot said, see :meth:`append`; None when it said nothing."""
         self._answer()
@@ -115,6 +127,27 @@ def _data_file(entry: Entry) -> DataFile:
         snapshot_id=entry.snapshot_id,
         data_sequence_number=entry.sequence_number,
         sort_key=entry.file.sort_key,
+        first_row_id=entry.first_row_id,
+    )
+
+
+def _delete_file(entry: Entry) -> DeleteFile:
+    file = entry.file
+    return DeleteFile(
+        path=file.path,
+        content=file.content,
+        file_format=file.file_format,
+        partition=file.partition,
+        size_bytes=file.size_bytes,
+        record_count=file.record_count,
+        snapshot_id=entry.snapshot_id,
+        data_sequence_number=entry.sequence_number,
+        referenced_data_file=file.referenced_data_file,
+        content_offset=file.content_offset,
+        content_size_bytes=file.content_size_bytes,
+        path_lower=file.path_lower,
+        path_upper=file.path_upper,
+        equality_ids=file.equality_ids,
     )
 
 

@@ -22,11 +22,15 @@ from icewright.domain.tables import (
 
 _BYTES_PER_ENTRY = 100
 _BYTES_PER_MANIFEST = 1000
+_ROW_IDS_SINCE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A data file or delete file that some writer made."""
+    """A data file or delete file that some writer made.
+
+    The fields below ``sort_key`` are those of :class:`~icewright.domain.files.DeleteFile`, for delete files alone.
+    """
 
     path: str
     partition: Partition
@@ -35,6 +39,17 @@ class MemoryFile:
     file_format: FileFormat = FileFormat.PARQUET
     content: FileContent = FileContent.DATA
     sort_key: SortKey | None = None
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size_bytes: int | None = None
+    path_lower: str | None = None
+    path_upper: str | None = None
+    equality_ids: tuple[int, ...] = ()
+
+    @property
+    def is_deletion_vector(self) -> bool:
+        """Whether it is a deletion vector."""
+        return self.content is FileContent.POSITION_DELETES and self.file_format is FileFormat.PUFFIN
 
 
 class Status(Enum):
@@ -49,13 +64,15 @@ class Status(Enum):
 class Entry:
     """A manifest entry with what it inherited.
 
-    ``snapshot_id`` added (or deleted) the file; the data sequence number is 0 in v1.
+    ``snapshot_id`` added (or deleted) the file; the data sequence number is 0 in v1. ``first_row_id`` is None before
+    the first commit of format version 3.
     """
 
     status: Status
     file: MemoryFile
     snapshot_id: int
     sequence_number: int
+    first_row_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +98,7 @@ class MemoryTable:
     manifests: Mapping[int, tuple[Manifest, ...]]
     first_written_at: Mapping[int, Instant]
     last_sequence_number: int = 0
+    next_row_id: int = 0
 
     def live_entries(self, snapshot_id: int | None) -> tuple[Entry, ...]:
         """The live entries of a snapshot; none before the first."""
@@ -119,6 +137,9 @@ def committed(table: MemoryTable, commit: Commit) -> MemoryTable:
         raise Conflict(f"not in branch {commit.branch} any more: {', '.join(sorted(gone))}")
     number = 0 if metadata.format_version == 1 else table.last_sequence_number + 1
     manifests = _manifests(commit, before, number)
+    next_row_id = table.next_row_id
+    if metadata.format_version >= _ROW_IDS_SINCE:
+        manifests, next_row_id = _with_row_ids(manifests, next_row_id)
     snapshot = Snapshot(
         snapshot_id=commit.snapshot_id,
         parent_id=parent_id,
@@ -138,7 +159,21 @@ def committed(table: MemoryTable, commit: Commit) -> MemoryTable:
         if commit.first_written_at is not None
         else table.first_written_at,
         last_sequence_number=max(table.last_sequence_number, number),
+        next_row_id=next_row_id,
     )
+
+
+def _with_row_ids(manifests: Sequence[Manifest], next_row_id: int) -> tuple[tuple[Manifest, ...], int]:
+    """All live data files with row ids, old ones of an upgraded table too, and the next id (spec, "Row Lineage")."""
+    assigned: list[Manifest] = []
+    for manifest in manifests:
+        entries: list[Entry] = []
+        for entry in manifest.entries:
+            new = manifest.is_data and entry.status is not Status.DELETED and entry.first_row_id is None
+            entries.append(replace(entry, first_row_id=next_row_id) if new else entry)
+            next_row_id += entry.file.record_count if new else 0
+        assigned.append(replace(manifest, entries=tuple(entries)))
+    return tuple(assigned), next_row_id
 
 
 def head(metadata: TableMetadata, branch: str) -> int | None:

@@ -24,7 +24,7 @@ from icewright.adapters.pyiceberg.sort_keys import SortKeys
 from icewright.adapters.pyiceberg.sql_pointers import SqlPointers
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.files import DataFile, FileContent, Partition
+from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
@@ -101,7 +101,22 @@ class PyIcebergCatalog:
                     snapshot_id=entry.snapshot_id,
                     data_sequence_number=entry.sequence_number or 0,
                     sort_key=None if entry.bounds is None else sort_keys.key(entry.bounds),
+                    first_row_id=entry.first_row_id,
                 )
+
+    def delete_files(
+        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
+    ) -> Iterator[DeleteFile]:
+        """The live delete files that may apply to some partitions. Data manifests among the keys are passed over."""
+        reader = ManifestReader(self._io(table.metadata_location), table)
+        unpartitioned = {spec.spec_id for spec in table.specs if spec.is_unpartitioned}
+        for manifest in chosen(self._manifests(table, snapshot), keys, snapshot):
+            if manifest.is_data:
+                continue
+            for entry in reader.delete_entries(manifest):
+                everywhere = entry.content is FileContent.EQUALITY_DELETES and manifest.spec_id in unpartitioned
+                if entry.status != DELETED and (everywhere or entry.partition in partitions):
+                    yield _delete_file(entry)
 
     def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:
         """The earliest modification time among the first few files that the snapshot added."""
@@ -145,6 +160,26 @@ def _pointers(entry: CatalogEntry) -> Pointers:
             return RestPointers(entry)
         case CatalogKind.HIVE:
             return HivePointers(entry)
+
+
+def _delete_file(entry: Entry) -> DeleteFile:
+    details = entry.deletes
+    return DeleteFile(
+        path=entry.path,
+        content=entry.content,
+        file_format=entry.file_format,
+        partition=entry.partition,
+        size_bytes=entry.size_bytes,
+        record_count=entry.record_count,
+        snapshot_id=entry.snapshot_id,
+        data_sequence_number=entry.sequence_number or 0,
+        referenced_data_file=details.referenced_data_file,
+        content_offset=details.content_offset,
+        content_size_bytes=details.content_size_bytes,
+        path_lower=details.path_lower,
+        path_upper=details.path_upper,
+        equality_ids=details.equality_ids,
+    )
 
 
 def _summary(manifest: Manifest, entries: Iterator[Entry]) -> ManifestSummary:

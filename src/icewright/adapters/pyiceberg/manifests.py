@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.io import FileIO
@@ -12,6 +12,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import (
     BinaryType,
     IntegerType,
+    ListType,
     LongType,
     MapType,
     NestedField,
@@ -45,6 +46,7 @@ _LIST_FIELDS = Schema(
     NestedField(506, "deleted_files_count", IntegerType(), required=False),
     NestedField(515, "sequence_number", LongType(), required=True, initial_default=0),
     NestedField(517, "content", IntegerType(), required=True, initial_default=0),
+    NestedField(520, "first_row_id", LongType(), required=False),
 )
 _MANIFESTS = Wanted(_LIST_FIELDS)
 
@@ -55,6 +57,7 @@ _FILE_FIELDS = (
     NestedField(_PARTITION_ID, "partition", StructType(), required=True),
     NestedField(103, "record_count", LongType(), required=True),
     NestedField(104, "file_size_in_bytes", LongType(), required=True),
+    NestedField(142, "first_row_id", LongType(), required=False),
 )
 _COUNT_OF_FIELD = MapType(key_id=0, key_type=IntegerType(), value_id=0, value_type=LongType())
 _BOUND_OF_FIELD = MapType(key_id=0, key_type=IntegerType(), value_id=0, value_type=BinaryType())
@@ -63,6 +66,17 @@ _BOUND_FIELDS = (
     NestedField(110, "null_value_counts", _COUNT_OF_FIELD, required=False),
     NestedField(125, "lower_bounds", _BOUND_OF_FIELD, required=False),
     NestedField(128, "upper_bounds", _BOUND_OF_FIELD, required=False),
+)
+_PATHS_OF_DELETES = 2_147_483_546
+"""The reserved id of the column ``file_path`` of position deletes (spec, "Reserved Field IDs")."""
+
+_DELETE_FIELDS = (
+    NestedField(125, "lower_bounds", _BOUND_OF_FIELD, required=False),
+    NestedField(128, "upper_bounds", _BOUND_OF_FIELD, required=False),
+    NestedField(135, "equality_ids", ListType(element_id=136, element=IntegerType()), required=False),
+    NestedField(143, "referenced_data_file", StringType(), required=False),
+    NestedField(144, "content_offset", LongType(), required=False),
+    NestedField(145, "content_size_in_bytes", LongType(), required=False),
 )
 
 
@@ -78,17 +92,22 @@ def _entries_with(*file_fields: NestedField) -> Wanted:
 
 _ENTRIES = _entries_with(*_FILE_FIELDS)
 _ENTRIES_WITH_BOUNDS = _entries_with(*_FILE_FIELDS, *_BOUND_FIELDS)
+_DELETE_ENTRIES = _entries_with(*_FILE_FIELDS, *_DELETE_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One line of a manifest list. ``entries`` is how many entries it must have, None where the list leaves it out."""
+    """One line of a manifest list. ``entries`` is how many entries it must have, None where the list leaves it out.
+
+    ``first_row_id`` is None for delete manifests, before format version 3, and in lists from before an upgrade to it.
+    """
 
     key: ManifestKey
     spec_id: int
     sequence_number: int
     is_data: bool
     entries: int | None
+    first_row_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +121,26 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteDetails:
+    """What manifests say of delete files alone; fields as in :class:`~icewright.domain.files.DeleteFile`."""
+
+    path_lower: str | None = None
+    path_upper: str | None = None
+    equality_ids: tuple[int, ...] = ()
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size_bytes: int | None = None
+
+
+_NO_DETAILS = DeleteDetails()
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a manifest, with what it inherits. ``sequence_number`` is None for some deleted entries."""
+    """One entry of a manifest, with what it inherits. ``sequence_number`` is None for some deleted entries.
+
+    ``first_row_id`` is told of live data files alone.
+    """
 
     status: int
     snapshot_id: int
@@ -114,7 +151,9 @@ class Entry:
     partition: Partition
     record_count: int
     size_bytes: int
-    bounds: Bounds | None
+    first_row_id: int | None
+    bounds: Bounds | None = None
+    deletes: DeleteDetails = _NO_DETAILS
 
 
 def read_manifest_list(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
@@ -136,13 +175,14 @@ def read_manifest_list(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
 
 
 def _manifest(record: Record) -> Manifest:
-    path, length_bytes, spec_id, snapshot_id, *counts, sequence_number, content = _fields(record)
+    path, length_bytes, spec_id, snapshot_id, *counts, sequence_number, content, first_row_id = _fields(record)
     return Manifest(
         key=ManifestKey(path, length_bytes, snapshot_id),
         spec_id=spec_id,
         sequence_number=sequence_number,
         is_data=content == 0,
         entries=None if None in counts else sum(counts),
+        first_row_id=first_row_id if content == 0 else None,
     )
 
 
@@ -169,8 +209,14 @@ class ManifestReader:
         Raises :class:`~icewright.domain.errors.Unreadable` for a damaged file, also for one that has not as many
         entries as its manifest list says.
         """
-        key = manifest.key
-        wanted = _ENTRIES_WITH_BOUNDS if with_bounds else _ENTRIES
+        return self._entries(manifest, _ENTRIES_WITH_BOUNDS if with_bounds else _ENTRIES)
+
+    def delete_entries(self, manifest: Manifest) -> Iterator[Entry]:
+        """As :meth:`entries`, of a delete manifest, with what is said of delete files alone."""
+        return self._entries(manifest, _DELETE_ENTRIES)
+
+    def _entries(self, manifest: Manifest, wanted: Wanted) -> Iterator[Entry]:
+        key, row_ids = manifest.key, _RowIds(manifest)
         with reading(f"manifest {key.path}"):
             avro = AvroRecords(self._io, key.path, wanted, MANIFEST_BYTES_MAX)
             if avro.size_bytes != key.length_bytes:
@@ -179,16 +225,18 @@ class ManifestReader:
             count = 0
             for record in avro.records():
                 count += 1
-                yield _entry(manifest, partitions, record)
+                yield row_ids.assigned(_entry(manifest, partitions, record, wanted))
             if manifest.entries is not None and count != manifest.entries:
                 raise ValueError(f"{count} entries, and the manifest list says {manifest.entries}")
 
 
-def _entry(manifest: Manifest, partitions: _Partitions, record: Record) -> Entry:
+def _entry(manifest: Manifest, partitions: _Partitions, record: Record, wanted: Wanted) -> Entry:
     status, snapshot_id, sequence_number, data_file = _fields(record)
-    content, path, format_name, partition, record_count, size_bytes, *bounds = _fields(data_file)
+    content, path, format_name, partition, record_count, size_bytes, first_row_id, *rest = _fields(data_file)
     if status not in (EXISTING, ADDED, DELETED):
         raise ValueError(f"the entry of {path} has the unknown status {status}")
+    if (content == 0) != manifest.is_data:
+        raise ValueError(f"the entry of {path} has content {content}, and its manifest is for the other kind")
     # Spec, "Sequence Number Inheritance" and "Snapshot ID inheritance".
     if sequence_number is None and (status == ADDED or manifest.sequence_number == 0):
         sequence_number = manifest.sequence_number
@@ -207,8 +255,51 @@ def _entry(manifest: Manifest, partitions: _Partitions, record: Record) -> Entry
         partition=partitions.of(partition),
         record_count=record_count,
         size_bytes=size_bytes,
-        bounds=Bounds(*(values or {} for values in bounds)) if bounds else None,
+        first_row_id=first_row_id,
+        bounds=Bounds(*(values or {} for values in rest)) if wanted is _ENTRIES_WITH_BOUNDS else None,
+        deletes=_delete_details(rest) if wanted is _DELETE_ENTRIES else _NO_DETAILS,
     )
+
+
+def _delete_details(fields: Sequence[Any]) -> DeleteDetails:
+    lower, upper, equality_ids, referenced, offset, size_bytes = fields
+    return DeleteDetails(
+        path_lower=_path_bound(lower),
+        path_upper=_path_bound(upper),
+        equality_ids=tuple(equality_ids or ()),
+        referenced_data_file=referenced,
+        content_offset=offset,
+        content_size_bytes=size_bytes,
+    )
+
+
+def _path_bound(bounds: Mapping[int, bytes] | None) -> str | None:
+    raw = (bounds or {}).get(_PATHS_OF_DELETES)
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError:  # cut off inside a character by its writer
+        return None
+
+
+class _RowIds:
+    """Gives the entries of one manifest their first row ids, in the manifest's order.
+
+    As Iceberg's Java does it (``ManifestReader.idAssigner``; spec, "First Row ID Inheritance"): each live entry
+    without an id gets the manifest's, raised by the rows of the entries that got theirs so before it, existing ones
+    among them. In a manifest without an id of its own no entry has one: that is a snapshot from before an upgrade to
+    format version 3.
+    """
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._next = manifest.first_row_id
+
+    def assigned(self, entry: Entry) -> Entry:
+        if entry.status == DELETED or self._next is None:
+            return entry if entry.first_row_id is None else replace(entry, first_row_id=None)
+        if entry.first_row_id is not None:
+            return entry
+        first_row_id, self._next = self._next, self._next + entry.record_count
+        return replace(entry, first_row_id=first_row_id)
 
 
 def _fields(record: Record) -> list[Any]:

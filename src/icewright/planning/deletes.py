@@ -1,0 +1,126 @@
+"""Which delete files apply to which data file, and when they are a reason to rewrite it.
+
+By the spec ("Scan Planning"), and where that leaves room, as the readers of Iceberg's Java do it (``DeleteFileIndex``):
+a delete file too many costs a read, a delete file too few brings deleted rows back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
+from icewright.domain.policy import Policy
+from icewright.domain.tables import TableMetadata
+
+
+def is_deletion_vector(delete: DeleteFile) -> bool:
+    """Whether it is a deletion vector: position deletes in Puffin."""
+    return delete.content is FileContent.POSITION_DELETES and delete.file_format is FileFormat.PUFFIN
+
+
+def only_data_file(delete: DeleteFile) -> str | None:
+    """The one data file that position deletes are for, None where there may be several.
+
+    Named, or told by equal bounds of their paths (Iceberg's ``ContentFileUtil.referencedDataFile``). Bounds that
+    differ tell nothing here: readers do not leave such a file out either.
+    """
+    if delete.content is not FileContent.POSITION_DELETES:
+        return None
+    if delete.referenced_data_file is not None:
+        return delete.referenced_data_file
+    return delete.path_lower if delete.path_lower == delete.path_upper else None
+
+
+@dataclass(slots=True)
+class _BySequenceNumber:
+    """Delete files of one scope in the order of their sequence numbers."""
+
+    files: list[DeleteFile] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+
+    def sort(self) -> None:
+        self.files.sort(key=_order)
+        self.numbers = [file.data_sequence_number for file in self.files]
+
+    def since(self, number: int) -> list[DeleteFile]:
+        return self.files[bisect_left(self.numbers, number) :]
+
+    def after(self, number: int) -> list[DeleteFile]:
+        return self.files[bisect_right(self.numbers, number) :]
+
+
+class DeleteIndex:
+    """The delete files of some partitions of one snapshot, to be asked for those of a data file."""
+
+    def __init__(self, metadata: TableMetadata, deletes: Iterable[DeleteFile]) -> None:
+        self._unpartitioned = frozenset(spec.spec_id for spec in metadata.specs if spec.is_unpartitioned)
+        self._vectors: dict[tuple[Partition, str], DeleteFile] = {}
+        self._of_file: dict[tuple[Partition, str], _BySequenceNumber] = {}
+        self._of_partition: dict[Partition, _BySequenceNumber] = {}
+        self._equality: dict[Partition, _BySequenceNumber] = {}
+        self._everywhere = _BySequenceNumber()
+        vectors: Counter[str] = Counter()
+        for delete in deletes:
+            if is_deletion_vector(delete):
+                vectors[delete.referenced_data_file or ""] += 1
+            self._add(delete)
+        self.doubled = frozenset(path for path, times in vectors.items() if times > 1)
+        """Data files with more than one deletion vector, which the spec forbids: nobody can tell what they delete."""
+        scopes = (self._of_file, self._of_partition, self._equality)
+        for scope in (*(one for some in scopes for one in some.values()), self._everywhere):
+            scope.sort()
+
+    def _add(self, delete: DeleteFile) -> None:
+        path = only_data_file(delete)
+        if delete.content is FileContent.EQUALITY_DELETES:
+            everywhere = delete.partition.spec_id in self._unpartitioned
+            scope = self._everywhere if everywhere else self._equality.setdefault(delete.partition, _new())
+        elif is_deletion_vector(delete):
+            self._vectors[delete.partition, path or ""] = delete
+            return
+        elif path is None:
+            scope = self._of_partition.setdefault(delete.partition, _new())
+        else:
+            scope = self._of_file.setdefault((delete.partition, path), _new())
+        scope.files.append(delete)
+
+    def of(self, file: DataFile) -> tuple[DeleteFile, ...]:
+        """The delete files that apply to a data file, in a fixed order."""
+        number, key = file.data_sequence_number, (file.partition, file.path)
+        found = self._everywhere.after(number)
+        if file.partition in self._equality:
+            found += self._equality[file.partition].after(number)
+        vector = self._vectors.get(key)
+        if vector is not None and number <= vector.data_sequence_number:
+            return (*found, vector)
+        for scope in (self._of_partition.get(file.partition), self._of_file.get(key)):
+            found += [] if scope is None else scope.since(number)
+        return tuple(found)
+
+
+def known_deleted(file: DataFile, deletes: Sequence[DeleteFile]) -> int:
+    """How many rows of a file its delete files surely name: as Iceberg counts them, by those for this file alone."""
+    return min(file.record_count, sum(one.record_count for one in deletes if only_data_file(one) is not None))
+
+
+def too_many_deletes(file: DataFile, deletes: Sequence[DeleteFile], policy: Policy) -> bool:
+    """Whether its deletes alone are a reason to rewrite a file, by Iceberg's two thresholds.
+
+    As ``BinPackRewriteFilePlanner`` has it: so many delete files apply to it, or so much of its rows is deleted.
+    """
+    if not deletes:
+        return False
+    known = known_deleted(file, deletes)
+    share_reached = known >= policy.delete_ratio_threshold * file.record_count
+    return len(deletes) >= policy.delete_file_threshold or (known > 0 and share_reached)
+
+
+def _new() -> _BySequenceNumber:
+    return _BySequenceNumber()
+
+
+def _order(delete: DeleteFile) -> tuple[int, str, int]:
+    return (delete.data_sequence_number, delete.path, delete.content_offset or 0)

@@ -1,0 +1,172 @@
+"""Which executor carries a group out, and why; or why none can.
+
+A merge decodes and encodes Parquet by field ids in Spark's Python workers, which is the fast way. What it cannot keep
+goes through Spark's own reader and writer, staged; what that cannot do either, or nobody can prove, is left alone.
+Whether the *table* may be touched at all is asked elsewhere (:mod:`icewright.planning.eligibility`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from icewright.domain.actions import Action, Executor
+from icewright.domain.column_types import all_fields, children, first_not_kept, merge_keeps, spark_keeps
+from icewright.domain.errors import InvalidConfiguration, Unsupported
+from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat
+from icewright.domain.observation import WorkerAccess
+from icewright.domain.plans import Reason
+from icewright.domain.policy import Policy
+from icewright.domain.tables import TableMetadata
+from icewright.domain.writer_settings import bloom_filter_property, writer_settings
+from icewright.planning import wording
+
+_NAME_MAPPING = "schema.name-mapping.default"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What carries a group out. ``reason`` says why it is not merged; None for a merge, which needs no reason."""
+
+    executor: Executor
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableExecutors:
+    """What is true of all groups of a table: why none can be merged, and why none can be staged; None where it can."""
+
+    not_merged: Reason | None
+    not_staged: Reason | None
+
+
+MERGED = Choice(Executor.MERGE)
+
+
+def table_executors(metadata: TableMetadata, access: WorkerAccess) -> TableExecutors:
+    """What the table allows, whatever its files are."""
+    checks = (
+        _type_obstacle(metadata),
+        _default_obstacle(metadata),
+        _evolution_obstacle(metadata),
+        _property_obstacle(metadata),
+        _access_obstacle(access),
+    )
+    not_merged = next((reason for reason in checks if reason is not None), None)
+    unknown = first_not_kept(metadata.schema.fields, spark_keeps)
+    if unknown is None:
+        return TableExecutors(not_merged, None)
+    text = f"Spark cannot keep the type {wording.name(unknown[1])} of column {wording.name(unknown[0])}"
+    return TableExecutors(not_merged, Reason("unsupported-type", text))
+
+
+def neither(table: TableExecutors) -> Reason | None:
+    """Why nothing can carry out anything on the table, or None."""
+    if table.not_merged is None or table.not_staged is None:
+        return None
+    return Reason(table.not_merged.code, f"{table.not_merged.text}, and {table.not_staged.text}")
+
+
+def executor_obstacle(action: Action, metadata: TableMetadata) -> Reason | None:
+    """Why the executors that an action was planned with cannot carry it out on the table as it is now, or None."""
+    table = table_executors(metadata, WorkerAccess.PROVED)
+    reasons = {Executor.MERGE: table.not_merged, Executor.STAGED: table.not_staged}
+    found = (reasons[group.executor] for group in action.groups)
+    return next((reason for reason in found if reason is not None), None)
+
+
+def choose_executor(
+    table: TableExecutors, files: Sequence[DataFile], deletes: Sequence[DeleteFile], policy: Policy
+) -> Choice | Reason:
+    """The executor of one group of ``files`` with their ``deletes``, or why there is none."""
+    not_merged = table.not_merged or _group_obstacle(files, deletes, policy)
+    if not_merged is None:
+        return MERGED
+    if table.not_staged is None:
+        return Choice(Executor.STAGED, not_merged)
+    return Reason(not_merged.code, f"{not_merged.text}, and {table.not_staged.text}")
+
+
+def _group_obstacle(files: Sequence[DataFile], deletes: Sequence[DeleteFile], policy: Policy) -> Reason | None:
+    others = sorted({file.file_format.value for file in files if file.file_format is not FileFormat.PARQUET})
+    if others:
+        return Reason("not-parquet", f"it has files of format {', '.join(others)}, and a merge can only do Parquet")
+    if any(delete.content is FileContent.EQUALITY_DELETES for delete in deletes):
+        return Reason("equality-deletes", "equality deletes apply to it, which a merge cannot do")
+    if any(delete.file_format not in (FileFormat.PARQUET, FileFormat.PUFFIN) for delete in deletes):
+        return Reason("not-parquet", "it has position deletes that are not Parquet, which a merge cannot read")
+    size_bytes = sum(file.size_bytes for file in files)
+    if size_bytes > policy.max_file_group_size_bytes:
+        limit = wording.size(policy.max_file_group_size_bytes)
+        return Reason("file-too-large", f"its {wording.size(size_bytes)} are more than a merge may hold ({limit})")
+    return None
+
+
+def _type_obstacle(metadata: TableMetadata) -> Reason | None:
+    found = first_not_kept(metadata.schema.fields, merge_keeps)
+    if found is None:
+        return None
+    path, kind = found
+    return Reason(
+        "unsupported-type", f"a merge cannot keep the type {wording.name(kind)} of column {wording.name(path)}"
+    )
+
+
+def _default_obstacle(metadata: TableMetadata) -> Reason | None:
+    for path, field in all_fields(metadata.schema.fields):
+        if field.get("initial-default") is not None:
+            text = f"a merge cannot keep the initial default of column {wording.name(path)}"
+            return Reason("column-default", text)
+    return None
+
+
+def _evolution_obstacle(metadata: TableMetadata) -> Reason | None:
+    shapes = {field["id"]: _shape(field["type"]) for field in metadata.schema.fields}
+    for schema in metadata.schemas:
+        for field in schema.fields:
+            if shapes.get(field["id"], "dropped") not in ("dropped", "plain", _shape(field["type"])):
+                return Reason(
+                    "nested-evolution",
+                    f"the nested column {wording.name(field['name'])} was of another shape in schema "
+                    f"{schema.schema_id}, and a merge cannot bring such files together",
+                )
+    return None
+
+
+def _property_obstacle(metadata: TableMetadata) -> Reason | None:
+    if _NAME_MAPPING in metadata.properties:
+        return Reason(
+            "name-mapping",
+            f"{_NAME_MAPPING} is set: some of its files may have no field ids, and a merge goes by these alone",
+        )
+    bloom_filter = bloom_filter_property(metadata.properties)
+    if bloom_filter is not None:
+        text = f"{wording.name(bloom_filter)} asks for a bloom filter, which a merge would drop"
+        return Reason("bloom-filters", text)
+    try:
+        writer_settings(metadata.properties)
+    except Unsupported as error:
+        return Reason("writer-property", f"a merge cannot write as a property asks for: {wording.cut(error.message)}")
+    except InvalidConfiguration:
+        return None  # an obstacle for the whole table, whoever writes
+    return None
+
+
+def _access_obstacle(access: WorkerAccess) -> Reason | None:
+    if access is not WorkerAccess.REFUSED:
+        return None
+    text = "the optimizers' Python workers cannot read and write where it keeps its files, which a merge needs"
+    return Reason("worker-access", text)
+
+
+def _shape(kind: Any) -> str:
+    """What must not have changed for files to be brought together: ids, names and types inside a nested type.
+
+    ``plain`` for primitive types, whose promotions merging can do.
+    """
+    if isinstance(kind, str):
+        return "plain"
+    return repr(
+        [(f["id"], f["name"], f["type"] if isinstance(f["type"], str) else _shape(f["type"])) for f in children(kind)]
+    )

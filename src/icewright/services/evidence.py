@@ -1,0 +1,219 @@
+"""What a commit did, read from the manifests, and whether that is what its action says: no report is asked.
+
+Files per partition are told exactly. So are the rows where only deletion vectors applied, whose cardinality is
+written down; elsewhere delete files say how many rows they may remove at most, and the proof in the summary says how
+many they did, which has to fit to the rows that are gone from the manifests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.files import DeleteFile, FileContent, Partition
+from icewright.domain.inventory import ManifestKey, ManifestSummary
+from icewright.domain.tables import PROOF_KEY, Snapshot, TableMetadata
+from icewright.planning.deletes import DeleteIndex, is_deletion_vector
+from icewright.planning.inventory import manifest_changes
+from icewright.ports.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """By how much one snapshot changed one partition."""
+
+    data_files: int = 0
+    records: int = 0
+    delete_files: int = 0
+
+    def plus(self, other: Delta) -> Delta:
+        """Both together."""
+        return Delta(
+            self.data_files + other.data_files,
+            self.records + other.records,
+            self.delete_files + other.delete_files,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one snapshot changed: per partition, where anything did, and the delete files that came and went.
+
+    ``lost_deletes`` are those of the gone delete files that still apply to a data file.
+    """
+
+    deltas: Mapping[Partition, Delta]
+    added_deletes: tuple[DeleteFile, ...] = ()
+    removed_deletes: tuple[DeleteFile, ...] = ()
+    lost_deletes: tuple[DeleteFile, ...] = ()
+
+    @property
+    def deleted_records(self) -> int:
+        """Rows fewer than before."""
+        return -sum(delta.records for delta in self.deltas.values())
+
+
+def changes_between(catalog: Catalog, metadata: TableMetadata, parent: Snapshot, snapshot: Snapshot) -> Changes:
+    """What a snapshot changed, from the manifests that came and went with it."""
+    came, gone = manifest_changes(catalog.manifests(metadata, parent), catalog.manifests(metadata, snapshot))
+    deltas: dict[Partition, Delta] = {}
+    before = list(catalog.summarize(metadata, parent, gone))
+    after = list(catalog.summarize(metadata, snapshot, came))
+    _add(deltas, after, sign=1)
+    _add(deltas, before, sign=-1)
+    deltas = {partition: delta for partition, delta in deltas.items() if delta != Delta()}
+    removed = _deletes(catalog, metadata, parent, before)
+    added = _deletes(catalog, metadata, snapshot, after)
+    carried_on = removed.keys() & added.keys()
+    removed_deletes = tuple(delete for key, delete in removed.items() if key not in carried_on)
+    return Changes(
+        deltas,
+        added_deletes=tuple(delete for key, delete in added.items() if key not in carried_on),
+        removed_deletes=removed_deletes,
+        lost_deletes=_still_applying(catalog, metadata, snapshot, removed_deletes),
+    )
+
+
+def problem_of(action: RewriteDataFiles, snapshot: Snapshot, changes: Changes) -> str | None:
+    """Why what a snapshot changed is not what the action says, None when it is."""
+    return (
+        _file_problem(action, changes)
+        or _row_problem(action, changes)
+        or _delete_problem(action, changes)
+        or _proof_problem(action, snapshot, changes)
+    )
+
+
+def _file_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
+    expected: Counter[Partition] = Counter()
+    for group in action.groups:
+        expected[group.partition] += 1 - len(group.files)
+    found = {partition: delta.data_files for partition, delta in changes.deltas.items()}
+    for partition in sorted(expected.keys() | found.keys()):
+        if expected[partition] != found.get(partition, 0):
+            return (
+                f"partition {_said(action, partition)} changed by {found.get(partition, 0)} files, "
+                f"the action says {expected[partition]}"
+            )
+    return None
+
+
+def _row_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
+    """Rows are gone as far as deletes can have removed them, in no other partition and not a single one more."""
+    least, most = Counter[Partition](), Counter[Partition]()
+    for group in action.groups:
+        least[group.partition] += sum(_vector_records(group, file) for file in group.files)
+        most[group.partition] += _deleted_most(group)
+    for partition in sorted(least.keys() | changes.deltas.keys()):
+        records = changes.deltas.get(partition, Delta()).records
+        if not least[partition] <= -records <= most[partition]:
+            said = f"{least[partition]}" if least[partition] == most[partition] else f"at most {most[partition]}"
+            return f"partition {_said(action, partition)} changed by {records} rows, and its deletes remove {said}"
+    return None
+
+
+def _delete_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
+    if changes.added_deletes:
+        return f"{len(changes.added_deletes)} delete files were added, first {changes.added_deletes[0].path}"
+    if changes.lost_deletes:
+        return f"{len(changes.lost_deletes)} delete files went that still apply, first {changes.lost_deletes[0].path}"
+    gone = {_key(delete) for delete in changes.removed_deletes}
+    for group in action.groups:
+        left = [d for d in group.delete_files if is_deletion_vector(d) and _key(d) not in gone]
+        if left:
+            return f"the deletion vector of {left[0].referenced_data_file} is still listed, and its file is not"
+    return None
+
+
+def _proof_problem(action: RewriteDataFiles, snapshot: Snapshot, changes: Changes) -> str | None:
+    """What the summary says was proved has to be what the manifests say."""
+    parts = snapshot.summary.get(PROOF_KEY, "").split(";")
+    said = dict(part.split("=", 1) for part in parts if "=" in part)
+    right = {
+        "groups": len(action.groups),
+        "records": action.record_count - changes.deleted_records,
+        "deleted": changes.deleted_records,
+    }
+    for key, number in right.items():
+        if said.get(key, "0" if key == "deleted" else "nothing") != str(number):
+            return f"its proof says {key}={said.get(key)}, the manifests say {number}"
+    return None
+
+
+def _vector_records(group: FileGroup, file: InputFile) -> int:
+    """Rows that deletion vectors remove from a file: exactly so many."""
+    its = (group.delete_files[position] for position in file.deletes)
+    return sum(delete.record_count for delete in its if is_deletion_vector(delete))
+
+
+def _deleted_most(group: FileGroup) -> int:
+    """The most rows that the deletes of a group can remove."""
+    most = open_records = 0
+    position: set[int] = set()
+    for file in group.files:
+        its = [group.delete_files[number] for number in file.deletes]
+        vectors = _vector_records(group, file)
+        if any(delete.content is FileContent.EQUALITY_DELETES for delete in its):
+            most += file.record_count
+        elif vectors:
+            most += vectors
+        elif its:
+            open_records += file.record_count
+            position.update(file.deletes)
+    return most + min(open_records, sum(group.delete_files[number].record_count for number in position))
+
+
+def _deletes(
+    catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, summaries: Iterable[ManifestSummary]
+) -> dict[tuple[str, int | None], DeleteFile]:
+    """The live delete files of some manifests of a snapshot."""
+    manifests = [summary for summary in summaries if summary.content is not FileContent.DATA]
+    keys: list[ManifestKey] = [summary.key for summary in manifests]
+    partitions = frozenset(partition for summary in manifests for partition in summary.partitions)
+    if not keys:
+        return {}
+    return {_key(delete): delete for delete in catalog.delete_files(metadata, snapshot, keys, partitions)}
+
+
+def _still_applying(
+    catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, removed: tuple[DeleteFile, ...]
+) -> tuple[DeleteFile, ...]:
+    """Those of some delete files that apply to a data file of the snapshot.
+
+    Iceberg's own rewrite drops delete files that are older than all data files, of any partition; these do not.
+    """
+    if not removed:
+        return ()
+    index = DeleteIndex(metadata, removed)
+    keys = catalog.manifests(metadata, snapshot)
+    partitions = frozenset(delete.partition for delete in removed)
+    unpartitioned = {spec.spec_id for spec in metadata.specs if spec.is_unpartitioned}
+    if any(d.content is FileContent.EQUALITY_DELETES and d.partition.spec_id in unpartitioned for d in removed):
+        partitions = frozenset(p for s in catalog.summarize(metadata, snapshot, keys) for p in s.partitions)
+    found = {
+        _key(delete): delete
+        for file in catalog.data_files(metadata, snapshot, keys, partitions)
+        for delete in index.of(file)
+    }
+    return tuple(found.values())
+
+
+def _key(delete: DeleteFile) -> tuple[str, int | None]:
+    return (delete.path, delete.content_offset)
+
+
+def _said(action: RewriteDataFiles, partition: Partition) -> str:
+    """A partition for people, by its path where the action has it."""
+    paths = (group.partition_path for group in action.groups if group.partition == partition)
+    return next(paths, partition.values) or "(all)"
+
+
+def _add(deltas: dict[Partition, Delta], summaries: Iterable[ManifestSummary], *, sign: int) -> None:
+    for summary in summaries:
+        for partition, share in summary.partitions.items():
+            counts = share.counts
+            files = counts.data_files if summary.content is FileContent.DATA else 0
+            delta = Delta(sign * files, sign * counts.records, sign * counts.delete_files)
+            deltas[partition] = deltas.get(partition, Delta()).plus(delta)
