@@ -46,8 +46,9 @@ check: $(READY) ## style, types, floors
 bench: $(READY) ## measure against the peer: make bench B=B1
 	@$(BIN)/python -m benchmarks $(B)
 
-campaign: $(READY) ## the long forms: 20,000 simulated lakehouses, 5,000 examples per property
+campaign: $(READY) ## the long forms: 20,000 simulated lakehouses, every kill three times, 5,000 examples per property
 	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -m "not e2e" $(TEST_ARGS)
+	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest tests/e2e/test_kill_matrix.py $(TEST_ARGS)
 
 acceptance: $(READY) ## what a user is promised, on real processes
 	@$(BIN)/pytest -m e2e -v $(TEST_ARGS)

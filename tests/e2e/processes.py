@@ -85,6 +85,7 @@ class Processes:
         path = self.folder / "state" / "server.json"
 
         def connected() -> Client | None:
+            self.revive()
             try:
                 found = json.loads(path.read_text())
                 client = Client(found["url"], found["token"])
@@ -94,6 +95,9 @@ class Processes:
             return client
 
         return wait_for(connected, "the server answers", self)
+
+    def revive(self) -> None:
+        """Start again what is to run and does not: nothing here, where a death is not expected."""
 
     def end(self) -> None:
         for process in self.running.values():

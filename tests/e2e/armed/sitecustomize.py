@@ -1,0 +1,57 @@
+"""Arms every Python process that a test starts with this folder on its path: Spark's Python workers, too.
+
+Python imports ``sitecustomize`` by itself when it starts. The order to die lies in a file, so that processes which
+run already can be told as well; who carries it out takes it away first, so that it is carried out once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from icewright.domain.faults import Fault, arm
+
+FOLDER = Path(os.environ["KILLS_FOLDER"])
+
+
+def come_by(point: Fault) -> None:
+    """Carry the order out if it is for here."""
+    order = FOLDER / "order"
+    try:
+        wanted, victim, number = order.read_text().split()
+        if wanted != point.value:
+            return
+        order.rename(FOLDER / f"taken-{number}")
+    except FileNotFoundError:
+        return  # no order, or somebody else carries it out
+    victims = {"self": lambda: [os.getpid()], "jvm": jvms, "driver": drivers}[victim]()
+    (FOLDER / f"killed-{number}").write_text(" ".join(str(pid) for pid in victims))
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    if victim != "self":
+        time.sleep(0.2)  # a dead process does not answer any more
+
+
+def jvms() -> list[int]:
+    """The JVM of this driver, or the one that this worker works for."""
+    import psutil  # noqa: PLC0415 - not in every process that starts
+
+    own = psutil.Process()
+    near = [*own.children(recursive=True), *own.parents()]
+    return [process.pid for process in near if process.name() == "java"]
+
+
+def drivers() -> list[int]:
+    """The optimizer that this worker works for."""
+    import psutil  # noqa: PLC0415 - see above
+
+    for process in psutil.Process().parents():
+        if process.name() == "java":
+            parent = process.parent()
+            return [] if parent is None else [parent.pid]
+    return []
+
+
+arm(come_by)

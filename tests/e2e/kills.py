@@ -1,0 +1,245 @@
+"""The kill matrix: which process dies at which named place, and a lake with processes that can be told to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+import psutil
+from pyiceberg.table import Table
+
+from icewright.domain.errors import IcewrightError
+from icewright.domain.events import CommitEvent
+from icewright.domain.faults import Fault
+from icewright.domain.tables import TASK_ID_KEY, Json
+from icewright.domain.tasks import TERMINAL_STATES
+from tests.e2e.processes import Processes, wait_for
+from tests.lakes.sqlite import append, make_table, table_name, writer
+from tests.readers.duck import duckdb_with_iceberg
+
+ROWS, ROWS_PER_COMMIT = 30, 5
+LEASE_MS = 3000
+
+
+@dataclass(frozen=True, order=True)
+class Kill:
+    """Who dies (``self``; Spark's ``jvm``; from a worker its ``driver``) where."""
+
+    point: Fault
+    victim: str = "self"
+
+    def __str__(self) -> str:
+        return f"{self.victim} at {self.point}"
+
+
+def _of(process: str, *victims: str) -> tuple[Kill, ...]:
+    return tuple(Kill(point, victim) for point in Fault if point.startswith(f"{process}.") for victim in victims)
+
+
+SERVER, SUPERVISOR = _of("server", "self"), _of("supervisor", "self")
+OPTIMIZER, WORKER = _of("optimizer", "self", "jvm"), _of("worker", "self", "jvm", "driver")
+KILLS = (*SERVER, *SUPERVISOR, *OPTIMIZER, *WORKER)
+
+BEFORE_WORK = tuple(
+    Kill(point)
+    for point in (
+        Fault.PRUNE_BEFORE,
+        Fault.PRUNE_AFTER,
+        Fault.EVENT_STORED,
+        Fault.OBSERVE_BEFORE,
+        Fault.OBSERVE_AFTER,
+        Fault.PLAN_BEFORE,
+        Fault.PLAN_AFTER,
+        Fault.ENQUEUE_BEFORE,
+        Fault.ENQUEUE_AFTER,
+        Fault.EVENT_WORKED,
+    )
+)
+"""The server's deaths before any optimizer is needed."""
+AFTER_LOSS = tuple(
+    Kill(point) for point in (Fault.EXPIRE_BEFORE, Fault.EXPIRE_AFTER, Fault.SETTLE_BEFORE, Fault.SETTLE_AFTER)
+)
+"""The server's deaths over an attempt that was lost; they need one, and no optimizer."""
+DURING_WORK = tuple(kill for kill in SERVER if kill not in (*BEFORE_WORK, *AFTER_LOSS))
+"""The server's deaths over an attempt that goes on."""
+
+
+class Forked:
+    """A process that the zygote started; looks like ``subprocess.Popen`` to those who end it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        """None while it runs."""
+        return None if self._runs() else -1
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        if self._runs():
+            psutil.Process(self.pid).terminate()
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Until it has ended. Raises ``subprocess.TimeoutExpired``."""
+        try:
+            psutil.Process(self.pid).wait(timeout)
+        except psutil.NoSuchProcess:
+            pass
+        except psutil.TimeoutExpired:
+            raise subprocess.TimeoutExpired("forked", timeout or 0) from None
+        return -1
+
+    def _runs(self) -> bool:
+        try:
+            return psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+
+@dataclass
+class Mortals(Processes):
+    """Processes that die where they are told to. Each kill has a table of its own to die over."""
+
+    tables: list[Table] = field(default_factory=list)
+    kills: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.configuration.write_text(
+            self.configuration.read_text().replace("lease_ms = 4000", f"lease_ms = {LEASE_MS}")
+        )
+        (self.folder / "kills").mkdir()
+        path = os.pathsep.join([str(Path(__file__).parent / "armed"), *sys.path])
+        self._zygote = subprocess.Popen(  # noqa: S603 - our own module, as a list
+            [sys.executable, "-m", "tests.e2e.zygote", str(self.configuration)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path, "KILLS_FOLDER": str(self.folder / "kills")},
+        )
+
+    def start(self, command: str) -> None:
+        """Fork one off."""
+        _pipe(self._zygote.stdin).write(f"{command}\n")
+        _pipe(self._zygote.stdin).flush()
+        self.running[command] = Forked(int(_pipe(self._zygote.stdout).readline()))  # type: ignore[assignment]  # looks like one
+
+    def end(self) -> None:
+        """All of them, and the zygote."""
+        super().end()
+        self._zygote.communicate(timeout=30)
+
+    # Dying.
+
+    def order(self, kill: Kill) -> None:
+        """From now on whoever comes by dies. Replaces an order that nobody has carried out."""
+        self.kills += 1
+        fresh = self.folder / "kills" / "fresh"
+        fresh.write_text(f"{kill.point.value} {kill.victim} {self.kills}")
+        fresh.rename(self.folder / "kills" / "order")
+
+    def killed(self) -> list[int] | None:
+        """The victims of the last order; None while nobody came by."""
+        path = self.folder / "kills" / f"killed-{self.kills}"
+        try:
+            victims = [int(pid) for pid in path.read_text().split()]
+        except (FileNotFoundError, ValueError):
+            return None
+        return victims or None
+
+    def await_kill(self, what: object) -> None:
+        """Wait until the last order was carried out, and restart the server or the supervisor if it was they."""
+        victims = wait_for(self.killed, f"{what} dies", self)
+        for victim in victims:
+            Forked(victim).wait(30)
+        self.revive()
+
+    def revive(self) -> None:
+        """Start what has died."""
+        for command in ("serve", "optimizer"):
+            if command in self.running and self.running[command].poll() is not None:
+                self.start(command)
+
+    def kill_optimizers(self) -> None:
+        """SIGKILL to what the supervisor has started; the supervisor goes on."""
+        for below in psutil.Process(self.running["optimizer"].pid).children(recursive=True):
+            below.kill()
+
+    # Work.
+
+    def make_work(self) -> Table:
+        """A new table with small files, and an event that says so, sent until the server has acknowledged it."""
+        table = make_table(self.entry, ("db", f"t{len(self.tables):03d}"))
+        for first in range(0, ROWS, ROWS_PER_COMMIT):
+            snapshot_id = append(table, range(first, first + ROWS_PER_COMMIT))
+        self.tables.append(table)
+
+        def acknowledged() -> Json | None:
+            try:
+                with self.client() as client:
+                    return client.notify(CommitEvent(table_name(table), snapshot_id))
+            except IcewrightError:
+                return None
+
+        wait_for(acknowledged, "the event is taken", self)
+        return table
+
+    def settled(self) -> list[Json]:
+        """All tasks, once none of them goes on and no table has small files left."""
+
+        def ended() -> list[Json] | None:
+            try:
+                with self.client() as client:
+                    tasks = client.tasks(limit=1000).items
+            except IcewrightError:
+                return None
+            goes_on = [task for task in tasks if task["state"] not in {state.value for state in TERMINAL_STATES}]
+            merged = {task["table"] for task in tasks if task["state"] == "succeeded"}
+            return None if goes_on or len(merged) < len(self.tables) else list(tasks)
+
+        return wait_for(ended, "all tasks end", self)
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+# What must hold when all is over.
+
+
+def check_lake(lake: Mortals, tasks: list[Json]) -> None:
+    """No row lost or there twice, no reachable file missing, no task in the table twice; read by others than us."""
+    committed: Counter[str] = Counter()
+    duck = duckdb_with_iceberg()
+    for table in lake.tables:
+        current = writer(lake.entry).load_table(table.name())
+        expected = list(range(ROWS))
+        assert sorted(current.scan().to_arrow()["id"].to_pylist()) == expected, table.name()
+        found = duck.execute("SELECT id FROM iceberg_scan(?) ORDER BY id", [current.metadata_location]).fetchall()
+        assert [row[0] for row in found] == expected, table.name()
+        for path in reachable(current):
+            assert Path(urlsplit(path).path).is_file(), path
+        committed += Counter(
+            str(s.summary[TASK_ID_KEY]) for s in current.metadata.snapshots if s.summary and s.summary[TASK_ID_KEY]
+        )
+    assert {task_id: times for task_id, times in committed.items() if times > 1} == {}
+    succeeded = {task["task_id"] for task in tasks if task["state"] == "succeeded"}
+    assert set(committed) == succeeded
+
+
+def reachable(table: Table) -> set[str]:
+    """Every file that any snapshot of a table needs."""
+    paths = {table.metadata_location}
+    for snapshot in table.metadata.snapshots:
+        paths.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            paths.add(manifest.manifest_path)
+            paths |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    return paths

@@ -1,0 +1,99 @@
+"""kill -9 of server, supervisor, optimizer, worker and JVM at every named place: nothing lost, nothing twice.
+
+In CI every place of the server and a few of the others, each once; ``ICEWRIGHT_CAMPAIGN=1`` runs all of them three
+times. One lake, one table per kill; whatever does not die runs on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from icewright.domain.faults import Fault
+from tests.e2e.kills import AFTER_LOSS, BEFORE_WORK, DURING_WORK, KILLS, OPTIMIZER, WORKER, Kill, Mortals, check_lake
+from tests.lakes.sqlite import make_lake
+
+CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(7200 if CAMPAIGN else 600)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Mortals]:
+    found = Mortals(tmp_path, make_lake(tmp_path))
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+def test_every_place_has_its_kill() -> None:
+    assert {kill.point for kill in KILLS} == set(Fault)
+    assert {kill for kill in KILLS if kill.point.startswith("server.")} == {*BEFORE_WORK, *DURING_WORK, *AFTER_LOSS}
+
+
+def kill_at(lake: Mortals, kill: Kill) -> None:
+    """One table's work, and a death on its way."""
+    lake.order(kill)
+    lake.make_work()
+    lake.await_kill(kill)
+
+
+def kill_before_work(lake: Mortals) -> None:
+    for kill in BEFORE_WORK:
+        if kill.point in (Fault.PRUNE_BEFORE, Fault.PRUNE_AFTER):
+            lake.order(kill)
+            lake.kill("serve")  # it prunes when it starts
+            lake.start("serve")
+            lake.await_kill(kill)
+        else:
+            kill_at(lake, kill)
+
+
+def lose_an_attempt(lake: Mortals, loss: Kill) -> None:
+    """An attempt is lost; then the server dies at each step of finding that out."""
+    kill_at(lake, loss)
+    for kill in AFTER_LOSS:
+        lake.order(kill)
+        lake.await_kill(kill)
+
+
+def kill_supervisors(lake: Mortals) -> None:
+    """Once when its optimizer has died, and once when it has just started one."""
+    lake.order(Kill(Fault.SUPERVISOR_BURIED))
+    lake.kill_optimizers()
+    lake.await_kill("a supervisor over its optimizer's death")
+    lake.order(Kill(Fault.SUPERVISOR_STARTED))
+    lake.kill("optimizer")
+    lake.start("optimizer")
+    lake.await_kill("a supervisor that has just started an optimizer")
+
+
+def short_round(lake: Mortals) -> None:
+    kill_before_work(lake)  # while Spark starts
+    for kill in DURING_WORK:
+        kill_at(lake, kill)
+    kill_at(lake, Kill(Fault.WORKER_WRITTEN))
+    lose_an_attempt(lake, Kill(Fault.COMMIT_AFTER))
+    kill_at(lake, Kill(Fault.COMMIT_BEFORE, "jvm"))
+
+
+def full_round(lake: Mortals) -> None:
+    kill_before_work(lake)
+    for kill in DURING_WORK:
+        kill_at(lake, kill)
+    lose_an_attempt(lake, Kill(Fault.COMMIT_BEFORE))
+    for kill in (*OPTIMIZER, *WORKER):
+        kill_at(lake, kill)
+    kill_supervisors(lake)
+
+
+def test_nothing_is_lost_whoever_dies_where(lake: Mortals) -> None:
+    for command in ("serve", "optimizer"):
+        lake.start(command)
+    for round_of_kills in [full_round] * 3 if CAMPAIGN else [short_round]:
+        round_of_kills(lake)
+        check_lake(lake, lake.settled())

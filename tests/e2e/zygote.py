@@ -1,0 +1,57 @@
+"""Starts servers and supervisors by forking a process that has imported them: a restart costs no import.
+
+``python -m tests.e2e.zygote <configuration>``; on standard input one command a line, ``serve`` or ``optimizer``; on
+standard output the pid of each. What runs in the fork is what the command line runs. Waits that only spread load in
+production (before a restart, before another try) are cut short.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from icewright.app import optimizer, server
+from icewright.config.load import load_config
+from icewright.scheduling import retry
+
+
+def main(configuration: Path) -> None:
+    """Fork until standard input ends, then end everything."""
+    retry.BACKOFF_BASE_MS = 500
+    optimizer._PAUSE_S_MIN = optimizer._PAUSE_S_MAX = 0.1  # type: ignore[misc]  # constants, but for this process
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
+    for line in sys.stdin:
+        command = line.strip()
+        pid = os.fork()
+        if pid == 0:
+            become(command, configuration)
+        print(pid, flush=True)  # noqa: T201 - the answer
+
+
+def become(command: str, configuration: Path) -> None:
+    """Be that command until it ends; never returns."""
+    code = 70
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        log = os.open(configuration.parent / f"{command}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for number, descriptor in enumerate((null, log, log)):
+            os.dup2(descriptor, number)
+        config = load_config(configuration, os.environ, configuration.parent)
+        if command == "serve":
+            server.serve(config)
+            code = 0
+        else:
+            code = optimizer.run(config)
+    except BaseException as error:  # noqa: BLE001 - a fork must never go on as its parent
+        print(f"{command} ended: {error!r}", file=sys.stderr)  # noqa: T201 - the log
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
