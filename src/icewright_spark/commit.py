@@ -17,14 +17,12 @@ from icewright.domain.errors import Conflict
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright_spark.iceberg import SparkTable, first_line, java_class
+from icewright_spark.iceberg import ROW_LINEAGE_SINCE, SparkTable, first_line, java_class
 
 _TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
 _PAUSE_S_MAX: Final = 5.0
 _SEQUENCE_NUMBERS_SINCE: Final = 2
-FORMAT_VERSION_MAX: Final = 2
-"""From version 3 on rows have a lineage, which a merge would have to carry over."""
 
 _EXCEPTIONS: Final = "org.apache.iceberg.exceptions."
 _CONFLICT: Final = f"{_EXCEPTIONS}ValidationException"
@@ -49,26 +47,29 @@ def commit_rewrite(
     outputs: Sequence[Rewritten],
     *,
     proof: str,
+    format_version: int,
     may_commit: Callable[[], None],
+    vectors: Sequence[Any] = (),
     pause: Callable[[float], None] = time.sleep,
 ) -> CommitResult:
     """Replace the input files of every group by its output, validated from the planned snapshot.
 
+    ``format_version`` is the one that the outputs were written for. ``vectors`` are Java's deletion vectors of the
+    input files: in format version 3 none may stay without its data file. Position delete files stay, since they may
+    delete from other files too; Iceberg's own rewrite leaves them as well.
+
     ``may_commit`` is called right before each try and raises
     :class:`~icewright.domain.errors.LeaseLost` when the attempt has been fenced; that passes through, uncommitted, as
-    does :class:`Conflict` when the table was upgraded to a format version that the merge does not know, or the planned
-    snapshot has expired.
+    does :class:`Conflict` when the table was upgraded meanwhile, its rows were given ids that the outputs lack, or the
+    planned snapshot has expired.
     The summary of the snapshot carries task id, attempt and proof, by which the commit can be found again. However a
     try ends, what the table says counts: a catalog may refuse a commit that it has made (a request that was sent
     twice on its way), and only the table knows.
     """
     for attempt in range(_TRIES_MAX):
         table.refresh()
-        if table.format_version > FORMAT_VERSION_MAX:
-            raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
-        if not table.has_snapshot(spec.action.base_snapshot_id):
-            raise Conflict(f"the planned snapshot {spec.action.base_snapshot_id} expired during the merge")
-        operation = _rewrite(table, spec, outputs, proof)
+        _check_still_fitting(table, spec, format_version)
+        operation = _rewrite(table, spec, outputs, vectors, proof)
         fault(Fault.COMMIT_PREPARED)
         may_commit()
         fault(Fault.COMMIT_BEFORE)
@@ -88,7 +89,19 @@ def commit_rewrite(
     return Conflicted(f"{_TRIES_MAX} commits of other writers came first, one after the other")
 
 
-def _rewrite(table: SparkTable, spec: TaskSpec, outputs: Sequence[Rewritten], proof: str) -> Any:
+def _check_still_fitting(table: SparkTable, spec: TaskSpec, format_version: int) -> None:
+    base = spec.action.base_snapshot_id
+    if table.format_version != format_version:
+        raise Conflict(f"{spec.table_name} was upgraded to format version {table.format_version} during the merge")
+    if not table.has_snapshot(base):
+        raise Conflict(f"the planned snapshot {base} expired during the merge")
+    if format_version >= ROW_LINEAGE_SINCE and table.gives_row_ids() and not table.gives_row_ids(base):
+        raise Conflict(f"the rows of {spec.table_name} were given ids during the merge, after its upgrade")
+
+
+def _rewrite(
+    table: SparkTable, spec: TaskSpec, outputs: Sequence[Rewritten], vectors: Sequence[Any], proof: str
+) -> Any:
     action: RewriteDataFiles = spec.action
     written = {output.group_id: output.data_file for output in outputs}
     operation = table.java.newRewrite().validateFromSnapshot(action.base_snapshot_id)
@@ -103,6 +116,8 @@ def _rewrite(table: SparkTable, spec: TaskSpec, outputs: Sequence[Rewritten], pr
                 )
             )
         operation.addFile(written[group.group_id])
+    for vector in vectors:
+        operation.deleteFile(vector)
     operation.set(TASK_ID_KEY, spec.task_id)
     operation.set(ATTEMPT_KEY, str(spec.attempt))
     operation.set(PROOF_KEY, proof)

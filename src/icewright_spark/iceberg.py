@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException, UnsupportedOperationException
@@ -21,8 +20,12 @@ from icewright.domain.errors import NotFound, Unavailable, Unsupported
 from icewright.domain.files import Partition
 from icewright.domain.names import TableName, identifier
 from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY
+from icewright_spark.merge.lineage import LINEAGE_FIELDS
 from icewright_spark.merge.merge import OutputFile
 from icewright_spark.session import java_gateway
+
+ROW_LINEAGE_SINCE: Final = 3
+"""The format version from which on every row has an id."""
 
 _REFUSALS = (IllegalArgumentException, UnsupportedOperationException)
 """Java's, as PySpark names them. By these Iceberg's parsers say that a document is not what they read, which no other
@@ -34,14 +37,14 @@ class SparkTable:
 
     def __init__(self, spark: SparkSession, name: TableName) -> None:
         """Raises :class:`NotFound`, and :class:`Unavailable` when the catalog does not answer."""
-        self._jvm = java_gateway(spark)
+        self.jvm: Any = java_gateway(spark)
         full_name = ".".join(identifier(part) for part in (name.catalog, *name.path))
         session = spark._jsparkSession  # noqa: SLF001 - what Spark3Util takes
         try:
-            self.java: Any = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, full_name)
+            self.java: Any = self.jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, full_name)
         except (Py4JJavaError, PySparkException) as error:
             raise _load_error(name, error) from error
-        self._parser = self._jvm.org.apache.iceberg.ScanTaskParser
+        self._parser = self.jvm.org.apache.iceberg.ScanTaskParser
         self._headers: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
 
     @property
@@ -67,21 +70,23 @@ class SparkTable:
     @property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
-        text = self._jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(self.java.properties())
+        text = self.jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(self.java.properties())
         return {str(key): str(value) for key, value in json.loads(text).items()}
 
     def schema_fields(self) -> tuple[dict[str, Any], ...]:
         """The fields of the current schema in the spec's JSON."""
-        return tuple(json.loads(self._jvm.org.apache.iceberg.SchemaParser.toJson(self.java.schema()))["fields"])
+        return tuple(json.loads(self.jvm.org.apache.iceberg.SchemaParser.toJson(self.java.schema()))["fields"])
 
     def metrics_modes(self) -> dict[int, str]:
-        """Iceberg's metrics mode (``none``, ``counts``, ``full``, ``truncate(n)``) of every primitive column, by id."""
-        config = self._jvm.org.apache.iceberg.MetricsConfig.forTable(self.java)
+        """Iceberg's metrics mode (``none``, ``counts``, ``full``, ``truncate(n)``) of every primitive column, by id.
+
+        Those of row lineage are among them.
+        """
+        config = self.jvm.org.apache.iceberg.MetricsConfig.forTable(self.java)
         schema = self.java.schema()
-        return {
-            field_id: str(config.columnMode(schema.findColumnName(field_id)).toString()).lower()
-            for field_id in _primitive_ids(self.schema_fields())
-        }
+        names = {field_id: schema.findColumnName(field_id) for field_id in _primitive_ids(self.schema_fields())}
+        names |= {field["id"]: field["name"] for field in LINEAGE_FIELDS}
+        return {field_id: str(config.columnMode(name).toString()).lower() for field_id, name in names.items()}
 
     def identity_source_ids(self, spec_id: int) -> frozenset[int]:
         """The ids of the columns that a partition spec takes as they are."""
@@ -92,6 +97,11 @@ class SparkTable:
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether the snapshot is still there."""
         return self.java.snapshot(snapshot_id) is not None
+
+    def gives_row_ids(self, snapshot_id: int | None = None) -> bool:
+        """Whether the rows of a snapshot, or of the current one, have ids (format version 3, and not since before)."""
+        snapshot = self.java.currentSnapshot() if snapshot_id is None else self.java.snapshot(snapshot_id)
+        return snapshot is not None and snapshot.firstRowId() is not None
 
     def snapshot_of_task(self, task_id: str, attempt: int | None = None) -> int | None:
         """The id of the newest snapshot of that task (of that ``attempt``, where one is given), None without one."""
@@ -168,33 +178,11 @@ class SparkTable:
         spec = self.java.specs().get(group.partition.spec_id)
         if spec.isUnpartitioned():
             return str(provider.newDataLocation(file_name))
-        return str(provider.newDataLocation(spec, self._partition_data(group), file_name))
+        return str(provider.newDataLocation(spec, self.partition_data(group.partition), file_name))
 
-    def partitions_with_deletes(self, snapshot_id: int) -> PartitionsWithDeletes:
-        """Where delete files of a snapshot may apply, read from its delete manifests."""
-        io, specs = self.java.io(), self.java.specs()
-        found: set[tuple[int, str]] = set()
-        everywhere = False
-        for manifest in iterate(self.java.snapshot(snapshot_id).deleteManifests(io)):
-            reader = self._jvm.org.apache.iceberg.ManifestFiles.readDeleteManifest(manifest, io, specs)
-            try:
-                for file in iterate(reader):
-                    spec = specs.get(file.specId())
-                    everywhere = everywhere or bool(spec.isUnpartitioned())
-                    found.add((int(file.specId()), str(spec.partitionToPath(file.partition()))))
-            finally:
-                reader.close()
-        return PartitionsWithDeletes(everywhere, frozenset(found))
-
-    def partition_path(self, group: FileGroup) -> str:
-        """Iceberg's own path of the group's partition, to be compared with :meth:`partitions_with_deletes`."""
-        return str(self.java.specs().get(group.partition.spec_id).partitionToPath(self._partition_data(group)))
-
-    def _partition_data(self, group: FileGroup) -> Any:
-        first = group.files[0]
-        return self.data_file(
-            group.partition, path=first.path, size_bytes=first.size_bytes, record_count=first.record_count
-        ).partition()
+    def partition_data(self, partition: Partition) -> Any:
+        """Java's tuple of the partition's values. Raises :class:`Unsupported` when Iceberg does not take them."""
+        return self.data_file(partition, path="", size_bytes=0, record_count=0).partition()
 
     def _header(self, spec_id: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """The schema and the spec that a file of a spec is parsed with; asked for once, since each file needs them.
@@ -203,8 +191,8 @@ class SparkTable:
         it where one of them is nested, or of an older schema.
         """
         if spec_id not in self._headers:
-            spec = json.loads(self._jvm.org.apache.iceberg.PartitionSpecParser.toJson(self.java.specs().get(spec_id)))
-            schema = json.loads(self._jvm.org.apache.iceberg.SchemaParser.toJson(self.java.schema()))
+            spec = json.loads(self.jvm.org.apache.iceberg.PartitionSpecParser.toJson(self.java.specs().get(spec_id)))
+            schema = json.loads(self.jvm.org.apache.iceberg.SchemaParser.toJson(self.java.schema()))
             sources = {field["source-id"] for field in spec["fields"]}
             fields = [field for field in schema["fields"] if field["id"] in sources]
             if len(fields) == len(sources):
@@ -212,14 +200,6 @@ class SparkTable:
                 schema.pop("identifier-field-ids", None)
             self._headers[spec_id] = (schema, spec)
         return self._headers[spec_id]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionsWithDeletes:
-    """Partitions (spec id, path) that have delete files; ``everywhere`` when an unpartitioned one reaches them all."""
-
-    everywhere: bool
-    partitions: frozenset[tuple[int, str]]
 
 
 def iterate(iterable: Any) -> Iterator[Any]:

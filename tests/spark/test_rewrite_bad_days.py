@@ -251,20 +251,6 @@ def test_a_table_created_again_right_before_the_commit_is_not_touched(
     assert len(snapshots(loop)) == 1
 
 
-def test_a_table_upgraded_to_version_3_meanwhile_keeps_its_row_ids(
-    loop: SparkLoop, name: TableName, spark: SparkSession
-) -> None:
-    spec = loop.claim(name)
-    spark.sql(f"ALTER TABLE {name.catalog}.db.events SET TBLPROPERTIES ('format-version' = '3')")
-    before = snapshots(loop)
-
-    report = loop.attempt(spec)
-
-    assert isinstance(report.result, Conflicted), report.result
-    assert "version 3" in report.result.detail
-    assert snapshots(loop) == before
-
-
 def test_many_attempts_leave_few_pools_and_no_local_properties_behind(loop: SparkLoop, name: TableName) -> None:
     spec = loop.claim(name)
     engine = SparkEngine(loop.spark, DirectServer(loop))

@@ -156,7 +156,7 @@ def test_a_rewrite_that_comes_first_is_not_repeated(loop: SparkLoop, lake: Catal
 def test_deletes_at_the_planned_snapshot_are_refused_by_the_job_itself(
     loop: SparkLoop, lake: CatalogEntry, spark: SparkSession
 ) -> None:
-    """The planner does not plan such partitions; the job does not rely on it."""
+    """The planner would have known of them; the job does not rely on it."""
     fill(lake, properties={"format-version": "2", "write.delete.mode": "merge-on-read"})
     name = loop.name("db", "events")
     spec = loop.claim(name)
@@ -167,8 +167,8 @@ def test_deletes_at_the_planned_snapshot_are_refused_by_the_job_itself(
 
     report = loop.attempt(replace(spec, action=replace(spec.action, base_snapshot_id=current.snapshot_id)))
 
-    assert isinstance(report.result, Failed), report.result
-    assert "delete files may apply" in report.result.detail
+    assert isinstance(report.result, Conflicted), report.result
+    assert "was planned with the delete files (none)" in report.result.detail
     assert contents(spark, name) == before
 
 

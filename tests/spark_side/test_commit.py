@@ -49,6 +49,10 @@ class _Throwable:
 class Snapshot:
     id: int
     properties: dict[str, str] | None
+    first_row_id: int | None = None
+
+    def firstRowId(self) -> int | None:  # noqa: N802 - Java's name
+        return self.first_row_id
 
     def snapshotId(self) -> int:  # noqa: N802 - Java's name
         return self.id
@@ -140,6 +144,9 @@ class Table:
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
         return next((s for s in self.seen if s.id == snapshot_id), None)
 
+    def currentSnapshot(self) -> Snapshot:  # noqa: N802 - Java's name
+        return self.seen[-1]
+
     def newRewrite(self) -> Operation:  # noqa: N802 - Java's name
         self.operations.append(Operation(self))
         return self.operations[-1]
@@ -148,6 +155,7 @@ class Table:
         return path
 
     has_snapshot = SparkTable.has_snapshot
+    gives_row_ids = SparkTable.gives_row_ids
     snapshot_of_task = SparkTable.snapshot_of_task
 
 
@@ -158,13 +166,24 @@ def outputs() -> list[Rewritten]:
     ]
 
 
-def commit(table: Table, may_commit: Any = lambda: None, pauses: list[float] | None = None) -> CommitResult:
+def commit(
+    table: Table, may_commit: Any = lambda: None, pauses: list[float] | None = None, *, version: int = 2
+) -> CommitResult:
     def leave() -> None:
         table.did.append("may_commit")
         may_commit()
 
     waits = [] if pauses is None else pauses
-    return commit_rewrite(table, SPEC, outputs(), proof="p", may_commit=leave, pause=waits.append)  # type: ignore[arg-type]  # stands in for SparkTable
+    return commit_rewrite(
+        table,  # type: ignore[arg-type]  # stands in for SparkTable
+        SPEC,
+        outputs(),
+        proof="p",
+        format_version=version,
+        may_commit=leave,
+        vectors=["vector-1", "vector-2"] if version > 2 else [],
+        pause=waits.append,
+    )
 
 
 def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_and_is_signed() -> None:
@@ -190,8 +209,31 @@ def test_leave_is_asked_for_after_all_preparation_right_before_the_commit() -> N
 def test_version_1_has_no_sequence_numbers() -> None:
     table = Table((True, None))
     table.upgraded_to = 1
-    commit(table)
+    commit(table, version=1)
     assert table.operations[0].sequence_number is None
+
+
+def test_deletion_vectors_go_with_their_data_files() -> None:
+    table = Table((True, None))
+    table.upgraded_to = 3
+    assert commit(table, version=3) == Committed(900)
+    inputs = [file.path for group in SPEC.action.groups for file in group.files]
+    assert table.operations[0].deleted == [*inputs, "vector-1", "vector-2"]
+
+
+@pytest.mark.parametrize(("base", "current"), [(None, 20), (None, None), (10, 20)])
+def test_rows_that_were_given_ids_meanwhile_do_not_lose_them(base: int | None, current: int | None) -> None:
+    """Right after an upgrade rows have no ids; the next commit, whoever's it is, gives them theirs."""
+    table = Table((True, None))
+    table.upgraded_to = 3
+    table.history[-1].first_row_id = base
+    table.history.append(Snapshot(899, {}, current))
+    if (base, current) == (None, 20):
+        with pytest.raises(Conflict, match="given ids"):
+            commit(table, version=3)
+        assert "commit" not in table.did
+    else:
+        assert commit(table, version=3) == Committed(900)
 
 
 def test_a_table_upgraded_meanwhile_to_a_version_with_row_lineage_is_not_touched() -> None:
@@ -208,7 +250,7 @@ def test_a_base_that_expired_during_the_merge_is_a_conflict(version: int) -> Non
     table.upgraded_to = version
     table.history.pop()
     with pytest.raises(Conflict, match="expired"):
-        commit(table)
+        commit(table, version=version)
     assert "commit" not in table.did
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from pyspark import TaskContext
 
+from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Receipt
 from icewright_spark.commit import Rewritten
 from icewright_spark.jobs.rewrite_data_files import _own_output, check_outputs, check_receipts, proof_of
@@ -35,11 +36,20 @@ def test_a_receipt_for_every_group_will_do() -> None:
         [RECEIPTS[0], replace(RECEIPTS[1], output_digest="other")],
         [RECEIPTS[0], replace(RECEIPTS[1], records=19)],
         [RECEIPTS[0], replace(RECEIPTS[1], group_id=5)],
+        [RECEIPTS[0], replace(RECEIPTS[1], records=19, deleted_records=1)],  # no delete file applies
     ],
 )
 def test_anything_less_will_not(receipts: list[Receipt]) -> None:
     with pytest.raises(ProofFailed):
         check_receipts(ACTION, receipts)
+
+
+def test_rows_that_delete_files_remove_are_accounted_for() -> None:
+    delete = DeleteFile("d", FileContent.POSITION_DELETES, FileFormat.PARQUET, Partition(0, "[]"), 1, 3, 1, 1)
+    action = replace(ACTION, groups=(ACTION.groups[0], replace(ACTION.groups[1], delete_files=(delete,))))
+    check_receipts(action, [RECEIPTS[0], replace(RECEIPTS[1], records=17, deleted_records=3)])
+    with pytest.raises(ProofFailed):
+        check_receipts(action, [RECEIPTS[0], replace(RECEIPTS[1], records=17, deleted_records=2)])
 
 
 def test_files_are_those_of_their_receipts_and_each_another_one() -> None:
@@ -56,8 +66,9 @@ def test_the_proof_tells_apart_groups_digests_and_rows_and_knows_no_order() -> N
         proof_of([RECEIPTS[0], replace(RECEIPTS[1], output_digest="x")]),
         proof_of([RECEIPTS[0], replace(RECEIPTS[1], records=21)]),
         proof_of([RECEIPTS[0], replace(RECEIPTS[1], method="other")]),
+        proof_of([RECEIPTS[0], replace(RECEIPTS[1], deleted_records=1)]),
     }
-    assert len(proofs) == 5
+    assert len(proofs) == 6
     assert proof_of(RECEIPTS) == proof_of(RECEIPTS[::-1])
 
 

@@ -1,29 +1,33 @@
 """``rewrite_data_files``: merge every group inside Spark's Python tasks, prove it, commit it.
 
 The job chooses nothing: the groups, their order and the base snapshot are the planner's. What it adds is doubt: it
-checks for itself that the table is the one that was planned, that no delete file applies to what it reads, and that
-every group gave back the rows it took.
+checks for itself that the table is the one that was planned, that the delete files are those that apply to what it
+reads, and that every group gave back the rows it took.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import xxhash
 from pyspark import SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.errors import Conflict, IcewrightError, TableReplaced, Unsupported
+from icewright.domain.errors import Conflict, IcewrightError, TableReplaced
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.tasks import Progress
 from icewright.domain.writer_settings import writer_settings
-from icewright_spark.commit import FORMAT_VERSION_MAX, CommitResult, Rewritten, commit_rewrite
-from icewright_spark.iceberg import SparkTable
+from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
+from icewright_spark.iceberg import ROW_LINEAGE_SINCE, SparkTable
+from icewright_spark.manifests import check_planned_files
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
+
+FORMAT_VERSION_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ def rewrite_data_files(
     """
     action: RewriteDataFiles = spec.action
     check_planned_table(table, spec)
+    format_version, vectors = table.format_version, check_planned_files(table, action)
     jobs = merge_jobs(table, spec)
     phase.name = "merging"
     fault(Fault.MERGE_BEFORE)
@@ -78,13 +83,21 @@ def rewrite_data_files(
     check_receipts(action, receipts)
     check_outputs(receipts, outputs)
     phase.name = "committing"
-    commit = commit_rewrite(table, spec, outputs, proof=proof_of(receipts), may_commit=may_commit)
+    commit = commit_rewrite(
+        table,
+        spec,
+        outputs,
+        proof=proof_of(receipts),
+        format_version=format_version,
+        may_commit=may_commit,
+        vectors=vectors,
+    )
     phase.name = "done"
     return Rewrite(commit, receipts, tuple(result.figures for result in results))
 
 
 def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
-    """Refuse a table that is not the planned one. Raises :class:`Conflict` or :class:`Unsupported`."""
+    """Refuse a table that is not the planned one. Raises :class:`Conflict`."""
     action: RewriteDataFiles = spec.action
     if table.uuid != spec.table_id.uuid:
         raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
@@ -94,10 +107,6 @@ def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
         raise Conflict(f"the planned snapshot {action.base_snapshot_id} is gone")
     if table.schema_id != action.schema_id:
         raise Conflict(f"the schema changed from {action.schema_id} to {table.schema_id} since the plan was made")
-    deletes = table.partitions_with_deletes(action.base_snapshot_id)
-    for group in action.groups:
-        if deletes.everywhere or (group.partition.spec_id, table.partition_path(group)) in deletes.partitions:
-            raise Unsupported(f"delete files may apply to partition {group.partition_path or '(all)'}")
 
 
 def merge_jobs(table: SparkTable, spec: TaskSpec) -> list[MergeJob]:
@@ -111,6 +120,7 @@ def merge_jobs(table: SparkTable, spec: TaskSpec) -> list[MergeJob]:
             settings=settings,
             metrics_modes=modes,
             identity_source_ids=table.identity_source_ids(group.partition.spec_id),
+            row_lineage=table.format_version >= ROW_LINEAGE_SINCE,
         )
         for group in spec.action.groups
     ]
@@ -152,14 +162,19 @@ def _own_output(job: MergeJob) -> MergeJob:
 
 
 def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> None:
-    """The last look before the commit: a receipt for every group, equal digests, the planned number of rows.
+    """The last look before the commit: a receipt for every group, equal digests, each planned row kept or deleted.
 
     Raises :class:`ProofFailed` when that does not hold, though no merge should let it come to this.
     """
     by_group = {receipt.group_id: receipt for receipt in receipts}
     for group in action.groups:
         receipt = by_group.get(group.group_id)
-        if receipt is None or receipt.input_digest != receipt.output_digest or receipt.records != group.record_count:
+        if (
+            receipt is None
+            or receipt.input_digest != receipt.output_digest
+            or receipt.records + receipt.deleted_records != group.record_count
+            or (receipt.deleted_records and not group.delete_files)
+        ):
             raise ProofFailed(f"group {group.group_id} has no valid proof: {receipt}")
 
 
@@ -191,10 +206,12 @@ def check_outputs(receipts: Sequence[Receipt], outputs: Sequence[Rewritten]) -> 
 
 
 def proof_of(receipts: Sequence[Receipt]) -> str:
-    """The proof for the snapshot summary: method, rows, and one digest over the digests of all groups."""
+    """The proof for the snapshot summary: method, rows kept and deleted, and one digest over those of all groups."""
     digest = xxhash.xxh3_128()
     for receipt in sorted(receipts, key=lambda receipt: receipt.group_id):
-        digest.update(f"{receipt.group_id}:{receipt.method}:{receipt.output_digest}:{receipt.records};".encode())
+        said = f"{receipt.group_id}:{receipt.method}:{receipt.output_digest}:"
+        digest.update(f"{said}{receipt.records}:{receipt.deleted_records};".encode())
     methods = "+".join(sorted({receipt.method for receipt in receipts}))
     records = sum(receipt.records for receipt in receipts)
-    return f"{methods};groups={len(receipts)};records={records};digest={digest.hexdigest()}"
+    deleted = sum(receipt.deleted_records for receipt in receipts)
+    return f"{methods};groups={len(receipts)};records={records};deleted={deleted};digest={digest.hexdigest()}"

@@ -1,0 +1,174 @@
+"""What the manifests of one snapshot say of the files in a few partitions, through Iceberg's own readers.
+
+A call into the JVM costs a tenth of a millisecond, and a table may have a hundred thousand delete files. So partitions
+are picked within the JVM, a column of many Java objects is asked for at once, and only files that can matter are
+looked at one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.errors import Conflict
+from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright_spark.applied_deletes import DataEntry, check_applied, key_of
+from icewright_spark.iceberg import ROW_LINEAGE_SINCE, SparkTable, iterate
+
+_API: Final = "org.apache.iceberg."
+_FILE_PATH_ID: Final = 2_147_483_546
+_OF_DATA: Final = {"location": "String", "dataSequenceNumber": "Long", "firstRowId": "Long"}
+_OF_DELETES: Final = {"referencedDataFile": "String", "dataSequenceNumber": "Long"}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDelete:
+    """A delete file of a snapshot, with Java's object for it."""
+
+    delete: DeleteFile
+    java: Any
+
+
+def check_planned_files(table: SparkTable, action: RewriteDataFiles) -> list[Any]:
+    """Compare data files and delete files of a plan with the snapshot that it is of, and with nothing of the planner.
+
+    Gives Java's objects of the deletion vectors of planned files, which must go together with them.
+    Raises :class:`Conflict` and :class:`Unsupported` as :func:`check_applied` does.
+    """
+    groups = action.groups
+    files = PartitionFiles(table, action.base_snapshot_id, {group.partition for group in groups})
+    none_planned = not any(group.delete_files for group in groups)
+    if none_planned and table.format_version < ROW_LINEAGE_SINCE and not files.delete_manifests():
+        return []
+    paths = frozenset(file.path for group in groups for file in group.files)
+    entries = files.data_files(paths)
+    since = min((entry.data_sequence_number for entry in entries.values()), default=0)
+    found = files.delete_files(paths, since)
+    vectors = check_applied(groups, entries, [each.delete for each in found], files.unpartitioned_specs)
+    return [each.java for each in found if key_of(each.delete) in vectors]
+
+
+class PartitionFiles:
+    """The live files of some partitions in one snapshot."""
+
+    def __init__(self, table: SparkTable, snapshot_id: int, partitions: Collection[Partition]) -> None:
+        """Raises :class:`Unsupported` for a partition that Iceberg does not take."""
+        self._table, self._jvm = table, table.jvm
+        self._snapshot = table.java.snapshot(snapshot_id)
+        specs = table.java.specs()
+        self.unpartitioned_specs = frozenset(
+            int(spec_id) for spec_id in iterate(specs.keySet()) if specs[spec_id].isUnpartitioned()
+        )
+        util = self._jvm.org.apache.iceberg.util
+        self._by_java = util.PartitionMap.create(specs)
+        self._data, self._deletes = util.PartitionSet.create(specs), util.PartitionSet.create(specs)
+        everywhere = {Partition(spec_id, "[]") for spec_id in self.unpartitioned_specs}
+        for partition in {*partitions, *everywhere}:
+            java = util.Pair.of(partition.spec_id, table.partition_data(partition))
+            self._by_java[java] = partition.values
+            self._deletes.add(java)
+            if partition in partitions:
+                self._data.add(java)
+        self._data_specs = frozenset(partition.spec_id for partition in partitions)
+
+    def delete_manifests(self) -> list[Any]:
+        """The delete manifests that may hold something for the partitions."""
+        specs = self._data_specs | self.unpartitioned_specs
+        manifests = self._snapshot.deleteManifests(self._table.java.io())
+        return [manifest for manifest in iterate(manifests) if manifest.partitionSpecId() in specs]
+
+    def delete_files(self, paths: Collection[str], since: int) -> list[FoundDelete]:
+        """Delete files that may apply to data files of these paths, none of which is older than ``since``."""
+        return [
+            self._found(java, row["dataSequenceNumber"])
+            for manifest in self.delete_manifests()
+            if manifest.sequenceNumber() >= since
+            for java, row in self._delete_rows(manifest)
+            if row["dataSequenceNumber"] >= since
+            and (row["referencedDataFile"] is None or row["referencedDataFile"] in paths)
+        ]
+
+    def data_files(self, paths: Collection[str]) -> dict[str, DataEntry]:
+        """What the snapshot says of data files of these paths; those that are not in the partitions are left out.
+
+        Raises :class:`Conflict` for a file that is listed twice.
+        """
+        reader = self._jvm.org.apache.iceberg.ManifestFiles
+        io, specs = self._table.java.io(), self._table.java.specs()
+        found: dict[str, DataEntry] = {}
+        for manifest in iterate(self._snapshot.dataManifests(io)):
+            if manifest.partitionSpecId() not in self._data_specs:
+                continue
+            files = self._listed(reader.read(manifest, io, specs).filterPartitions(self._data))
+            for row in self._columns(files, "DataFile", _OF_DATA):
+                path = row["location"]
+                if path in found:
+                    raise Conflict(f"{path} is listed twice in the planned snapshot")
+                if path in paths:
+                    found[path] = DataEntry(path, row["dataSequenceNumber"], row["firstRowId"])
+        return found
+
+    def _delete_rows(self, manifest: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+        io, specs = self._table.java.io(), self._table.java.specs()
+        reader = self._jvm.org.apache.iceberg.ManifestFiles.readDeleteManifest(manifest, io, specs)
+        files = self._listed(reader.filterPartitions(self._deletes))
+        rows = self._columns(files, "DeleteFile", _OF_DELETES)
+        for number, row in enumerate(rows):
+            yield files.get(number), row
+
+    def _listed(self, reader: Any) -> Any:
+        """All that a manifest reader gives, as a Java list; the reader is closed."""
+        try:
+            return self._jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(reader)
+        finally:
+            reader.close()
+
+    def _columns(self, files: Any, kind: str, getters: Mapping[str, str]) -> list[dict[str, Any]]:
+        """What these methods of each Java object say, by method; ``getters`` has the methods with Java's types."""
+        loader = self._table.java.getClass().getClassLoader()
+        invoke, function = self._jvm.java.lang.invoke, loader.loadClass("java.util.function.Function")
+        owner, lookup = loader.loadClass(f"{_API}{kind}"), invoke.MethodHandles.publicLookup()
+        columns: dict[str, list[Any]] = {}
+        for getter, kind_of_value in getters.items():
+            signature = invoke.MethodType.fromMethodDescriptorString(f"()Ljava/lang/{kind_of_value};", loader)
+            method = invoke.MethodHandleProxies.asInterfaceInstance(
+                function, lookup.findVirtual(owner, getter, signature)
+            )
+            values = files.stream().map(method).toList()
+            columns[getter] = json.loads(
+                self._jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(values)
+            )
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+    def _found(self, java: Any, sequence_number: int) -> FoundDelete:
+        spec = self._table.java.specs().get(java.specId())
+        said = json.loads(self._jvm.org.apache.iceberg.ContentFileParser.toJson(java, spec))
+        values = self._by_java[self._jvm.org.apache.iceberg.util.Pair.of(java.specId(), java.partition())]
+        delete = DeleteFile(
+            path=said["file-path"],
+            content=FileContent(said["content"]),
+            file_format=FileFormat(said["file-format"]),
+            partition=Partition(said["spec-id"], str(values)),
+            size_bytes=said["file-size-in-bytes"],
+            record_count=said["record-count"],
+            snapshot_id=0,
+            data_sequence_number=sequence_number,
+            referenced_data_file=said.get("referenced-data-file"),
+            content_offset=said.get("content-offset"),
+            content_size_bytes=said.get("content-size-in-bytes"),
+            path_lower=_path_bound(said.get("lower-bounds")),
+            path_upper=_path_bound(said.get("upper-bounds")),
+            equality_ids=tuple(said.get("equality-ids", ())),
+        )
+        return FoundDelete(delete, java)
+
+
+def _path_bound(bounds: Mapping[str, list[Any]] | None) -> str | None:
+    by_id = {} if bounds is None else dict(zip(bounds["keys"], bounds["values"], strict=True))
+    try:
+        return bytes.fromhex(by_id[_FILE_PATH_ID]).decode()
+    except (KeyError, UnicodeDecodeError):  # a bound that was cut within a character is as good as none
+        return None

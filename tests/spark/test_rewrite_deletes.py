@@ -1,0 +1,349 @@
+"""Deletes and row lineage on real Spark: folded in, kept, and never resurrected whoever comes first."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark import InheritableThread
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.files import Partition
+from icewright.domain.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec
+from icewright.domain.names import TableName
+from icewright.domain.tables import PROOF_KEY
+from icewright_spark.iceberg import SparkTable
+from tests.lakes.sqlite import writer
+from tests.readers.duck import duckdb_with_iceberg
+from tests.spark.hand_planned import attempt, changed, hand_planned, sql_name
+
+pytestmark = pytest.mark.spark
+
+FILES, ROWS = 4, 50
+LINEAGE = "_row_id, _last_updated_sequence_number"
+
+
+class Lake:
+    """A lake with tables of a few files each, to be deleted from."""
+
+    def __init__(self, spark: SparkSession, entry: CatalogEntry) -> None:
+        self.spark, self.entry = spark, entry
+        spark.sql(f"CREATE NAMESPACE {entry.name}.db")
+
+    def table(self, version: int, *, name: str = "events", partitioned: bool = True) -> TableName:
+        """Four commits of fifty rows; ids from 0, in the cities c0 and c1."""
+        found = TableName(self.entry.name, ("db",), name)
+        by = "PARTITIONED BY (city)" if partitioned else ""
+        self.sql(
+            f"CREATE TABLE {{t}} (id bigint, city string) USING iceberg {by} "
+            f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read', "
+            "'write.update.mode' = 'merge-on-read')",
+            found,
+        )
+        for number in range(FILES):
+            ids = self.spark.range(number * ROWS, (number + 1) * ROWS)
+            frame = ids.selectExpr("id", "concat('c', id % 2) AS city").coalesce(1)
+            frame.writeTo(sql_name(found)).option("fanout-enabled", "true").append()
+        return found
+
+    def sql(self, text: str, name: TableName) -> list[Row]:
+        return list(self.spark.sql(text.format(t=sql_name(name))).collect())
+
+    def delete(self, name: TableName, where: str) -> None:
+        self.sql(f"DELETE FROM {{t}} WHERE {where}", name)  # noqa: S608 - a test
+
+    def contents(self, name: TableName, columns: str = "*") -> Counter[Row]:
+        """The multiset of rows, read from bytes."""
+        return Counter(self.sql(f"SELECT {columns} FROM {{t}}", name))  # noqa: S608 - a test
+
+    def live(self, name: TableName) -> Counter[tuple[str, int]]:
+        """Live entries by format and content."""
+        rows = self.sql("SELECT data_file.* FROM {t}.entries WHERE status < 2", name)
+        return Counter((row["file_format"], row["content"]) for row in rows)
+
+    def by_duckdb(self, name: TableName) -> Counter[Any]:
+        location = writer(self.entry).load_table(name.path).metadata_location.removeprefix("file://")
+        connection = duckdb_with_iceberg()
+        return Counter(connection.sql(f"SELECT id, city FROM iceberg_scan('{location}')").fetchall())  # noqa: S608 - a test
+
+    def by_pyiceberg(self, name: TableName) -> Counter[Any]:
+        found = writer(self.entry).load_table(name.path).scan(selected_fields=("id", "city")).to_arrow()
+        return Counter((row["id"], row["city"]) for row in found.to_pylist())
+
+    def missing(self, name: TableName) -> list[str]:
+        """Reachable paths that are not there."""
+        paths = {row[0] for row in self.sql("SELECT file_path FROM {t}.all_files", name)}
+        paths |= {row[0] for row in self.sql("SELECT path FROM {t}.all_manifests", name)}
+        assert len(paths) > FILES
+        return [path for path in paths if not Path(path.removeprefix("file:")).exists()]
+
+    def summary(self, name: TableName) -> dict[str, str]:
+        rows = self.sql("SELECT summary FROM {t}.snapshots ORDER BY committed_at", name)
+        return dict(rows[-1]["summary"])
+
+
+@pytest.fixture
+def deletes(spark: SparkSession, lake: CatalogEntry) -> Lake:
+    return Lake(spark, lake)
+
+
+def committed(report: TaskReport) -> TaskReport:
+    assert isinstance(report.result, Committed), report.result
+    return report
+
+
+def plain(rows: Counter[Row]) -> Counter[Any]:
+    return Counter({tuple(row): count for row, count in rows.items()})
+
+
+def test_position_deletes_of_version_2_are_folded_in(deletes: Lake) -> None:
+    """Two DELETEs, of which the second removes all rows of one file."""
+    name = deletes.table(2)
+    deletes.delete(name, "id % 10 = 3")
+    deletes.delete(name, "id < 30 OR id % 7 = 0 OR (id >= 150 AND city = 'c1')")
+    before = deletes.contents(name)
+    spec = hand_planned(deletes.spark, name)
+
+    report = committed(attempt(deletes.spark, spec))
+
+    assert deletes.contents(name) == before
+    assert deletes.by_duckdb(name) == deletes.by_pyiceberg(name) == plain(before)
+    assert deletes.live(name)["PARQUET", 0] == 2
+    assert sum(receipt.records for receipt in report.receipts) == before.total()
+    assert sum(receipt.deleted_records for receipt in report.receipts) == FILES * ROWS - before.total() > 0
+    assert f";records={before.total()};deleted={FILES * ROWS - before.total()};" in deletes.summary(name)[PROOF_KEY]
+    assert deletes.missing(name) == []
+    # Position deletes stay listed, since Iceberg cannot tell whether they are needed elsewhere; they remove nothing.
+    assert deletes.live(name)["PARQUET", 1] > 0
+
+
+def test_vectors_of_version_3_are_folded_in_and_every_row_keeps_its_lineage(deletes: Lake) -> None:
+    name = deletes.table(3)
+    deletes.delete(name, "id % 10 = 3")
+    deletes.sql("UPDATE {t} SET id = id + 1000 WHERE id % 25 = 4", name)  # rows that were moved to other files
+    before, lineage = deletes.contents(name), deletes.contents(name, f"*, {LINEAGE}")
+    assert len({row["_row_id"] for row in lineage}) == before.total() == FILES * ROWS * 9 // 10
+    spec = hand_planned(deletes.spark, name)
+
+    committed(attempt(deletes.spark, spec))
+
+    assert deletes.contents(name, f"*, {LINEAGE}") == lineage
+    assert deletes.live(name) == {("PARQUET", 0): 2}  # no vector without its data file
+    assert deletes.by_duckdb(name) == deletes.by_pyiceberg(name) == plain(before)
+    assert deletes.missing(name) == []
+    assert int(deletes.summary(name)["removed-dvs"]) == sum(len(group.delete_files) for group in spec.action.groups) > 0
+
+    # Once more, now from files that have the lineage as columns, with rows deleted and added since.
+    deletes.delete(name, "id % 10 = 5")
+    deletes.sql("INSERT INTO {t} VALUES (5000, 'c0'), (5001, 'c1')", name)
+    lineage = deletes.contents(name, f"*, {LINEAGE}")
+    committed(attempt(deletes.spark, hand_planned(deletes.spark, name)))
+    assert deletes.contents(name, f"*, {LINEAGE}") == lineage
+    assert deletes.live(name) == {("PARQUET", 0): 2}
+
+
+def test_metrics_and_columns_of_the_lineage_are_those_of_spark(deletes: Lake) -> None:
+    ours, theirs = (deletes.table(3, name=name, partitioned=False) for name in ("ours", "theirs"))
+    for name in (ours, theirs):
+        deletes.delete(name, "id % 10 = 3")
+    committed(attempt(deletes.spark, hand_planned(deletes.spark, ours)))
+    catalog = deletes.entry.name
+    deletes.sql(
+        f"CALL {catalog}.system.rewrite_data_files(table => 'db.theirs', options => map('rewrite-all', 'true'))", theirs
+    )
+    metrics = "record_count, value_counts, null_value_counts, nan_value_counts, lower_bounds, upper_bounds"
+    text = f"SELECT {metrics} FROM {{t}}.files"  # noqa: S608 - a test
+    (mine,), (his,) = (deletes.sql(text, name) for name in (ours, theirs))
+    assert mine == his
+    assert 2147483540 in mine["lower_bounds"]
+
+
+@pytest.mark.parametrize("afterwards", [True, False], ids=["committed to", "untouched"])
+def test_a_table_upgraded_from_version_2(deletes: Lake, afterwards: bool) -> None:  # noqa: FBT001 - a case
+    """The next commit gives all rows their ids. Where that commit is ours, they keep when they were updated."""
+    name = deletes.table(2)
+    deletes.delete(name, "id % 10 = 3")
+    deletes.sql("ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')", name)
+    if afterwards:
+        deletes.delete(name, "id % 10 = 4")  # vectors beside, and instead of, the position deletes
+    before, lineage = deletes.contents(name), deletes.contents(name, f"*, {LINEAGE}")
+    added_by = {row["id"]: 1 + row["id"] // ROWS for row in before}
+
+    committed(attempt(deletes.spark, hand_planned(deletes.spark, name)))
+
+    after = deletes.contents(name, f"*, {LINEAGE}")
+    assert deletes.contents(name) == before
+    assert deletes.live(name)["PUFFIN", 1] == 0
+    if afterwards:
+        assert after == lineage
+    assert len({row["_row_id"] for row in after}) == before.total()
+    assert {row["id"]: row["_last_updated_sequence_number"] for row in after} == added_by
+    assert deletes.missing(name) == []
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_delete_that_comes_first_stands_and_the_rewrite_conflicts(deletes: Lake, version: int) -> None:
+    name = deletes.table(version)
+    deletes.delete(name, "id % 10 = 3")
+    spec = hand_planned(deletes.spark, name)
+
+    report = attempt(deletes.spark, spec, before_commit=lambda: deletes.delete(name, "id = 14"))
+
+    assert isinstance(report.result, Conflicted), report.result
+    assert sorted(row["id"] for row in deletes.contents(name)) == [
+        row for row in range(FILES * ROWS) if row % 10 != 3 and row != 14
+    ]
+    committed(attempt(deletes.spark, hand_planned(deletes.spark, name)))
+    assert 14 not in {row["id"] for row in deletes.contents(name)}
+
+
+class Pause:
+    """A condition that is always true, and once it is asked about a row waits until it may go on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._asked, self._go = folder / "asked", folder / "go"
+
+    def __call__(self, _value: int) -> bool:
+        self._asked.touch()
+        _wait_for(self._go)
+        return True
+
+    def asked(self) -> None:
+        _wait_for(self._asked)
+
+    def end(self) -> None:
+        self._go.touch()
+
+
+def _wait_for(path: Path) -> None:
+    until_s = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_delete_that_comes_second_fails_as_iceberg_says_and_nothing_is_lost(
+    deletes: Lake, version: int, tmp_path: Path
+) -> None:
+    """It is of a snapshot whose files the rewrite replaced meanwhile; done again, it finds the new ones."""
+    name, pause = deletes.table(version), Pause(tmp_path)
+    deletes.delete(name, "id % 10 = 3")
+    before = deletes.contents(name)
+    spec = hand_planned(deletes.spark, name)
+    deletes.spark.udf.register("paused", pause, "boolean")
+    errors: list[Exception] = []
+
+    def delete() -> None:
+        try:
+            deletes.delete(name, "id = 14 AND paused(id)")
+        except (Py4JJavaError, PySparkException) as error:
+            errors.append(error)
+
+    deleting = InheritableThread(target=delete)
+    deleting.start()
+    pause.asked()
+    committed(attempt(deletes.spark, spec))
+    pause.end()
+    deleting.join()
+
+    assert "missing data files" in str(errors[0])
+    assert deletes.contents(name) == before
+    deletes.delete(name, "id = 14")
+    assert deletes.contents(name) == Counter({row: count for row, count in before.items() if row["id"] != 14})
+
+
+def _without_a_delete(spec: TaskSpec) -> TaskSpec:
+    """As a planner would have it that forgot a delete file of the last data file."""
+    group = spec.action.groups[0]
+    files = (*group.files[:-1], replace(group.files[-1], deletes=()))
+    return changed(spec, files=files)
+
+
+def _with_another_row_id(spec: TaskSpec) -> TaskSpec:
+    first, *others = spec.action.groups[0].files
+    return changed(spec, files=(replace(first, first_row_id=(first.first_row_id or 0) + 1), *others))
+
+
+def _with_another_sequence_number(spec: TaskSpec) -> TaskSpec:
+    first, *others = spec.action.groups[0].files
+    return changed(spec, files=(replace(first, data_sequence_number=99), *others))
+
+
+def _with_deletes_of_another_file(spec: TaskSpec) -> TaskSpec:
+    first, second, *others = spec.action.groups[0].files
+    return changed(
+        spec, files=(replace(first, deletes=second.deletes), replace(second, deletes=first.deletes), *others)
+    )
+
+
+WRONG_PLANS = [
+    (2, _without_a_delete),
+    (3, _without_a_delete),
+    (3, _with_another_row_id),
+    (3, _with_another_sequence_number),
+    (3, _with_deletes_of_another_file),
+]
+
+
+@pytest.mark.parametrize(("version", "mistake"), WRONG_PLANS)
+def test_a_plan_that_differs_from_its_snapshot_is_a_conflict(
+    deletes: Lake, version: int, mistake: Callable[[TaskSpec], TaskSpec]
+) -> None:
+    """The job reads the manifests itself."""
+    name = deletes.table(version)
+    deletes.delete(name, "id % 10 = 4")
+    before = deletes.contents(name)
+
+    report = attempt(deletes.spark, mistake(hand_planned(deletes.spark, name)))
+
+    assert isinstance(report.result, Conflicted), report.result
+    assert "planned with" in report.result.detail
+    assert deletes.contents(name) == before
+
+
+def test_equality_deletes_are_refused_and_delete_files_elsewhere_are_no_matter(deletes: Lake) -> None:
+    """Written by Java's own writer, since Spark writes none."""
+    name = deletes.table(2)
+    deletes.delete(name, "city = 'c1' AND id % 10 = 3")
+    c0, c1 = sorted(hand_planned(deletes.spark, name).action.groups, key=lambda group: group.partition)
+    assert (len(c0.delete_files) > 0, len(c1.delete_files) > 0) == (False, True)
+    add_equality_delete(deletes.spark, name, c1.partition)
+    spec = hand_planned(deletes.spark, name)
+    both = spec.action.groups
+
+    report = attempt(deletes.spark, spec)
+    assert isinstance(report.result, Failed), report.result
+    assert (report.result.code, report.result.retryable) == ("unsupported", False)
+    assert "equality deletes" in report.result.detail
+
+    untouched = replace(spec, action=replace(spec.action, groups=(both[0],)))
+    committed(attempt(deletes.spark, untouched))
+
+
+def add_equality_delete(spark: SparkSession, name: TableName, partition: Partition) -> None:
+    """An entry for a file of equality deletes; that there is no such file is noticed by readers only."""
+    table = SparkTable(spark, name)
+    jvm = table.jvm
+    builder = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.java.specs().get(partition.spec_id))
+    gateway: Any = spark.sparkContext._gateway
+    ids = gateway.new_array(jvm.int, 1)
+    ids[0] = 1
+    made = (
+        builder.ofEqualityDeletes(ids)
+        .withPath(f"{table.java.location()}/data/equality.parquet")
+        .withFormat("parquet")
+        .withPartition(table.partition_data(partition))
+        .withFileSizeInBytes(100)
+        .withRecordCount(1)
+        .build()
+    )
+    table.java.newRowDelta().addDeletes(made).commit()
