@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from icewright.domain.jobs import TaskReport, TaskSpec
+from icewright.domain.storage import ProbeReport, ProbeRequest
 from icewright_spark.attempt import Attempt, AttemptServer
+from icewright_spark.probe import probe
 from icewright_spark.session import iceberg_version
 
 
@@ -29,6 +32,9 @@ class Engine(Protocol):
     def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:
         """Carry out one attempt; see :class:`~icewright_spark.attempt.Attempt`."""
 
+    def probe(self, requests: Sequence[ProbeRequest]) -> list[ProbeReport]:
+        """Find out what workers can do; see :func:`icewright_spark.probe.probe`."""
+
 
 class SparkEngine:
     """The Spark session of this process."""
@@ -48,3 +54,7 @@ class SparkEngine:
     def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:
         """See :class:`Engine`."""
         return Attempt(self._spark, self._server, spec, claimed_s=claimed_s, pool=pool).run()
+
+    def probe(self, requests: Sequence[ProbeRequest]) -> list[ProbeReport]:
+        """See :class:`Engine`."""
+        return probe(self._spark, requests)

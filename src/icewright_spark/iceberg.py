@@ -27,7 +27,7 @@ from icewright_spark.session import java_gateway
 ROW_LINEAGE_SINCE: Final = 3
 """The format version from which on every row has an id."""
 
-_REFUSALS = (IllegalArgumentException, UnsupportedOperationException)
+REFUSALS = (IllegalArgumentException, UnsupportedOperationException)
 """Java's, as PySpark names them. By these Iceberg's parsers say that a document is not what they read, which no other
 try will change."""
 
@@ -148,7 +148,7 @@ class SparkTable:
         }
         try:
             return self._parser.fromJson(json.dumps(document), True).file()
-        except _REFUSALS as error:
+        except REFUSALS as error:
             raise Unsupported(
                 f"Iceberg does not take {partition.values} for a partition of spec {partition.spec_id}: "
                 f"{first_line(error)}"

@@ -18,14 +18,18 @@ from icewright import __version__
 from icewright.domain.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello, TaskReport, TaskSpec
+from icewright.domain.observation import WorkerAccess
 from icewright.domain.optimizers import OptimizerSettings
+from icewright.domain.storage import ProbeReports, ProbeRequest
 from icewright_spark.engine import Engine
+from icewright_spark.iceberg import first_line
 
 _log = structlog.get_logger("icewright.optimizer")
 
 _HELLO_EVERY_S: Final = 10.0
 _SERVER_AWAY_S_MAX: Final = 60.0
 """An idle optimizer whose server stays away asks to be started anew: the server may have another address by now."""
+_PROBES_EVERY_S: Final = 2.0
 _REPORT_PAUSE_S_MIN: Final = 0.2
 _REPORT_PAUSE_S_MAX: Final = 15.0
 _REPORT_FOR_S: Final = 600.0
@@ -44,6 +48,12 @@ class TaskServer(Protocol):
 
     def report(self, report: TaskReport) -> None:
         """Say how an attempt ended."""
+
+    def probes(self, optimizer_id: str) -> tuple[ProbeRequest, ...]:
+        """The tables whose storage is to be tried out."""
+
+    def probed(self, optimizer_id: str, reports: ProbeReports) -> None:
+        """Say what became of probes."""
 
 
 class Optimizer:
@@ -68,6 +78,7 @@ class Optimizer:
         self._running: dict[int, InheritableThread] = {}
         self._finished = 0
         self._said_hello_at_s = float("-inf")
+        self._asked_for_probes_at_s = float("-inf")
         self._heard_at_s = clock()
         self.wants_recycling = False
 
@@ -134,7 +145,7 @@ class Optimizer:
         claimed_s = self._clock()
         spec = self._server.claim(self._settings.optimizer_id)
         if spec is None:
-            return False
+            return self._probe_what_is_wanted(slot)
         if spec.protocol_version != PROTOCOL_VERSION:
             raise VersionMismatch(
                 f"task {spec.task_id} is of version {spec.protocol_version} of the protocol, this optimizer speaks "
@@ -145,6 +156,29 @@ class Optimizer:
         thread.start()
         self._running[slot] = thread
         return True
+
+    def _probe_what_is_wanted(self, slot: int) -> bool:
+        """Find out for the server, when there is nothing else to do, which storages workers reach."""
+        if self._clock() - self._asked_for_probes_at_s < _PROBES_EVERY_S:
+            return False
+        self._asked_for_probes_at_s = self._clock()
+        requests = self._server.probes(self._settings.optimizer_id)
+        if not requests:
+            return False
+        thread = InheritableThread(target=self._probe, args=(requests,), name=f"probes-{slot}")
+        thread.start()
+        self._running[slot] = thread
+        return True
+
+    def _probe(self, requests: tuple[ProbeRequest, ...]) -> None:
+        try:
+            reports = self._engine.probe(requests)
+            self._server.probed(self._settings.optimizer_id, ProbeReports(tuple(reports)))
+        except Exception as error:  # noqa: BLE001 - whatever Spark throws: nothing was learned, and the server asks again
+            _log.warning("probes came to nothing", tables=len(requests), detail=first_line(error))
+            return
+        refused = [str(report.table_name) for report in reports if report.access is WorkerAccess.REFUSED]
+        _log.info("storages tried out", tables=len(reports), refused=refused)
 
     def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int) -> None:
         log = _log.bind(task=spec.task_id, attempt=spec.attempt, table=str(spec.table_name))

@@ -13,6 +13,7 @@ import httpx2
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.jobs import Heartbeat, HeartbeatReply, OptimizerHello, TableCheck, TaskReport, TaskSpec
+from icewright.domain.storage import ProbeReports, ProbeRequest, Probes
 
 T = TypeVar("T")
 
@@ -55,6 +56,15 @@ class Server:
     def report(self, report: TaskReport) -> None:
         """Say how the attempt ended. Raises :class:`LeaseLost` when nobody waits for it any more."""
         self._post(f"/api/v1/tasks/{report.task_id}/report", report)
+
+    def probes(self, optimizer_id: str) -> tuple[ProbeRequest, ...]:
+        """The tables of which the server wants to know whether workers reach their storage."""
+        data = self._post(f"/api/v1/optimizers/{optimizer_id}/probes", None)
+        return () if data is None else from_json(Probes, data).requests
+
+    def probed(self, optimizer_id: str, reports: ProbeReports) -> None:
+        """Say what became of probes."""
+        self._post(f"/api/v1/optimizers/{optimizer_id}/probe-reports", reports)
 
     def sees_the_same(self, check: TableCheck) -> bool:
         """Whether the server's catalog has the same table at the same metadata file as ours."""

@@ -11,6 +11,9 @@ from fastapi.routing import iter_route_contexts
 
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.jobs import Committed, Heartbeat, TableCheck, TaskSpec
+from icewright.domain.names import TableId
+from icewright.domain.observation import WorkerAccess
+from icewright.domain.storage import ProbeReport, ProbeReports
 from icewright.domain.tasks import Progress
 from tests.api.served import EVENTS, V1, Served, hello
 from tests.api.test_api_tasks import carry_out, claimed, report
@@ -108,6 +111,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/optimizers": hello(),
         "/tasks/{task_id}/heartbeat": Heartbeat(1, Progress("merging", 0, 1)),
         "/tasks/{task_id}/report": report(spec, Committed(2**62)),
+        "/optimizers/{optimizer_id}/probe-reports": ProbeReports((probe_report(spec.table_id, WorkerAccess.REFUSED),)),
         "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
         "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
     }
@@ -119,6 +123,13 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         validator.validate(json.loads(json.dumps(to_json(body))))
         assert not validator.is_valid({})
         assert not validator.is_valid({**to_json(body), "unknown": 1})
+
+
+ROOT = "s3://bucket/events/data"
+
+
+def probe_report(table_id: TableId, access: WorkerAccess) -> ProbeReport:
+    return ProbeReport(table_id, EVENTS, ROOT, access, "")
 
 
 def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
@@ -156,6 +167,12 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield call("POST", "/tasks/{task_id}/report", done, task_id=task_id)
     yield call("POST", "/events/commits", {"table_name": str(EVENTS), "snapshot_id": 1})
     served.control.loop.round()
+    yield call("POST", "/optimizers/{optimizer_id}/probes", optimizer_id="optimizer-1")
+    served.lake.set_properties(EVENTS, {"write.data.path": ROOT})
+    served.control.keeper.look(EVENTS)
+    yield call("POST", "/optimizers/{optimizer_id}/probes", optimizer_id="optimizer-1")
+    found = ProbeReports((probe_report(spec.table_id, WorkerAccess.PROVED),))
+    yield call("POST", "/optimizers/{optimizer_id}/probe-reports", found, optimizer_id="optimizer-1")
     for path in ("/status", "/tables", "/tasks", "/optimizers"):
         yield call("GET", path)
     for path in ("", "/partitions", "/snapshots", "/refs", "/plans"):

@@ -12,9 +12,18 @@ from icewright.domain.events import CommitEvent
 from icewright.domain.files import Partition
 from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.names import TableName
+from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
+from icewright.domain.storage import AccessRecord
 from icewright.domain.tables import Operation
-from icewright.ports.store import EVENTS_KEPT_MS, PLANS_KEPT, InventoryUpdate, OptimizerRecord, TableStore
+from icewright.ports.store import (
+    ACCESS_KEPT_MS,
+    EVENTS_KEPT_MS,
+    PLANS_KEPT,
+    InventoryUpdate,
+    OptimizerRecord,
+    TableStore,
+)
 from tests.contracts.samples import HOSTILE_PARTS, REASON, hello, manifest, new_task, plan, record, statistics, table_id
 from tests.contracts.stores import IMPLEMENTATIONS, Stores, opened
 
@@ -297,6 +306,39 @@ class TestPruning:
         stores.tasks().request_cancel("task-1", REASON)
         stores.tables().prune(clock.now())
         assert len(stores.tables().plans(table_id(), limit=99)) == PLANS_KEPT + 1
+
+
+class TestAccess:
+    def test_the_latest_answer_for_a_storage_counts(self, store: TableStore) -> None:
+        refused = AccessRecord("lake", "s3://bucket/t/data", WorkerAccess.REFUSED, "not let in", "optimizer-1", 5)
+        store.save_access(refused)
+        assert store.access("lake", "s3://bucket/t/data") == refused
+        proved = replace(refused, access=WorkerAccess.PROVED, detail="", optimizer_id="optimizer-2", decided_at=7)
+        store.save_access(proved)
+        assert store.access("lake", "s3://bucket/t/data") == proved
+
+    def test_nothing_is_known_of_other_storages(self, store: TableStore) -> None:
+        store.save_access(AccessRecord("lake", "s3://bucket/t/data", WorkerAccess.PROVED, "", "optimizer-1", 5))
+        assert store.access("other", "s3://bucket/t/data") is None
+        assert store.access("lake", "s3://bucket/t/data/") is None
+
+    def test_hostile_roots_are_kept_as_they_are(self, store: TableStore) -> None:
+        records = [
+            AccessRecord("lake", f"s3://bucket/{part}", WorkerAccess.REFUSED, part, "optimizer-1", 5)
+            for part in HOSTILE_PARTS
+        ]
+        for access in records:
+            store.save_access(access)
+        assert [store.access("lake", access.root) for access in records] == records
+
+    def test_what_was_found_out_long_ago_is_pruned(self, store: TableStore, clock: ManualClock) -> None:
+        now = clock.now()
+        old = AccessRecord("lake", "s3://bucket/old", WorkerAccess.PROVED, "", "optimizer-1", now - ACCESS_KEPT_MS - 1)
+        store.save_access(old)
+        store.save_access(replace(old, root="s3://bucket/new", decided_at=now - ACCESS_KEPT_MS))
+        store.prune(now)
+        assert store.access("lake", "s3://bucket/old") is None
+        assert store.access("lake", "s3://bucket/new") is not None
 
 
 class TestOptimizers:

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,6 +15,9 @@ import pytest
 
 from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello, TaskReport, TaskSpec
+from icewright.domain.names import TableId, TableName
+from icewright.domain.observation import WorkerAccess
+from icewright.domain.storage import ProbeReport, ProbeReports, ProbeRequest
 from icewright_spark.optimizer import Optimizer
 from tests.spark_side.specs import report_of, settings_of, spec_of
 
@@ -32,6 +35,16 @@ class Server:
         self.hello_errors: list[IcewrightError] = []
         self.report_errors: list[IcewrightError] = []
         self.lock = threading.Lock()
+        self.wanted: list[ProbeRequest] = []
+        self.probed_by: list[tuple[str, ProbeReports]] = []
+
+    def probes(self, optimizer_id: str) -> tuple[ProbeRequest, ...]:
+        assert optimizer_id == "optimizer-1"
+        found, self.wanted = tuple(self.wanted), []
+        return found
+
+    def probed(self, optimizer_id: str, reports: ProbeReports) -> None:
+        self.probed_by.append((optimizer_id, reports))
 
     def hello(self, hello: OptimizerHello) -> None:
         if self.hello_errors:
@@ -69,12 +82,18 @@ class Engine:
         self.pools: list[str] = []
         self.claimed: list[float] = []
         self.error: Exception | None = None
+        self.probe_error: Exception | None = None
         self.waits_for: str | None = None
         self.together = 1
         self.lock = threading.Lock()
 
     def alive(self) -> bool:
         return self.living
+
+    def probe(self, requests: Sequence[ProbeRequest]) -> list[ProbeReport]:
+        if self.probe_error is not None:
+            raise self.probe_error
+        return [ProbeReport(one.table_id, one.table_name, one.root, WorkerAccess.PROVED, "") for one in requests]
 
     def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:
         with self.lock:
@@ -371,3 +390,29 @@ def test_a_signal_at_any_moment_stops_it() -> None:
             timer.join()
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+WANTED = ProbeRequest(TableId("lake", "uuid-1"), TableName("lake", ("db",), "t"), "s3://bucket/t/data")
+
+
+def test_storages_are_tried_out_when_there_is_nothing_else_to_do() -> None:
+    server, engine, clock = Server(*tasks(1)), Engine(), Clock()
+    server.wanted = [WANTED]
+    with running(Optimizer(engine, server, settings_of(), clock=clock), engine):
+        until(lambda: len(server.probed_by) == 1)
+    assert engine.attempts, "the task came first"
+    (optimizer_id, reports), *_ = server.probed_by
+    assert optimizer_id == "optimizer-1"
+    assert reports.reports == (
+        ProbeReport(*(WANTED.table_id, WANTED.table_name, WANTED.root), WorkerAccess.PROVED, ""),
+    )
+
+
+def test_a_probe_that_breaks_ends_nothing_and_claims_nothing() -> None:
+    server, engine, clock = Server(), Engine(), Clock()
+    server.wanted, engine.probe_error = [WANTED], RuntimeError("Spark is unwell")
+    with running(Optimizer(engine, server, settings_of(), clock=clock), engine):
+        until(lambda: not server.wanted)
+        server.tasks = tasks(1)
+        until(lambda: len(server.reports) == 1)
+    assert server.probed_by == []

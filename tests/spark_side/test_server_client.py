@@ -12,13 +12,18 @@ import pytest
 from icewright.domain.codec import to_json
 from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.jobs import PROTOCOL_VERSION, Heartbeat, HeartbeatReply, OptimizerHello, TableCheck
-from icewright.domain.names import TableId
+from icewright.domain.names import TableId, TableName
+from icewright.domain.observation import WorkerAccess
+from icewright.domain.storage import ProbeReport, ProbeReports, ProbeRequest, Probes
 from icewright.domain.tasks import Progress
 from icewright_spark.server import Server
 from tests.spark_side.specs import report_of, spec_of
 
 HELLO = OptimizerHello(PROTOCOL_VERSION, "optimizer-1", "0", "default", 2, ("lake",), "4.1.4", "1.12.0")
 BEAT = Heartbeat(7, Progress("merging", 0, 2))
+TABLE = (TableId("lake", "uuid-1"), TableName("lake", ("db",), "t"))
+WANTED = ProbeRequest(*TABLE, "s3://bucket/t/data")
+PROBED = ProbeReport(*TABLE, "s3://bucket/t/data", WorkerAccess.REFUSED, "no")
 CHECK = TableCheck(TableId("lake", "uuid-1"), "file:/t/v1.json")
 
 Answer = Callable[[httpx2.Request], httpx2.Response]
@@ -39,10 +44,12 @@ def calls(client: Server) -> list[Callable[[], object]]:
         lambda: client.heartbeat("task-1", BEAT),
         lambda: client.report(report_of(spec_of())),
         lambda: client.sees_the_same(CHECK),
+        lambda: client.probes("optimizer-1"),
+        lambda: client.probed("optimizer-1", ProbeReports((PROBED,))),
     ]
 
 
-CALLS = range(5)
+CALLS = range(7)
 
 
 def test_requests_carry_the_token_and_the_documents() -> None:
@@ -51,7 +58,7 @@ def test_requests_carry_the_token_and_the_documents() -> None:
     def answer(request: httpx2.Request) -> httpx2.Response:
         requests.append(request)
         body = {"lease_ms": 5, "cancel": True} if "heartbeat" in request.url.path else {"agrees": True}
-        return httpx2.Response(204) if "claims" in request.url.path else httpx2.Response(200, json=body)
+        return httpx2.Response(204) if "/optimizer-1/" in request.url.path else httpx2.Response(200, json=body)
 
     client = server(answer)
     for call in calls(client):
@@ -63,6 +70,8 @@ def test_requests_carry_the_token_and_the_documents() -> None:
         "/api/v1/tasks/task-1/heartbeat",
         "/api/v1/tasks/task-1/report",
         "/api/v1/tables/uuid-1/check",
+        "/api/v1/optimizers/optimizer-1/probes",
+        "/api/v1/optimizers/optimizer-1/probe-reports",
     ]
     assert {request.headers["authorization"] for request in requests} == {"Bearer the-token"}
     assert json.loads(requests[0].content) == to_json(HELLO)
@@ -73,6 +82,8 @@ def test_answers_are_read() -> None:
     assert answering(200, to_json(spec_of())).claim("optimizer-1") == spec_of()
     assert answering(204).claim("optimizer-1") is None
     assert answering(200, {"lease_ms": 5, "cancel": True}).heartbeat("task-1", BEAT) == HeartbeatReply(5, cancel=True)
+    assert answering(204).probes("optimizer-1") == ()
+    assert answering(200, to_json(Probes((WANTED,)))).probes("optimizer-1") == (WANTED,)
     assert answering(200, {"agrees": False}).sees_the_same(CHECK) is False
 
 

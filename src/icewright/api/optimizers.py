@@ -13,6 +13,7 @@ from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage, NotFound
 from icewright.domain.jobs import OptimizerHello, TableCheck, TaskSpec
+from icewright.domain.storage import ProbeReports, Probes
 from icewright.ports.store import OptimizerRecord
 
 router = APIRouter(tags=["optimizers"])
@@ -59,6 +60,35 @@ def claim(control: Control, optimizer_id: str) -> Response:
     """The next task for an optimizer, under a lease that its heartbeats extend."""
     spec = control.dispatcher.claim(optimizer_id)
     return Response(status_code=204) if spec is None else render(spec)
+
+
+def _probes_operation() -> dict[str, Any]:
+    keywords = operation(Probes, problems={409: "The optimizer has not introduced itself."})
+    keywords["responses"][204] = _NO_CONTENT
+    return keywords
+
+
+@router.post("/optimizers/{optimizer_id}/probes", **_probes_operation())
+def probes(control: Control, optimizer_id: str) -> Response:
+    """Tables whose storage an idle optimizer shall try out: whether its workers can write, see and read back there."""
+    wanted = control.dispatcher.probes(optimizer_id)
+    return render(wanted) if wanted.requests else Response(status_code=204)
+
+
+@router.post(
+    "/optimizers/{optimizer_id}/probe-reports",
+    **operation(
+        None,
+        status=204,
+        accepts=schema_of(ProbeReports),
+        problems={409: "The optimizer has not introduced itself."},
+    ),
+)
+def probed(control: Control, optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+    """What an optimizer found out of storages; what it was not asked is passed over."""
+    control.dispatcher.probed(optimizer_id, from_json(ProbeReports, body))
+    control.loop.wake()
+    return Response(status_code=204)
 
 
 @router.post(

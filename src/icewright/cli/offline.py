@@ -12,6 +12,7 @@ from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.config.secrets import resolve_entry
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.names import TableName
+from icewright.services.access import assumed
 from icewright.services.observer import Observer
 from icewright.services.planner import Planned, Planner
 
@@ -38,12 +39,15 @@ class Offline:
     def plan(self, name: TableName) -> Planned:
         """Observe and plan one table, from nothing: what was read is let go with the result.
 
+        No optimizer can be asked whether its workers reach the table's files; the observation says where that was
+        assumed.
         Raises what :meth:`icewright.services.planner.Planner.plan` raises.
         """
         clock = SystemClock()
         tables = MemoryTableStore(clock)
         observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock)
-        return Planner(observer, tables, clock, SystemIds(clock), self._config.rules).plan(name)
+        planner = Planner(observer, tables, clock, SystemIds(clock), self._config.rules)
+        return planner.plan_observed(assumed(observer.observe(name)))
 
     def names(self, catalog: str) -> Iterator[TableName]:
         """The tables of one catalog, by name."""

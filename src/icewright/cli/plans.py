@@ -91,7 +91,10 @@ def _plan(invocation: Invocation, table: str, *, show_api: bool) -> tuple[PlanVi
         view, problem = _plan_by_server(invocation, name, show_api=show_api)
     except (NotFound, Unavailable) as error:
         invocation.terminal.note(f"planned here: {error.message}")
-        return plan_view(Offline(invocation.config).plan(name).plan), False, None
+        planned = Offline(invocation.config).plan(name)
+        if planned.observation.access_detail:
+            invocation.terminal.note(f"access to its files is {planned.observation.access_detail}")
+        return plan_view(planned.plan), False, None
     return view, True, problem
 
 

@@ -39,6 +39,7 @@ class Observation:
 
     ``commit_interval_ms`` is the median gap between the latest commits that were not ours, None with fewer than two.
     ``worker_access`` is what an optimizer proved of the table's location; a local file system needs no proof.
+    ``access_detail`` says why access is refused, or that it was assumed where nobody was asked.
     """
 
     metadata: TableMetadata
@@ -47,3 +48,4 @@ class Observation:
     removals: Removals
     commit_interval_ms: int | None
     worker_access: WorkerAccess = WorkerAccess.PROVED
+    access_detail: str = ""

@@ -10,6 +10,7 @@ from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionSt
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
+from icewright.domain.storage import AccessRecord
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     Attempt,
@@ -190,6 +191,8 @@ class OptimizerRecord:
 
 EVENTS_KEPT_MS: Final = 24 * 3_600_000
 """How long an event that was worked on is kept; should it come in again later, the table is looked at once more."""
+ACCESS_KEPT_MS: Final = 30 * 24 * 3_600_000
+"""How long it is kept what was found out of a storage; each table that is looked after has it found out anew daily."""
 PLANS_KEPT: Final = 20
 """How many plans of a table are kept whatever became of them."""
 
@@ -279,11 +282,22 @@ class TableStore(Protocol):
         ...
 
     def prune(self, now: Instant) -> None:
-        """Delete events that were worked on more than ``EVENTS_KEPT_MS`` ago, and plans that nothing needs any more.
+        """Delete what nothing needs any more.
+
+        Those are events that were worked on more than ``EVENTS_KEPT_MS`` ago, what was found out of storages more than
+        ``ACCESS_KEPT_MS`` ago, and plans.
 
         Needed are a table's present plan, the plans that tasks were made from, and the newest ``PLANS_KEPT`` of each
         table.
         """
+        ...
+
+    def save_access(self, record: AccessRecord) -> None:
+        """Keep what is known of the workers' access to a storage, in place of what was."""
+        ...
+
+    def access(self, catalog: str, root: str) -> AccessRecord | None:
+        """What is known of the workers' access to a storage."""
         ...
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:

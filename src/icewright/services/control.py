@@ -9,6 +9,7 @@ from icewright.domain.policy import PolicyRule
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore, TaskStore
+from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.keeper import TableKeeper
 from icewright.services.loop import Loop
@@ -45,10 +46,11 @@ def build_control_plane(
 ) -> ControlPlane:
     """Wire the services over these ports."""
     limits = limits or DispatchLimits()
-    observer = Observer(catalogs, tables, clock)
+    access = AccessBook(tables, clock)
+    observer = Observer(catalogs, tables, clock, access)
     planner = Planner(observer, tables, clock, ids, rules)
-    dispatcher = Dispatcher(tasks, tables, observer, ids, limits, rules)
-    keeper = TableKeeper(observer, planner, dispatcher, tables, tasks, clock, limits.chance)
+    dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules)
+    keeper = TableKeeper(observer, planner, dispatcher, access, tables, tasks, clock, limits.chance)
     verifier = Verifier(tasks, tables, observer, dispatcher)
     loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, clock)
     return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, verifier, loop)

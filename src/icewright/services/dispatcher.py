@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from icewright.domain.codec import dumps
 from icewright.domain.errors import (
     Conflict,
+    InvalidMessage,
     LeaseLost,
     NotAllowed,
     NotFound,
@@ -37,8 +38,10 @@ from icewright.domain.jobs import (
     TaskSpec,
 )
 from icewright.domain.names import TableName
+from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, PolicyRule
+from icewright.domain.storage import ProbeReports, Probes
 from icewright.domain.tasks import COMMITTING, AttemptState, Lease, NewTask, Outcome, Task, TaskState
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import table_obstacle
@@ -47,6 +50,7 @@ from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import TRIES_CARRIED_OUT
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
+from icewright.services.access import REFUSED_CODES, AccessBook
 from icewright.services.leave import APPROVED, Leave
 from icewright.services.observer import Observer
 
@@ -70,12 +74,13 @@ class Dispatcher:
         tasks: TaskStore,
         tables: TableStore,
         observer: Observer,
+        access: AccessBook,
         ids: Ids,
         limits: DispatchLimits,
         rules: Sequence[PolicyRule] = (),
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
-        self._rules = tuple(rules)
+        self._access, self._rules = access, tuple(rules)
         self.leave = Leave(tables, observer, self._rules)
         self._moved: SimpleQueue[TableName] = SimpleQueue()
 
@@ -158,16 +163,13 @@ class Dispatcher:
         Raises :class:`NotAllowed` for one that has not said hello, and :class:`VersionMismatch` for one that did so
         to a server of another version.
         """
-        known = next((o for o in self._tables.optimizers() if o.hello.optimizer_id == optimizer_id), None)
-        if known is None:
-            raise NotAllowed(f"optimizer {optimizer_id} has not introduced itself")
-        _check_protocol(known.hello.protocol_version, "this optimizer")
+        hello = self._introduced(optimizer_id)
         while True:
             fault(Fault.CLAIM_BEFORE)
             task = self._tasks.claim(
                 optimizer_id,
-                resource_group=known.hello.resource_group,
-                catalogs=self._observer.catalog_names.intersection(known.hello.catalogs),
+                resource_group=hello.resource_group,
+                catalogs=self._observer.catalog_names.intersection(hello.catalogs),
                 lease_ms=self._limits.lease_ms,
             )
             if task is None or task.lease is None:
@@ -180,6 +182,34 @@ class Dispatcher:
             self._moved.put(task.table_name)
             with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
                 self._tasks.change(change)
+
+    def _introduced(self, optimizer_id: str) -> OptimizerHello:
+        """How an optimizer introduced itself. Raises :class:`NotAllowed` and :class:`VersionMismatch`."""
+        known = next((o for o in self._tables.optimizers() if o.hello.optimizer_id == optimizer_id), None)
+        if known is None:
+            raise NotAllowed(f"optimizer {optimizer_id} has not introduced itself")
+        _check_protocol(known.hello.protocol_version, "this optimizer")
+        return known.hello
+
+    def probes(self, optimizer_id: str) -> Probes:
+        """What an optimizer shall find out of storages. Raises as :meth:`claim` does."""
+        hello = self._introduced(optimizer_id)
+        reached = self._observer.catalog_names.intersection(hello.catalogs)
+        return Probes(self._access.requests(optimizer_id, reached))
+
+    def probed(self, optimizer_id: str, reports: ProbeReports) -> None:
+        """What an optimizer found out; the tables concerned are looked at next. Raises as :meth:`claim` does.
+
+        Raises :class:`InvalidMessage` for a report that says nothing.
+        """
+        self._introduced(optimizer_id)
+        for report in reports.reports:
+            if report.access is WorkerAccess.UNKNOWN:
+                raise InvalidMessage(f"a probe of {report.root!r} that found out nothing is left out of a report")
+        for report in reports.reports:
+            changed = self._access.settle(optimizer_id, report)
+            if changed is not None:
+                self._moved.put(changed)
 
     def _stale(self, task: Task) -> Change | None:
         """What becomes of a task that was just claimed and must not run, None when it may."""
@@ -323,9 +353,17 @@ class Dispatcher:
                 return change(TaskState.IN_DOUBT, Reason("commit-unknown", detail), AttemptState.UNKNOWN)
             case Cancelled(detail):
                 return change(TaskState.CANCELLED, Reason("cancelled", detail), AttemptState.CANCELLED)
+            case Failed(code, detail, _) if code in REFUSED_CODES:
+                # Not the same again: what was planned relied on an access that there is not.
+                self._access.demote(task.table_id, detail, _optimizer_of(task))
+                return self.follow_up(task, End.CONFLICT, Reason(code, detail), AttemptState.FAILED, text)
             case Failed(code, detail, retryable):
                 end = End.RETRYABLE if retryable else End.FINAL
                 return self.follow_up(task, end, Reason(code, detail), AttemptState.FAILED, text)
+
+
+def _optimizer_of(task: Task) -> str:
+    return "" if task.lease is None else task.lease.optimizer_id
 
 
 def _check_protocol(version: int, who: str) -> None:

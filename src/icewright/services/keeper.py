@@ -11,7 +11,7 @@ from typing import Any
 
 from icewright.domain.errors import Conflict, IcewrightError, NotFound, Rejected, Unreadable
 from icewright.domain.names import TableId, TableName
-from icewright.domain.observation import Observation
+from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
 from icewright.domain.tables import Instant, TableMetadata
@@ -21,6 +21,7 @@ from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import FAILURES_MAX, parked
 from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
+from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer
@@ -51,17 +52,19 @@ class TableKeeper:
         observer: Observer,
         planner: Planner,
         dispatcher: Dispatcher,
+        access: AccessBook,
         tables: TableStore,
         tasks: TaskStore,
         clock: Clock,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._observer, self._planner, self._dispatcher = observer, planner, dispatcher
+        self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._latecomers = Latecomers(tasks)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
-        self._planned_from: dict[TableId, str] = {}
-        """The metadata that a table's present plan was made from, by this process: its rules never change."""
+        self._planned_from: dict[TableId, tuple[str, WorkerAccess]] = {}
+        """The metadata, and the workers' access to its files, that a table's present plan was made from, by this
+        process: its rules never change."""
 
     def look(self, name: TableName, *, plan_anew: bool = False) -> Looked:
         """Observe the table; plan when its present plan does not stand any more; queue where the owner lets us.
@@ -103,9 +106,11 @@ class TableKeeper:
             self._note(name, error)
             raise
         metadata = observation.metadata
-        self._planned_from[metadata.table_id] = metadata.metadata_location
+        self._planned_from[metadata.table_id] = metadata.metadata_location, observation.worker_access
         if before is not None and before.table_id != metadata.table_id:
             self._gone(before.table_id, f"{name} is another table now (uuid {metadata.table_id.uuid})")
+        if plan.mode is not Mode.OBSERVE:
+            self._access.want(metadata)
         acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
         self._withdraw(latest, plan, metadata, replaceable=acts)
         enqueued = self._dispatcher.enqueue(plan) if acts else None
@@ -116,7 +121,8 @@ class TableKeeper:
         """The plan that still stands: the table is as it was, its time has not come, and its work is in hand."""
         metadata = observation.metadata
         record = self._tables.record(metadata.table_id)
-        if self._planned_from.get(metadata.table_id) != metadata.metadata_location:
+        planned_from = metadata.metadata_location, observation.worker_access
+        if self._planned_from.get(metadata.table_id) != planned_from:
             return None
         if record is None or record.plan_id is None:
             return None

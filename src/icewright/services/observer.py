@@ -22,6 +22,7 @@ from icewright.planning.shortlist import CLOCK_AHEAD_MS_MAX
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
+from icewright.services.access import AccessBook
 
 REMOVALS_LOOKED_AT = 20
 """Commits that removed rows and are looked at one by one; with more of them, the whole table counts as touched."""
@@ -43,8 +44,12 @@ class _Removal:
 class Observer:
     """Looks at tables through their catalogs, and keeps what it saw in the store."""
 
-    def __init__(self, catalogs: Mapping[str, Catalog], tables: TableStore, clock: Clock) -> None:
+    def __init__(
+        self, catalogs: Mapping[str, Catalog], tables: TableStore, clock: Clock, access: AccessBook | None = None
+    ) -> None:
+        """``access`` is what is known of storages; by default what the store knows."""
         self._catalogs, self._tables, self._clock = catalogs, tables, clock
+        self._access = access or AccessBook(tables, clock)
         self._removals: dict[tuple[TableId, int], _Removal] = {}
 
     def catalog(self, name: str) -> Catalog:
@@ -70,12 +75,15 @@ class Observer:
         metadata = catalog.load(name)
         record = self._tables.record(metadata.table_id)
         inventory = self._move_forward(catalog, metadata, record)
+        access, detail = self._access.known(metadata)
         return Observation(
             metadata=metadata,
             observed_at=self._clock.now(),
             inventory=inventory,
             removals=self._look_for_removals(catalog, metadata),
             commit_interval_ms=commit_interval_ms(metadata),
+            worker_access=access,
+            access_detail=detail,
         )
 
     def _move_forward(self, catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> Inventory:

@@ -15,7 +15,7 @@ from icewright.domain.inventory import ManifestKey
 from icewright.domain.names import TableName
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Verdict
-from icewright.domain.policy import Policy, PolicyRule
+from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.tables import TableMetadata
 from icewright.planning.check_plan import check_plan
 from icewright.planning.level0 import plan_level0
@@ -23,6 +23,7 @@ from icewright.planning.policy import effective_policy
 from icewright.planning.shortlist import shortlist
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
+from icewright.services.access import assumed
 from icewright.services.observer import Observer
 
 
@@ -64,6 +65,8 @@ class Planner:
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""
         policy, now = self.policy(observation.metadata), self._clock.now()
+        if policy.mode is Mode.OBSERVE:
+            observation = assumed(observation)
         verdicts = shortlist(observation, policy, now)
         wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
         plan = plan_level0(

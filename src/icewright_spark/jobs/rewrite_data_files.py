@@ -26,6 +26,7 @@ from icewright_spark.iceberg import ROW_LINEAGE_SINCE, SparkTable
 from icewright_spark.manifests import check_planned_files
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
+from icewright_spark.table_io import worker_storage
 
 FORMAT_VERSION_MAX: Final = 3
 
@@ -73,7 +74,7 @@ def rewrite_data_files(
     action: RewriteDataFiles = spec.action
     check_planned_table(table, spec)
     format_version, vectors = table.format_version, check_planned_files(table, action)
-    jobs = merge_jobs(table, spec)
+    jobs = merge_jobs(spark, table, spec)
     phase.name = "merging"
     fault(Fault.MERGE_BEFORE)
     results = run_groups(spark.sparkContext, jobs, phase)
@@ -109,9 +110,14 @@ def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
         raise Conflict(f"the schema changed from {action.schema_id} to {table.schema_id} since the plan was made")
 
 
-def merge_jobs(table: SparkTable, spec: TaskSpec) -> list[MergeJob]:
-    """One job per group, with its output where the table's location provider wants new files."""
+def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[MergeJob]:
+    """One job per group, with its output where the table's location provider wants new files.
+
+    How the workers reach these is asked of the table's ``FileIO`` now: its credentials may be of this hour.
+    Raises :class:`UnsupportedLocation` when they cannot.
+    """
     fields, modes, settings = table.schema_fields(), table.metrics_modes(), writer_settings(table.properties)
+    storage = worker_storage(spark, table.java.io(), str(table.java.locationProvider().newDataLocation("any")))
     return [
         MergeJob(
             group=group,
@@ -121,6 +127,7 @@ def merge_jobs(table: SparkTable, spec: TaskSpec) -> list[MergeJob]:
             metrics_modes=modes,
             identity_source_ids=table.identity_source_ids(group.partition.spec_id),
             row_lineage=table.format_version >= ROW_LINEAGE_SINCE,
+            storage=storage,
         )
         for group in spec.action.groups
     ]
@@ -139,7 +146,7 @@ def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) ->
             try:
                 yield merge_group(_own_output(job))
             except IcewrightError as error:
-                yield _Refusal(type(error), error.message, error.hint)
+                yield _Refusal(type(error), job.storage.without_secrets(error.message), error.hint)
             done.add(1)
 
     results: list[MergeResult] = []

@@ -129,7 +129,10 @@ class Storage:
         Raises :class:`OutputUnwritable` and what storages raise.
         """
         with self._written(location) as file:
-            file.write(content)
+            try:
+                file.write(content)
+            except (OSError, pa.ArrowException) as error:
+                raise unwritable(location, error) from error
 
     def without_secrets(self, text: str) -> str:
         """A text without the values of the properties that may be secret, whoever put them there."""

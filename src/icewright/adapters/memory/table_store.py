@@ -14,9 +14,17 @@ from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionSt
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
+from icewright.domain.storage import AccessRecord
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
-from icewright.ports.store import EVENTS_KEPT_MS, PLANS_KEPT, InventoryUpdate, OptimizerRecord, TableRecord
+from icewright.ports.store import (
+    ACCESS_KEPT_MS,
+    EVENTS_KEPT_MS,
+    PLANS_KEPT,
+    InventoryUpdate,
+    OptimizerRecord,
+    TableRecord,
+)
 
 
 @dataclass(slots=True)
@@ -40,6 +48,7 @@ class MemoryTableStore:
         self._plans: dict[str, Plan] = {}
         self._events_received = 0
         self._events: dict[tuple[TableName, int], StoredEvent] = {}
+        self._accesses: dict[tuple[str, str], AccessRecord] = {}
         self._optimizers: dict[str, OptimizerRecord] = {}
 
     def record(self, table_id: TableId) -> TableRecord | None:
@@ -170,12 +179,25 @@ class MemoryTableStore:
             ]
             for key in worked_on:
                 del self._events[key]
+            old = [key for key, access in self._accesses.items() if access.decided_at < now - ACCESS_KEPT_MS]
+            for key_of_access in old:
+                del self._accesses[key_of_access]
             needed = {record.plan_id for record in self._records.values()}
             if self._tasks is not None:
                 needed |= self._tasks.plan_ids()
             for table_id in {plan.table_id for plan in self._plans.values()}:
                 needed |= {plan.plan_id for plan in self.plans(table_id, limit=PLANS_KEPT)}
             self._plans = {plan_id: plan for plan_id, plan in self._plans.items() if plan_id in needed}
+
+    def save_access(self, record: AccessRecord) -> None:
+        """See the port."""
+        with self._lock:
+            self._accesses[record.catalog, record.root] = record
+
+    def access(self, catalog: str, root: str) -> AccessRecord | None:
+        """See the port."""
+        with self._lock:
+            return self._accesses.get((catalog, root))
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""

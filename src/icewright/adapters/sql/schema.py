@@ -239,3 +239,13 @@ optimizers = Table(
     Column("seen_at", BigInteger, nullable=False),
     PrimaryKeyConstraint("optimizer_id", name="pk_optimizers"),
 )
+
+worker_access = Table(
+    "worker_access",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("root_digest", _Key, nullable=False),
+    Column("record", Text, nullable=False),
+    Column("decided_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("catalog", "root_digest", name="pk_worker_access"),
+)

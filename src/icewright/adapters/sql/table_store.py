@@ -10,7 +10,16 @@ from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.documents import digest, dump, load, pack, unpack
-from icewright.adapters.sql.schema import inbox, manifests, optimizers, partitions, plans, tables, tasks
+from icewright.adapters.sql.schema import (
+    inbox,
+    manifests,
+    optimizers,
+    partitions,
+    plans,
+    tables,
+    tasks,
+    worker_access,
+)
 from icewright.adapters.sql.table_rows import (
     event_of,
     id_columns,
@@ -30,9 +39,17 @@ from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionSt
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
+from icewright.domain.storage import AccessRecord
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
-from icewright.ports.store import EVENTS_KEPT_MS, PLANS_KEPT, InventoryUpdate, OptimizerRecord, TableRecord
+from icewright.ports.store import (
+    ACCESS_KEPT_MS,
+    EVENTS_KEPT_MS,
+    PLANS_KEPT,
+    InventoryUpdate,
+    OptimizerRecord,
+    TableRecord,
+)
 
 FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
@@ -226,7 +243,24 @@ class SqlTableStore:
         )
         with writing(self._engine) as connection:
             connection.execute(delete(inbox).where(inbox.c.done_at < now - EVENTS_KEPT_MS))
+            connection.execute(delete(worker_access).where(worker_access.c.decided_at < now - ACCESS_KEPT_MS))
             connection.execute(delete(plans).where(*unneeded))
+
+    def save_access(self, record: AccessRecord) -> None:
+        """See the port."""
+        key = {"catalog": record.catalog, "root_digest": digest(record.root)}
+        row = {**key, "record": dump(record), "decided_at": record.decided_at}
+        with writing(self._engine) as connection:
+            _put(connection, worker_access, [worker_access.c[name] == value for name, value in key.items()], row)
+
+    def access(self, catalog: str, root: str) -> AccessRecord | None:
+        """See the port."""
+        query = select(worker_access.c.record).where(
+            worker_access.c.catalog == catalog, worker_access.c.root_digest == digest(root)
+        )
+        with reading(self._engine) as connection:
+            found = connection.scalar(query)
+            return None if found is None else load(AccessRecord, found)
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""
