@@ -43,7 +43,7 @@ check: $(READY) ## style, types, floors
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(READY) ## measure against the peer: make bench B=B1
+bench: $(READY) ## measure against the peer: make bench B="B7 --short"
 	@$(BIN)/python -m benchmarks $(B)
 
 campaign: $(READY) ## the long forms: 20,000 simulated lakehouses, every kill three times, 5,000 examples per property

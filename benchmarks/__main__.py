@@ -6,12 +6,15 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, machine
+from benchmarks import b1, b7, machine
 from benchmarks.render import render
 from benchmarks.results import Result, loads, save, table
 from icewright.domain.optimizers import OptimizerSettings
@@ -23,14 +26,31 @@ _RESULTS: Final = _ROOT / "benchmarks" / "results"
 _PAGE: Final = _ROOT / "docs" / "benchmarks.md"
 _SEED: Final = 1
 
-Benchmark: TypeAlias = Callable[[SparkSession, Path, int, bool], Result]
+Spark: TypeAlias = Callable[[], SparkSession]
+"""The session, built when it is asked for."""
 
 
-def _b1(spark: SparkSession, folder: Path, seed: int, is_short: bool) -> Result:  # noqa: FBT001 - one signature for all
-    return b1.run(spark, folder, b1.short(seed) if is_short else b1.full(seed), _say)
+class Form(StrEnum):
+    """``short`` only shows that a benchmark works; ``full`` is longer than usual, where there is such a form."""
+
+    SHORT = "short"
+    USUAL = "usual"
+    FULL = "full"
 
 
-_BENCHMARKS: Final[Mapping[str, Benchmark]] = {b1.NAME: _b1}
+Benchmark: TypeAlias = Callable[[Spark, Path, int, Form], Result]
+
+
+def _b1(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    return b1.run(spark(), folder, b1.short(seed) if form is Form.SHORT else b1.full(seed), _say)
+
+
+def _b7(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    options = {Form.SHORT: b7.short, Form.USUAL: b7.usual, Form.FULL: b7.full}[form]
+    return b7.run(folder, options(seed), _say)
+
+
+_BENCHMARKS: Final[Mapping[str, Benchmark]] = {b1.NAME: _b1, b7.NAME: _b7}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(_BENCHMARKS)}; all unless given")
     parser.add_argument("--seed", type=int, default=_SEED, help="decides the data and the order of the runs")
-    parser.add_argument("--short", action="store_true", help="show that it works; nothing is saved")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--short", action="store_true", help="show that it works; nothing is saved")
+    forms.add_argument(
+        "--full", action="store_true", help="B7: 100,000 tables and an hour of commits; saved as B7-full"
+    )
     parser.add_argument("--render", action="store_true", help=f"only write {_PAGE.relative_to(_ROOT)} from the results")
     parser.add_argument("--results", type=Path, default=_RESULTS, help="the folder of the results")
     options = parser.parse_args(arguments)
@@ -47,25 +71,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(_BENCHMARKS)}")
     if options.render:
         return _render(options.results)
-    _measure(options.names or list(_BENCHMARKS), options.seed, options.short, options.results)
+    form = Form.SHORT if options.short else Form.FULL if options.full else Form.USUAL
+    _measure(options.names or list(_BENCHMARKS), options.seed, form, options.results)
     return 0
 
 
-def _measure(names: Sequence[str], seed: int, is_short: bool, results: Path) -> None:  # noqa: FBT001 - one caller, right above
-    spark = build_session(_session())
-    try:
-        done: list[Result] = []
+def _measure(names: Sequence[str], seed: int, form: Form, results: Path) -> None:
+    done: list[Result] = []
+    with ExitStack() as stack:
+
+        @cache
+        def spark() -> SparkSession:
+            session = build_session(_session())
+            stack.callback(session.stop)
+            return session
+
         for name in names:
             _say(f"{name}, seed {seed}")
             with tempfile.TemporaryDirectory(prefix="icewright-benchmark-") as folder:
-                result = _BENCHMARKS[name](spark, Path(folder), seed, is_short)
+                result = _BENCHMARKS[name](spark, Path(folder), seed, form)
             done.append(result)
-            if not is_short:
+            if form is not Form.SHORT:
                 _say(f"saved {save(result, results)}")
         for result in done:
             _say(f"\n{result.benchmark}: {result.title}\n{table(result)}")
-    finally:
-        spark.stop()
 
 
 def _render(results: Path) -> int:

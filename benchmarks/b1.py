@@ -35,6 +35,8 @@ from icewright_spark.session import java_gateway
 NAME: Final = "B1"
 TITLE: Final = "rewrite_data_files without re-ordering, against Iceberg's procedure"
 
+_PACKAGES: Final = ("icewright", "pyspark", "pyiceberg", "pyarrow", "arro3-io", "xxhash")
+
 CPU_TARGET: Final = Target(AT_LEAST, 2.5)
 STITCH_TARGET: Final = Target(AT_LEAST, 10, "where row groups can be stitched (later)")
 READER_TARGET: Final = Target(AT_MOST, 1.05)
@@ -92,7 +94,7 @@ def run(spark: SparkSession, folder: Path, options: Options, say: Callable[[str]
         benchmark=NAME,
         title=TITLE,
         measured_at=machine.today(),
-        versions=machine.versions(spark),
+        versions=machine.versions(_PACKAGES, spark),
         cores=machine.cores(),
         machine=where,
         seed=options.seed,

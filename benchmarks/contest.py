@@ -11,12 +11,16 @@ from benchmarks.measure import Cost, Meter, ProcessTree, measure
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """``prepare`` brings the world to the starting line, ``work`` is measured, ``check`` raises if it was not done."""
+    """``prepare`` brings the world to the starting line, ``work`` is measured, ``check`` raises if it was not done.
+
+    ``tree`` is whose costs count, if they are not those of the contest's own.
+    """
 
     name: str
     prepare: Callable[[], None]
     work: Callable[[Meter], None]
     check: Callable[[], None]
+    tree: ProcessTree | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def hold(
         chance.shuffle(order)
         for position, contestant in enumerate(order, start=1):
             contestant.prepare()
-            cost = measure(tree, contestant.work)
+            cost = measure(contestant.tree or tree, contestant.work)
             contestant.check()
             runs.append(Run(contestant.name, number, position, cost))
             say(

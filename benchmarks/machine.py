@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -13,19 +14,19 @@ from pyspark.sql import SparkSession
 
 from icewright_spark.session import iceberg_version, java_gateway
 
-_PACKAGES = ("icewright", "pyspark", "pyiceberg", "pyarrow", "arro3-io", "xxhash")
-
 
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-def versions(spark: SparkSession) -> dict[str, str]:
-    """Versions of all that took part."""
-    found = {package: version(package) for package in _PACKAGES}
+def versions(packages: Sequence[str], spark: SparkSession | None = None) -> dict[str, str]:
+    """Versions of all that took part: these Python packages, and what runs in the JVM where there is one."""
+    found = {package: version(package) for package in packages} | {"python": platform.python_version()}
+    if spark is None:
+        return found
     java = str(java_gateway(spark).System.getProperty("java.version"))
-    return {**found, "iceberg": iceberg_version(spark), "java": java, "python": platform.python_version()}
+    return {**found, "iceberg": iceberg_version(spark), "java": java}
 
 
 def description() -> dict[str, str]:

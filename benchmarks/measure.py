@@ -7,6 +7,7 @@ measuring itself costs CPU in this very process. Both are accounted for here. Li
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -56,6 +57,7 @@ class ProcessTree:
 
     def __init__(self, root: psutil.Process | None = None) -> None:
         self._root = root or psutil.Process()
+        self._is_own = self._root.pid == os.getpid()
         self._members: dict[psutil.Process, Member] = {}
         self._forgotten_cpu_s = 0.0
         self._own_cpu_s = 0.0
@@ -71,7 +73,7 @@ class ProcessTree:
             before = members.keys()
         with self._lock:
             seen = sum(member.cpu_s for member in self._members.values())
-            return seen + self._forgotten_cpu_s - self._own_cpu_s
+            return seen + self._forgotten_cpu_s - (self._own_cpu_s if self._is_own else 0.0)
 
     def look(self) -> dict[psutil.Process, Member]:
         """The processes that there are now."""

@@ -96,10 +96,20 @@ def ratio(
     )
 
 
-def amount(case: str, metric: str, figures: Sequence[Figure]) -> Case:
-    """A median with its range, for information."""
+def amount(case: str, metric: str, figures: Sequence[Figure], target: Target | None = None) -> Case:
+    """A median with its range."""
     values = [figure.value for figure in figures]
-    return Case(case, metric, median(values), min(values), max(values), None, None, tuple(figures))
+    value = median(values)
+    return Case(
+        case=case,
+        metric=metric,
+        value=value,
+        low=min(values),
+        high=max(values),
+        target=None if target is None else target.text,
+        met=None if target is None else target.met(value),
+        runs=tuple(figures),
+    )
 
 
 def save(result: Result, folder: Path) -> Path:

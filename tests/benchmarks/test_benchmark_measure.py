@@ -70,6 +70,17 @@ def test_looking_is_not_counted() -> None:
     assert tree.cpu_s() - before_s < BURN_S / 2
 
 
+def test_looking_at_another_process_takes_nothing_from_what_it_used() -> None:
+    with parent("waits") as process:
+        tree = ProcessTree(psutil.Process(process.pid))
+        assert process.stdout is not None
+        process.stdout.readline()
+        before_s, started_s = tree.cpu_s(), time.process_time()
+        while time.process_time() < started_s + BURN_S:
+            tree.look()
+        assert tree.cpu_s() >= before_s
+
+
 def test_phases_share_the_whole() -> None:
     tree = ProcessTree()
     with Meter(tree) as meter:

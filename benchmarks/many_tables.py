@@ -1,0 +1,461 @@
+"""A lake of many tables, and commits to them: metadata alone, written directly, since nobody reads the data.
+
+Manifest lists, manifests and metadata files are what a writer would leave. Tables of one kind begin with the very
+same manifests, which readers cannot tell: it keeps a hundred thousand tables on a small disk. A commit is written
+whole beforehand; replaying it swaps one pointer. Each contestant has a catalog of its own over the same files.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import struct
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from pyiceberg.avro.encoder import BinaryEncoder
+from pyiceberg.avro.file import META_SCHEMA, AvroFileHeader
+from pyiceberg.avro.resolver import construct_writer, resolve_writer
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import (
+    DEFAULT_READ_VERSION,
+    MANIFEST_LIST_FILE_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    data_file_with_partition,
+    manifest_entry_schema_with_data_file,
+)
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
+from pyiceberg.types import DateType, DoubleType, IcebergType, LongType, NestedField, StringType, TimestampType
+from pyiceberg.utils.schema_conversion import AvroSchemaConversion
+
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.names import TableName
+
+CATALOG: Final = "many"
+NAMESPACE: Final = "lake"
+HISTORY: Final = 40
+"""Snapshots that a table's metadata begins with."""
+COMMIT_INTERVAL_MS: Final = 75 * 60_000
+"""How far they lie apart: 100,000 tables at 22 commits a second have 76 minutes between two commits of one."""
+
+_KINDS_OF_COLUMNS: Final[tuple[IcebergType, ...]] = (LongType(), StringType(), DoubleType(), TimestampType())
+_SCHEMA: Final = Schema(
+    NestedField(1, "day", DateType(), required=False),
+    *(NestedField(n, f"column_{n}", _KINDS_OF_COLUMNS[n % 4], required=False) for n in range(2, 13)),
+)
+_SPEC: Final = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=IdentityTransform(), name="day"))
+_FIRST_DAY: Final = 20_000
+_FORMAT_VERSION: Final = 2
+_SYNC: Final = b"icewright-bench!"
+_REMOVAL_SHARE: Final = 0.1
+_LATE_SHARE: Final = 0.2
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Tables of one size: a partition per manifest. ``share``: how many of them to those of other kinds."""
+
+    name: str
+    share: int
+    manifests: int
+    files_per_manifest: int
+
+    @property
+    def files(self) -> int:
+        """Data files of a table to begin with."""
+        return self.manifests * self.files_per_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that lies ready: what the pointer of its table is to become."""
+
+    table_uuid: str
+    name: TableName
+    snapshot_id: int
+    metadata_location: str
+
+
+@dataclass(slots=True)
+class _Table:
+    """What a table has come to by the commits that were written for it."""
+
+    number: int
+    kind: Kind
+    manifests: list[ManifestFile]
+    snapshots: list[dict[str, Any]]
+    sequence_number: int
+    partitions: dict[int, list[DataFile]] = field(default_factory=dict)
+    """Files of manifests that were written anew, by the manifest's place in the list."""
+
+
+class ManyTables:
+    """The lake in a folder. The same arguments give the same lake, but for the times of commits."""
+
+    def __init__(self, folder: Path, kinds: Sequence[Kind], tables: int, seed: int) -> None:
+        self._folder, self._kinds, self.tables = folder, tuple(kinds), tables
+        self._chance = random.Random(seed)  # noqa: S311 - made-up tables, no secret
+        self._kind_of = [kind for kind in kinds for _ in range(kind.share)]
+        self._changed: dict[int, _Table] = {}
+        self._base: dict[str, tuple[list[ManifestFile], list[list[DataFile]], list[dict[str, Any]]]] = {}
+        self._started_at = int(time.time() * 1000)
+
+    def entry(self, contestant: str) -> CatalogEntry:
+        """The catalog of a contestant."""
+        uri = f"sqlite:///{self._folder}/{contestant}.db"
+        return CatalogEntry(CATALOG, CatalogKind.SQL, uri, str(self._folder / "warehouse"))
+
+    def name(self, number: int) -> TableName:
+        """The name of a table."""
+        return TableName(CATALOG, (NAMESPACE,), f"t{number:06d}")
+
+    def touched(self, kind: Kind) -> list[TableName]:
+        """The tables of a kind that have commits."""
+        return [self.name(number) for number in sorted(self._changed) if self._kind(number) is kind]
+
+    def write(self, contestants: Sequence[str]) -> None:
+        """Write all tables as they begin, and a catalog for each contestant."""
+        for kind in self._kinds:
+            self._write_kind(kind)
+        locations = [self._write_metadata(self._table(number), 0) for number in range(self.tables)]
+        for contestant in contestants:
+            entry = self.entry(contestant)
+            catalog = SqlCatalog(entry.name, **entry.pyiceberg_properties())
+            catalog.create_namespace(NAMESPACE)
+            catalog.close()
+            with closing(sqlite3.connect(_database(entry))) as connection, connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+                rows = [(CATALOG, NAMESPACE, self.name(n).name, where, "TABLE") for n, where in enumerate(locations)]
+                connection.executemany(
+                    "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location,"
+                    " iceberg_type) VALUES (?, ?, ?, ?, ?)",
+                    rows,
+                )
+
+    def commits(self, kind: Kind, count: int) -> list[Commit]:
+        """So many commits to tables of a kind, each upon the one before; nine appends for one that removes files."""
+        numbers = [number for number in range(self.tables) if self._kind(number) is kind]
+        return [self._commit(self._chance.choice(numbers)) for _ in range(count)]
+
+    def _kind(self, number: int) -> Kind:
+        return self._kind_of[number % len(self._kind_of)]
+
+    def _table(self, number: int) -> _Table:
+        kind = self._kind(number)
+        manifests, _, snapshots = self._base[kind.name]
+        return _Table(number, kind, list(manifests), list(snapshots), HISTORY)
+
+    def _write_kind(self, kind: Kind) -> None:
+        manifests, contents = [], []
+        folder = self._folder / "shared" / str(kind.files)
+        folder.mkdir(parents=True)
+        for place in range(kind.manifests):
+            # All but today's partition are as large as they get, as in a lake that is looked after.
+            sizes = [self._chance.randint(400, 560) * _MIB for _ in range(kind.files_per_manifest)]
+            files = [_file(f"{folder}/{place}-{n}.parquet", _FIRST_DAY + place, size) for n, size in enumerate(sizes)]
+            entries = [_added(file) for file in files]
+            manifests.append(_write_manifest(folder / f"{place}.avro", entries, place % HISTORY + 1))
+            contents.append(files)
+        snapshots = [
+            self._snapshot(number, f"{folder}/list.avro", "append", kind.files, self._history_at(number))
+            for number in range(1, HISTORY + 1)
+        ]
+        _write_list(folder / "list.avro", manifests)
+        self._base[kind.name] = manifests, contents, snapshots
+
+    def _history_at(self, number: int) -> int:
+        return self._started_at - (HISTORY + 1 - number) * COMMIT_INTERVAL_MS
+
+    def _commit(self, number: int) -> Commit:
+        table = self._changed.setdefault(number, self._table(number))
+        table.sequence_number += 1
+        folder = self._table_folder(number)
+        today = _FIRST_DAY + table.kind.manifests
+        removes = self._chance.random() < _REMOVAL_SHARE
+        day = _FIRST_DAY + self._chance.randrange(table.kind.manifests) if removes else today
+        if not removes and self._chance.random() < _LATE_SHARE:
+            day -= 1
+        count = self._rewrite_a_manifest(table, day - _FIRST_DAY) if removes else self._chance.randint(1, 8)
+        names = (f"{folder}/data/{table.sequence_number}-{n}.parquet" for n in range(count))
+        sizes = [self._chance.randint(1, 32) * _MIB for _ in range(count)]
+        added = [_added(_file(name, day, size)) for name, size in zip(names, sizes, strict=True)]
+        path = folder / f"m{table.sequence_number}.avro"
+        table.manifests.append(_write_manifest(path, added, table.sequence_number))
+        manifest_list = folder / f"list{table.sequence_number}.avro"
+        _write_list(manifest_list, table.manifests)
+        operation = "overwrite" if removes else "append"
+        at = max(self._started_at, table.snapshots[-1]["timestamp-ms"] + 1)
+        files = sum((m.added_files_count or 0) + (m.existing_files_count or 0) for m in table.manifests)
+        table.snapshots.append(self._snapshot(table.sequence_number, str(manifest_list), operation, files, at))
+        location = self._write_metadata(table, table.sequence_number - HISTORY)
+        return Commit(_uuid(number), self.name(number), _snapshot_id(table.sequence_number), location)
+
+    def _rewrite_a_manifest(self, table: _Table, place: int) -> int:
+        """Copy on write: the manifest is written anew with a tenth of its files, one at least, marked as deleted."""
+        before = table.partitions.get(place, self._base[table.kind.name][1][place])
+        if len(before) == 1:
+            return 1
+        gone = set(self._chance.sample(range(len(before)), max(1, len(before) // 10)))
+        old = place % HISTORY + 1
+        entries = [
+            ManifestEntry.from_args(
+                status=ManifestEntryStatus.DELETED if n in gone else ManifestEntryStatus.EXISTING,
+                snapshot_id=_snapshot_id(table.sequence_number if n in gone else old),
+                sequence_number=old,
+                file_sequence_number=old,
+                data_file=file,
+            )
+            for n, file in enumerate(before)
+        ]
+        path = self._table_folder(table.number) / f"r{table.sequence_number}.avro"
+        table.manifests[place] = _write_manifest(path, entries, table.sequence_number)
+        table.partitions[place] = [file for n, file in enumerate(before) if n not in gone]
+        return len(gone)
+
+    def _snapshot(self, number: int, manifest_list: str, operation: str, files: int, at: int) -> dict[str, Any]:
+        parent = {} if number == 1 else {"parent-snapshot-id": _snapshot_id(number - 1)}
+        summary = {
+            "operation": operation,
+            "spark.app.id": "local-1750000000000",
+            "added-data-files": "8",
+            "added-records": "800000",
+            "added-files-size": "134217728",
+            "changed-partition-count": "1",
+            "total-records": str(files * 1_000_000),
+            "total-files-size": str(files * 400 * _MIB),
+            "total-data-files": str(files),
+            "total-delete-files": "0",
+            "total-position-deletes": "0",
+            "total-equality-deletes": "0",
+            "engine-version": "4.1.4",
+            "engine-name": "spark",
+            "iceberg-version": "Apache Iceberg 1.12.0",
+        }
+        return {
+            "snapshot-id": _snapshot_id(number),
+            **parent,
+            "sequence-number": number,
+            "timestamp-ms": at,
+            "manifest-list": manifest_list,
+            "summary": summary,
+            "schema-id": 0,
+        }
+
+    def _write_metadata(self, table: _Table, version: int) -> str:
+        folder = self._table_folder(table.number)
+        folder.mkdir(parents=True, exist_ok=True)
+        current = table.snapshots[-1]
+        metadata = {
+            "format-version": _FORMAT_VERSION,
+            "table-uuid": _uuid(table.number),
+            "location": str(folder),
+            "last-sequence-number": table.sequence_number,
+            "last-updated-ms": current["timestamp-ms"],
+            "last-column-id": _SCHEMA.highest_field_id,
+            "current-schema-id": 0,
+            "schemas": [_SCHEMA.model_dump(mode="json")],
+            "default-spec-id": 0,
+            "partition-specs": [_SPEC.model_dump(mode="json")],
+            "last-partition-id": 1000,
+            "default-sort-order-id": 0,
+            "sort-orders": [{"order-id": 0, "fields": []}],
+            "properties": {"write.parquet.compression-codec": "zstd"},
+            "current-snapshot-id": current["snapshot-id"],
+            "refs": {"main": {"snapshot-id": current["snapshot-id"], "type": "branch"}},
+            "snapshots": table.snapshots,
+            "snapshot-log": [
+                {"snapshot-id": s["snapshot-id"], "timestamp-ms": s["timestamp-ms"]} for s in table.snapshots
+            ],
+            "metadata-log": [],
+        }
+        path = folder / f"{version:05d}-{table.number}.metadata.json"
+        path.write_text(json.dumps(metadata))
+        return path.as_uri()
+
+    def _table_folder(self, number: int) -> Path:
+        return self._folder / "warehouse" / NAMESPACE / f"{number // 1000}" / f"t{number:06d}"
+
+
+class Pointers:
+    """Swaps the pointers in one contestant's catalog."""
+
+    def __init__(self, entry: CatalogEntry) -> None:
+        self._connection = sqlite3.connect(_database(entry), timeout=30, isolation_level=None)
+        self._connection.execute("PRAGMA synchronous = OFF")
+
+    def swap(self, commit: Commit) -> None:
+        """Make a commit the present state of its table."""
+        self._connection.execute(
+            "UPDATE iceberg_tables SET previous_metadata_location = metadata_location, metadata_location = ?"
+            " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
+            (commit.metadata_location, CATALOG, NAMESPACE, commit.name.name),
+        )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def _database(entry: CatalogEntry) -> str:
+    return entry.uri.removeprefix("sqlite:///")
+
+
+def _uuid(number: int) -> str:
+    return str(UUID(int=number))
+
+
+def _snapshot_id(sequence_number: int) -> int:
+    return 5_000_000_000_000_000_000 + sequence_number
+
+
+def _file(path: str, day: int, size_bytes: int) -> DataFile:
+    """A data file with the column statistics that Spark writes by default: those of every column."""
+    columns = [f.field_id for f in _SCHEMA.fields]
+    records = size_bytes >> 8
+    return DataFile.from_args(
+        _table_format_version=_FORMAT_VERSION,
+        content=DataFileContent.DATA,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(day),
+        record_count=records,
+        file_size_in_bytes=size_bytes,
+        column_sizes={column: size_bytes // len(columns) for column in columns},
+        value_counts=dict.fromkeys(columns, records),
+        null_value_counts=dict.fromkeys(columns, 0),
+        nan_value_counts={},
+        lower_bounds={f.field_id: _bound(f.field_type, day, day) for f in _SCHEMA.fields},
+        upper_bounds={f.field_id: _bound(f.field_type, day, day + records) for f in _SCHEMA.fields},
+        key_metadata=None,
+        split_offsets=[4],
+        equality_ids=None,
+        sort_order_id=0,
+    )
+
+
+def _bound(kind: IcebergType, day: int, number: int) -> bytes:
+    """A value of the type, as the spec has single values in binary ("Binary single-value serialization")."""
+    match kind:
+        case DateType():
+            return struct.pack("<i", day)
+        case StringType():
+            return f"value {number:010}".encode()
+        case DoubleType():
+            return struct.pack("<d", float(number))
+        case _:
+            return struct.pack("<q", number)
+
+
+def _added(file: DataFile) -> ManifestEntry:
+    return ManifestEntry.from_args(
+        status=ManifestEntryStatus.ADDED,
+        snapshot_id=None,
+        sequence_number=None,
+        file_sequence_number=None,
+        data_file=file,
+    )
+
+
+def _write_manifest(path: Path, entries: Sequence[ManifestEntry], sequence_number: int) -> ManifestFile:
+    length_bytes = _MANIFEST.write(path, entries)
+    counts = {status: sum(1 for e in entries if e.status == status) for status in ManifestEntryStatus}
+    rows = {
+        status: sum(e.data_file.record_count for e in entries if e.status == status) for status in ManifestEntryStatus
+    }
+    return ManifestFile.from_args(
+        _table_format_version=_FORMAT_VERSION,
+        manifest_path=str(path),
+        manifest_length=length_bytes,
+        partition_spec_id=0,
+        content=ManifestContent.DATA,
+        sequence_number=sequence_number,
+        min_sequence_number=1,
+        added_snapshot_id=_snapshot_id(sequence_number),
+        added_files_count=counts[ManifestEntryStatus.ADDED],
+        existing_files_count=counts[ManifestEntryStatus.EXISTING],
+        deleted_files_count=counts[ManifestEntryStatus.DELETED],
+        added_rows_count=rows[ManifestEntryStatus.ADDED],
+        existing_rows_count=rows[ManifestEntryStatus.EXISTING],
+        deleted_rows_count=rows[ManifestEntryStatus.DELETED],
+        partitions=None,
+        key_metadata=None,
+    )
+
+
+def _write_list(path: Path, manifests: Sequence[ManifestFile]) -> None:
+    _LIST.write(path, manifests)
+
+
+class _AvroFiles:
+    """Writes files of one Avro schema in blocks, as Java's writer does. PyIceberg's own begins a block per entry."""
+
+    def __init__(self, file_schema: Schema, record_schema: Schema, name: str, about: dict[str, str]) -> None:
+        avro_schema = json.dumps(AvroSchemaConversion().iceberg_to_avro(file_schema, schema_name=name))
+        meta = {**about, "avro.schema": avro_schema, "avro.codec": "deflate"}
+        header = BytesIO()
+        construct_writer(META_SCHEMA).write(BinaryEncoder(header), AvroFileHeader(b"Obj\x01", meta, _SYNC))
+        self._header = header.getvalue()
+        self._writer = resolve_writer(record_schema=record_schema, file_schema=file_schema)
+
+    def write(self, path: Path, records: Sequence[Any]) -> int:
+        """Write a file; its length."""
+        content = b"".join([self._header, *self._blocks(records)])
+        path.write_bytes(content)
+        return len(content)
+
+    def _blocks(self, records: Sequence[Any]) -> Iterator[bytes]:
+        for start in range(0, len(records), 100):
+            batch = records[start : start + 100]
+            plain, block = BytesIO(), BytesIO()
+            for record in batch:
+                self._writer.write(BinaryEncoder(plain), record)
+            packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+            packed = packer.compress(plain.getvalue()) + packer.flush()
+            encoder = BinaryEncoder(block)
+            encoder.write_int(len(batch))
+            encoder.write_int(len(packed))
+            yield block.getvalue() + packed + _SYNC
+
+
+def _entry_schema(version: Any) -> Schema:
+    partition = _SPEC.partition_type(_SCHEMA)
+    data_file = data_file_with_partition(format_version=version, partition_type=partition)
+    return manifest_entry_schema_with_data_file(format_version=version, data_file=data_file)
+
+
+_MANIFEST: Final = _AvroFiles(
+    _entry_schema(_FORMAT_VERSION),
+    _entry_schema(DEFAULT_READ_VERSION),
+    "manifest_entry",
+    {
+        "schema": _SCHEMA.model_dump_json(),
+        "partition-spec": json.dumps([f.model_dump(mode="json") for f in _SPEC.fields]),
+        "partition-spec-id": "0",
+        "format-version": "2",
+        "content": "data",
+    },
+)
+_LIST: Final = _AvroFiles(
+    MANIFEST_LIST_FILE_SCHEMAS[_FORMAT_VERSION],
+    MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION],
+    "manifest_file",
+    {"format-version": "2"},
+)
