@@ -1,8 +1,10 @@
 """Every implementation of the store ports, opened for a test; one more database is one more entry here."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
@@ -11,12 +13,13 @@ from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore, TaskStore
+from tests.servers.postgres import PostgresServer
 
 
 class MemoryStores:
     """Stores that share one process's memory: opening them again gives the same ones."""
 
-    def __init__(self, _directory: Path, clock: Clock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._tasks = MemoryTaskStore(clock)
         self._tables = MemoryTableStore(clock, self._tasks)
 
@@ -30,11 +33,11 @@ class MemoryStores:
         pass
 
 
-class SqliteStores:
-    """Stores over one file: each call opens an engine of its own, as another process would."""
+class SqlStores:
+    """Stores over one database: each call opens an engine of its own, as another process would."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
-        self.url = f"sqlite:///{directory}/state/icewright.db"
+    def __init__(self, url: str, clock: Clock) -> None:
+        self.url = url
         self._clock = clock
         self._engines = [open_store(self.url)]
 
@@ -51,13 +54,26 @@ class SqliteStores:
             engine.dispose()
 
 
-Stores = MemoryStores | SqliteStores
-IMPLEMENTATIONS: dict[str, Callable[[Path, Clock], Stores]] = {"memory": MemoryStores, "sqlite": SqliteStores}
+def sqlite_stores(directory: Path, clock: Clock) -> SqlStores:
+    return SqlStores(f"sqlite:///{directory}/state/icewright.db", clock)
+
+
+Stores = MemoryStores | SqlStores
+IMPLEMENTATIONS = ("memory", "sqlite", "postgresql")
 
 
 @contextmanager
-def opened(implementation: str, directory: Path, clock: Clock) -> Iterator[Stores]:
-    stores = IMPLEMENTATIONS[implementation](directory, clock)
+def opened(request: pytest.FixtureRequest, directory: Path, clock: Clock) -> Iterator[Stores]:
+    """The stores of the implementation that the test is run for."""
+    stores: Stores
+    match request.param:
+        case "memory":
+            stores = MemoryStores(clock)
+        case "sqlite":
+            stores = sqlite_stores(directory, clock)
+        case _:
+            postgres: PostgresServer = request.getfixturevalue("postgres")
+            stores = SqlStores(postgres.new_database(), clock)
     try:
         yield stores
     finally:

@@ -38,7 +38,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture(params=IMPLEMENTATIONS)
 def stores(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Stores]:
-    with opened(request.param, tmp_path, clock) as stores:
+    with opened(request, tmp_path, clock) as stores:
         yield stores
 
 

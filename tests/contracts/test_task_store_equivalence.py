@@ -2,39 +2,51 @@
 
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import text
 
 from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.transactions import writing
 from icewright.domain.errors import IcewrightError
 from icewright.domain.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.scheduling.lifecycle import LIVE_STATES
 from icewright.scheduling.rank import AGEING_MS
 from tests.contracts.samples import OUTCOME, REASON, new_task
-from tests.contracts.stores import MemoryStores, SqliteStores
+from tests.contracts.stores import MemoryStores, SqlStores
+from tests.servers.postgres import PostgresServer
 
 TABLES = st.integers(1, 3)
 EVERYTHING = TaskFilter()
 
 
 class TwoStores(RuleBasedStateMachine):
-    def __init__(self) -> None:
+    def __init__(self, empty_database: Callable[[], str] | None = None) -> None:
+        """``empty_database`` gives the url of one; None stands for a new SQLite file."""
         super().__init__()
         self.directory = tempfile.TemporaryDirectory()
         self.clock = ManualClock()
-        self.stores = [kind(Path(self.directory.name), self.clock) for kind in (MemoryStores, SqliteStores)]
-        self.pair: list[TaskStore] = [stores.tasks() for stores in self.stores]
+        url = f"sqlite:///{self.directory.name}/icewright.db" if empty_database is None else empty_database()
+        self.sql = SqlStores(url, self.clock)
+        self.pair: list[TaskStore] = [MemoryStores(self.clock).tasks(), self.sql.tasks()]
         self.made = 0
         self.tokens = 0
 
     def teardown(self) -> None:
-        for stores in self.stores:
-            stores.close()
+        self.sql.close()
         self.directory.cleanup()
 
     def both(self, ask: Callable[[TaskStore], Any]) -> Any:
@@ -129,7 +141,23 @@ class TwoStores(RuleBasedStateMachine):
         assert len(live) == len(set(live))
 
 
+SHORT = settings(max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TestTwoStores = TwoStores.TestCase
-TestTwoStores.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestTwoStores.settings = SHORT
+
+
+def test_memory_and_postgresql_behave_the_same(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
+    engine = open_store(url)
+
+    def emptied() -> str:
+        with writing(engine) as connection:
+            connection.execute(text("TRUNCATE tasks, task_history, attempts"))
+            connection.execute(text("UPDATE counters SET value = 0"))
+        return url
+
+    try:
+        machine: Any = partial(TwoStores, emptied)  # anything that makes one
+        run_state_machine_as_test(machine, settings=settings(SHORT, max_examples=15))
+    finally:
+        engine.dispose()

@@ -23,7 +23,8 @@ from icewright.domain.tasks import Outcome, Task, TaskState
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.retry import End
-from tests.contracts.stores import SqliteStores
+from tests.contracts.stores import SqlStores, sqlite_stores
+from tests.servers.postgres import PostgresServer
 from tests.simulation.invariants import check, check_end
 from tests.simulation.world import OF_THE_SERVICES, Mutation, OpenStores, World
 from tests.simulation.writers import Broken
@@ -212,15 +213,22 @@ def test_a_seed_replays() -> None:
     assert simulate(7) == simulate(7)
 
 
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("seed", range(20 if CAMPAIGN else 1))
-def test_over_a_database_the_same_happens(seed: int, tmp_path: Path) -> None:
-    opened: list[SqliteStores] = []
+def test_over_a_database_the_same_happens(
+    database: str, seed: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    opened: list[SqlStores] = []
 
-    def sqlite(clock: Clock) -> tuple[TableStore, TaskStore]:
-        opened.append(SqliteStores(tmp_path, clock))
+    def stores(clock: Clock) -> tuple[TableStore, TaskStore]:
+        if database == "sqlite":
+            opened.append(sqlite_stores(tmp_path, clock))
+        else:
+            postgres: PostgresServer = request.getfixturevalue("postgres")
+            opened.append(SqlStores(postgres.new_database(), clock))
         return opened[0].tables(), opened[0].tasks()
 
     try:
-        assert simulate(seed, stores=sqlite) == simulate(seed)
+        assert simulate(seed, stores=stores) == simulate(seed)
     finally:
         opened[0].close()

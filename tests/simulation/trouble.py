@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icewright.adapters.memory.clock import ManualClock
-from icewright.domain.errors import NotFound, StoreAway
+from icewright.domain.errors import NotFound, StoreAway, Unknown
 from icewright.domain.faults import Fault
 from icewright.domain.names import TableName
 from icewright.domain.tables import TableMetadata
@@ -87,7 +87,7 @@ class Mortal:
                 raise Killed
             if away and away > 0.7:
                 trouble.counted["store answer lost"] += 1
-                raise StoreAway("the store took it and does not answer")
+                raise Unknown("the store took it and does not answer")
             return answer
 
         return call

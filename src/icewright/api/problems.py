@@ -24,6 +24,7 @@ from icewright.domain.errors import (
     NotFound,
     Rejected,
     Unavailable,
+    Unknown,
     VersionMismatch,
 )
 
@@ -40,6 +41,7 @@ _STATUSES: Final[tuple[tuple[type[IcewrightError], HTTPStatus], ...]] = (
     (Rejected, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Conflict, HTTPStatus.CONFLICT),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+    (Unknown, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
 _CODES: Final[Mapping[int, str]] = {

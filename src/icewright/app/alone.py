@@ -1,27 +1,60 @@
 """One server per store: the inventory moves forward from what is stored, one look at a table at a time.
 
-Within a process locks see to that; this sees to it that there is only one process. Servers that share a store come
-with PostgreSQL.
+Within a process locks see to that; this sees to it that there is only one process. Why: ``docs/decisions``, 0009.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Self
 
-from icewright.domain.errors import NotAllowed
+import structlog
+from sqlalchemy import Engine
+
+from icewright.domain.errors import NotAllowed, StoreAway, StoreTaken
+
+_log = structlog.get_logger("icewright.server")
+
+CHECK_INTERVAL_S: Final = 5.0
+"""How often a server makes sure that the store is still its own; until then the store itself refuses its writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A store held by this process. ``engine`` is the one to write by.
+
+    ``check`` raises :class:`StoreTaken` when another server has taken it over, and :class:`StoreAway` while that
+    cannot be told.
+    """
+
+    engine: Engine
+    check: Callable[[], None]
 
 
 @contextmanager
-def alone_with(store: Path) -> Iterator[None]:
-    """Hold a SQLite store for this process; the kernel lets go of it when the process ends, however it ends.
+def alone_with(engine: Engine) -> Iterator[Alone]:
+    """Hold a store for this process; it is let go of when the process ends, however it ends.
 
     Raises :class:`NotAllowed` when another process holds it.
     """
-    store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if engine.dialect.name == "sqlite":
+        with _alone_with_file(Path(str(engine.url.database))):
+            yield Alone(engine, lambda: None)  # the kernel's lock is not lost while the process lives
+        return
+    from icewright.adapters.sql.hold import SessionHold  # noqa: PLC0415 - PostgreSQL's driver is an extra
+
+    with closing(SessionHold(engine)) as hold:
+        yield Alone(hold.engine, hold.check)
+
+
+@contextmanager
+def _alone_with_file(store: Path) -> Iterator[None]:
     lock = store.with_name(f"{store.name}.lock")
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -34,3 +67,36 @@ def alone_with(store: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+class Watch:
+    """Makes sure again and again that a server is alone, in a thread; calls ``end`` once it is not."""
+
+    def __init__(
+        self, check: Callable[[], None], end: Callable[[], None], interval_s: float = CHECK_INTERVAL_S
+    ) -> None:
+        self._check, self._end, self._interval_s = check, end, interval_s
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="alone")
+        self.taken: StoreTaken | None = None
+        """Set once another server has taken the store over."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._interval_s):
+            try:
+                self._check()
+            except StoreTaken as error:
+                self.taken = error
+                _log.error("store taken over", detail=error.message)
+                self._end()
+                return
+            except StoreAway as error:
+                _log.warning("store away", detail=error.message)

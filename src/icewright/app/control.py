@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
 
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
@@ -13,14 +13,22 @@ from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.app.alone import alone_with
 from icewright.config.model import Config
-from icewright.config.secrets import resolve_entry
+from icewright.config.secrets import resolve, resolve_entry
 from icewright.domain.errors import InvalidConfiguration
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A control plane over a store that is ours; ``check_alone`` as in :class:`icewright.app.alone.Alone`."""
+
+    control: ControlPlane
+    check_alone: Callable[[], None]
+
+
 @contextmanager
-def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[ControlPlane]:
+def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[Opened]:
     """The control plane over the store and the catalogs of a configuration, closed behind the block.
 
     Raises :class:`InvalidConfiguration` without catalogs, :class:`~icewright.domain.errors.NotAllowed` while another
@@ -31,17 +39,21 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[C
             "no catalogs are configured", hint="`icewright config init` writes a configuration to start from"
         )
     entries = [resolve_entry(entry, environ) for entry in config.catalogs]
-    engine = open_store(config.server.store_url)
+    password = config.server.store_password
+    if password is not None:
+        password = resolve(password, key="server.store_password", environ=environ)
+    engine = open_store(config.server.store_url, password=password)
     try:
-        with alone_with(Path(str(engine.url.database))):
-            yield build_control_plane(
+        with alone_with(engine) as alone:
+            control = build_control_plane(
                 {entry.name: PyIcebergCatalog(entry) for entry in entries},
-                SqlTableStore(engine),
-                SqlTaskStore(engine),
+                SqlTableStore(alone.engine),
+                SqlTaskStore(alone.engine),
                 SystemClock(),
                 SystemIds(),
                 rules=config.rules,
                 limits=DispatchLimits(lease_ms=config.server.lease_ms),
             )
+            yield Opened(control, alone.check)
     finally:
         engine.dispose()

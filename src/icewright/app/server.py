@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ import uvicorn
 from icewright.api.access import Access, authority, loopback_hosts
 from icewright.api.app import create_app
 from icewright.app.address import ServerAddress, read_private, remove_address, write_address
+from icewright.app.alone import Watch
 from icewright.app.control import open_control_plane
 from icewright.config.model import Config
 from icewright.domain.errors import Rejected, Unavailable, Unreadable
@@ -39,12 +41,14 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM. ``announce`` gets the URL, and the one-time link for a browser.
 
-    Raises what opening the control plane raises, and :class:`Unavailable` when no port is free.
+    Raises what opening the control plane raises, :class:`Unavailable` when no port is free, and
+    :class:`~icewright.domain.errors.StoreTaken` when another server has taken the store over.
     """
     # What is announced to the person goes to standard output; everything else is a log.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     server = config.server
-    with open_control_plane(config, environ) as control, listen(server.host, server.port) as listening:
+    with open_control_plane(config, environ) as opened, listen(server.host, server.port) as listening:
+        control = opened.control
         port = int(listening.getsockname()[1])
         url = f"http://{authority(server.host, port)}"
         address = ServerAddress(url, lasting_token(server.state_dir), os.getpid())
@@ -61,7 +65,10 @@ def serve(
             if announce is not None:
                 announce(url, f"{url}/?token={access.new_login_code()}")
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
-            web.run(sockets=[listening])
+            with Watch(opened.check_alone, partial(setattr, web, "should_exit", True)) as watch:
+                web.run(sockets=[listening])
+            if watch.taken is not None:
+                raise watch.taken
             if not loop.is_alive():
                 raise Unavailable("the loop of the server has ended by itself", hint="see the log, and start it again")
         finally:

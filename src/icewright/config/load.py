@@ -14,7 +14,7 @@ from icewright.config import catalogs, layers, values
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.model import Config, OptimizerConfig, ServerConfig
 from icewright.config.pyiceberg import Discovery, discover
-from icewright.config.secrets import is_reference
+from icewright.config.secrets import is_reference, redact
 from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
 from icewright.domain.errors import InvalidConfiguration
 
@@ -75,7 +75,21 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
     found = {setting.key: values.value(given, ("server",), setting) for setting in SERVER}
     state_dir = _directory(found["state_dir"], environ, base) if found["state_dir"] else _state_dir(environ)
     store_url = found["store_url"] or f"sqlite:///{quote(str(state_dir / 'icewright.db'))}"
-    return ServerConfig(found["host"], found["port"], state_dir, store_url, found["lease_ms"])
+    if redact("store_url", store_url) != store_url:
+        raise InvalidConfiguration(
+            f"{given['server', 'store_url'].origin}: server.store_url: a password does not belong here",
+            hint='leave it out, and write store_password = "env:NAME" or "file:/path"',
+        )
+    _require_reference(given, ("server", "store_password"), found["store_password"], "password")
+    return ServerConfig(found["host"], found["port"], state_dir, store_url, found["store_password"], found["lease_ms"])
+
+
+def _require_reference(given: Mapping[Key, Given], key: Key, value: str | None, what: str) -> None:
+    if value is not None and not is_reference(value):
+        raise InvalidConfiguration(
+            f"{given[key].origin}: {dotted(key)}: the {what} itself does not belong here",
+            hint="write env:NAME or file:/path",
+        )
 
 
 def _state_dir(environ: Mapping[str, str]) -> Path:
@@ -90,11 +104,5 @@ def _directory(text: str, environ: Mapping[str, str], base: Path) -> Path:
 
 def _optimizer(given: Mapping[Key, Given]) -> OptimizerConfig:
     found = {setting.key: values.value(given, ("optimizer",), setting) for setting in OPTIMIZER}
-    token = found["server_token"]
-    if token is not None and not is_reference(token):
-        origin = given["optimizer", "server_token"].origin
-        raise InvalidConfiguration(
-            f"{origin}: optimizer.server_token: the token itself does not belong here",
-            hint="write env:NAME or file:/path",
-        )
+    _require_reference(given, ("optimizer", "server_token"), found["server_token"], "token")
     return OptimizerConfig(**found)

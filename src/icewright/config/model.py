@@ -13,12 +13,17 @@ from icewright.domain.policy import PolicyRule
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """Where the server listens and where it keeps what it knows. ``store_url`` is SQLAlchemy's."""
+    """Where the server listens and where it keeps what it knows.
+
+    ``store_url`` is SQLAlchemy's, without a password; ``store_password`` is a reference to one
+    (:mod:`icewright.config.secrets`), None where the database asks for none or libpq finds it by itself.
+    """
 
     host: str
     port: int
     state_dir: Path
     store_url: str
+    store_password: str | None
     lease_ms: int
 
     @property

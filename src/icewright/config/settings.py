@@ -82,8 +82,11 @@ SERVER = (
         "store_url",
         Kind.TEXT,
         "Database of plans and tasks (SQLAlchemy's URL); by default a SQLite file in state_dir.",
-        allowed="sqlite:////absolute/path.db",
-        accepts=lambda value: value.startswith("sqlite:////"),
+        allowed="sqlite:////absolute/path.db, postgresql://user@host/database",
+        accepts=lambda value: value.startswith(("sqlite:////", "postgresql://")),
+    ),
+    Setting(
+        "store_password", Kind.TEXT, "That database's password: env:NAME or file:/path, never the password itself."
     ),
     Setting(
         "lease_ms",

@@ -98,6 +98,10 @@ class StoreAway(Unavailable):
     """icewright's own store does not answer; catalogs and tables are not concerned."""
 
 
+class StoreTaken(StoreAway):
+    """Another server holds the store by now; this one may write nothing more and must end."""
+
+
 class StorageAway(Unavailable):
     """The storage of one table does not answer; that of other tables may."""
 

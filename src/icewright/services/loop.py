@@ -14,7 +14,16 @@ from typing import Final
 
 import structlog
 
-from icewright.domain.errors import Conflict, IcewrightError, NotFound, StorageAway, StoreAway, Unavailable, Unreadable
+from icewright.domain.errors import (
+    Conflict,
+    IcewrightError,
+    NotFound,
+    StorageAway,
+    StoreAway,
+    Unavailable,
+    Unknown,
+    Unreadable,
+)
 from icewright.domain.events import StoredEvent
 from icewright.domain.faults import Fault, fault
 from icewright.domain.names import TableName
@@ -240,7 +249,7 @@ class Loop:
             looked = self._keeper.look(name, plan_anew=plan_anew)
         except NotFound:
             self.unreadable.pop(name, None)
-        except Unavailable as error:
+        except (Unavailable, Unknown) as error:
             return self._not_seen(name, error)
         except Conflict as error:
             _log.info("table moved while it was looked at", table=str(name), detail=error.message)
@@ -259,7 +268,7 @@ class Loop:
             _tell(name, looked)
         return True
 
-    def _not_seen(self, name: TableName, error: Unavailable) -> bool:
+    def _not_seen(self, name: TableName, error: Unavailable | Unknown) -> bool:
         """Leave the table alone for a while, or its whole catalog; whether the table alone is in trouble."""
         match error:
             case Unreadable():
@@ -286,9 +295,9 @@ class Loop:
             self.unreadable[name] = reason
         _log.warning("table put aside", table=str(name), code=reason.code, detail=reason.text)
 
-    def _pause(self, catalog: str, error: Unavailable) -> None:
-        if isinstance(error, StoreAway):
-            raise error  # says nothing of the catalog
+    def _pause(self, catalog: str, error: Unavailable | Unknown) -> None:
+        if isinstance(error, StoreAway | Unknown):
+            raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
         self._paused_until[catalog] = self._clock.now() + CATALOG_PAUSE_MS
         _log.warning("catalog away", catalog=catalog, detail=error.message)
 
@@ -310,7 +319,7 @@ class Loop:
     def _going_on(self, step: str, what: str = "") -> Iterator[None]:
         try:
             yield
-        except Unavailable as error:
+        except (Unavailable, Unknown) as error:
             _log.warning("put off", step=step, what=what, detail=error.message)
         except Conflict as error:
             _log.info("changed meanwhile", step=step, what=what, detail=error.message)

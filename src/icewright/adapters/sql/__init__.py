@@ -1,1 +1,1 @@
-"""The durable store: SQLAlchemy Core on SQLite, written so that PostgreSQL needs no second implementation."""
+"""The durable store: SQLAlchemy Core, one implementation for SQLite and PostgreSQL."""

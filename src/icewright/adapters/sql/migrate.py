@@ -22,8 +22,10 @@ _ALEMBIC = threading.Lock()
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
-def upgrade(connection: Connection) -> None:
-    """Run the missing migrations in the transaction that ``connection`` is in: all of them or none.
+def upgrade(connection: Connection, revision: str = "head") -> None:
+    """Run the missing migrations up to ``revision`` in the transaction that ``connection`` is in: all or none.
+
+    That of a store is the lock of all writers, so that two servers that start at once do not both migrate.
 
     Raises :class:`~icewright.domain.errors.InvalidConfiguration` for a database of a newer icewright, and for one
     that belongs to something else.
@@ -34,7 +36,7 @@ def upgrade(connection: Connection) -> None:
     _refuse_strangers(connection)
     _refuse_newer(connection, ScriptDirectory.from_config(config))
     with _ALEMBIC:
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
 
 
 def _refuse_strangers(connection: Connection) -> None:

@@ -24,7 +24,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from icewright.domain.tasks import ACTIVE_STATES, TaskState
+from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
 from icewright.scheduling.lifecycle import LIVE_STATES
 
 metadata = MetaData()
@@ -34,6 +34,7 @@ _Key = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 FENCING_TOKEN = "fencing_token"  # noqa: S105 - a counter's name, not a secret
+SERVER_EPOCH = "server_epoch"
 
 counters = Table(
     "counters",
@@ -116,6 +117,8 @@ Index(
     sqlite_where=_QUEUED,
     postgresql_where=_QUEUED,
 )
+_ENDED = state_is(*TERMINAL_STATES)
+Index("ix_tasks_ended", tasks.c.updated_at, tasks.c.task_id, sqlite_where=_ENDED, postgresql_where=_ENDED)
 Index("ix_tasks_table", tasks.c.catalog, tasks.c.table_uuid, tasks.c.task_id)
 Index("ix_tasks_state", tasks.c.state, tasks.c.task_id)
 

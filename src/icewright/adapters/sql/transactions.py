@@ -7,15 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, literal_column, select
-from sqlalchemy.exc import DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from icewright.domain.errors import InvalidMessage, StoreAway
+from icewright.adapters.sql.schema import SERVER_EPOCH, counters
+from icewright.domain.errors import InvalidMessage, StoreAway, StoreTaken, Unknown
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
 
 WRITES = "icewright_writes"
 """The execution option of a connection whose transactions write."""
+EPOCH = "icewright_epoch"
+"""The execution option of an engine that may write only as long as no other server has taken the store over."""
+_PRIMARY_CODE = 0xFF
+"""The part of SQLite's extended error codes that says which error it is."""
 
 _NOW = {
     # SQLite below 3.42 has no sub-second unixepoch(); 2440587.5 is the Julian day of the Unix epoch.
@@ -34,13 +39,48 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """One transaction that may write; committed at the end, rolled back by any exception."""
-    with (
-        translated(),
-        engine.connect() as connection,
-        connection.execution_options(**{WRITES: True}).begin(),
-    ):
-        yield connection
+    """One transaction that may write; committed at the end, rolled back by any exception.
+
+    One after the other, also of several processes: what it has read still holds when it writes.
+    Raises :class:`~icewright.domain.errors.Unknown` when the store went away in the middle of the commit, and
+    :class:`~icewright.domain.errors.StoreTaken` when the engine is that of a server that was replaced.
+    """
+    with translated(), engine.connect() as connection:
+        committing = False
+        try:
+            with connection.execution_options(**{WRITES: True}).begin():
+                _require_epoch(connection)
+                yield connection
+                committing = True
+        except DBAPIError as error:
+            if committing and _may_have_happened(error):
+                raise Unknown(
+                    f"the store went away in the middle of a commit: {error.orig}",
+                    hint="it may have happened or not; look before you try again",
+                ) from error
+            raise
+
+
+def _may_have_happened(error: DBAPIError) -> bool:
+    """Whether a commit that failed so may have happened all the same.
+
+    An answer of PostgreSQL is a refusal; without one nobody knows. SQLite's log may hold a commit that could not be
+    flushed to disk, and bring it to life after a crash.
+    """
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    return error.connection_invalidated or code & _PRIMARY_CODE == sqlite3.SQLITE_IOERR
+
+
+def _require_epoch(connection: Connection) -> None:
+    """Fence off a server that was replaced: it may have read before the other one wrote."""
+    epoch = connection.get_execution_options().get(EPOCH)
+    if epoch is not None and server_epoch(connection) != epoch:
+        raise StoreTaken("another server has taken the store over", hint="one server per store: stop one of them")
+
+
+def server_epoch(connection: Connection) -> int:
+    """How many servers have held the store so far."""
+    return int(connection.scalar(select(counters.c.value).where(counters.c.name == SERVER_EPOCH)) or 0)
 
 
 @contextmanager
@@ -53,11 +93,12 @@ def translated() -> Iterator[None]:
         yield
     except (IntegrityError, ProgrammingError):
         raise
+    except (DataError, UnicodeEncodeError, OverflowError) as error:
+        cause = getattr(error, "orig", None) or error
+        raise InvalidMessage(f"the store cannot hold the value: {cause}") from error
     except (DBAPIError, PoolTimeoutError, sqlite3.OperationalError, sqlite3.DatabaseError) as error:
         cause = getattr(error, "orig", None) or error
         raise StoreAway(f"the store does not answer: {cause}") from error
-    except (UnicodeEncodeError, OverflowError) as error:
-        raise InvalidMessage(f"the store cannot hold the value: {error}") from error
 
 
 def now(connection: Connection, clock: Clock | None = None) -> Instant:

@@ -1,0 +1,21 @@
+"""How long icewright waits for its database before it says that the store does not answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Limits in milliseconds. Whatever takes longer is given up and raises ``StoreAway``; the next round asks again."""
+
+    lock_ms: int = 30_000
+    """For another writer's transaction. All of ours are short; longer means that one hangs."""
+    connect_ms: int = 10_000
+    """For a connection. As all below: PostgreSQL alone, SQLite is a file."""
+    statement_ms: int = 60_000
+    """For one statement, by the server's own clock; it includes waiting for locks."""
+    answer_ms: int = 75_000
+    """For any answer, by our clock: a server that has stopped does not look at its own."""
+    idle_ms: int = 60_000
+    """For us, while a transaction is open: a stopped client must not hold the lock of all writers for ever."""

@@ -1,0 +1,59 @@
+"""SQLite as the store: one file on a local disk, for one process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from icewright.adapters.sql.patience import Patience
+from icewright.adapters.sql.transactions import WRITES, translated
+from icewright.domain.errors import InvalidConfiguration
+
+
+def sqlite_engine(url: URL, patience: Patience) -> Engine:
+    """The engine of a file, which is created for its owner alone where it is missing.
+
+    Raises :class:`~icewright.domain.errors.InvalidConfiguration`.
+    """
+    if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+        raise InvalidConfiguration(
+            f"the store's url {str(url)!r} names no file", hint="write sqlite:////absolute/path.db: four slashes"
+        )
+    _create_privately(Path(url.database))
+    engine = create_engine(url, connect_args={"timeout": patience.lock_ms / 1000})
+    _configure(engine)
+    return engine
+
+
+def _create_privately(path: Path) -> None:
+    """The file, readable by its owner alone; SQLite gives its log files the same mode."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise InvalidConfiguration(f"the store {path} cannot be opened: {error.strerror}") from error
+
+
+def _configure(engine: Engine) -> None:
+    """Real transactions: the driver's own begin too late to lock, and leave reads out (SQLAlchemy, SQLite dialect)."""
+
+    @event.listens_for(engine, "connect")
+    def on_connect(connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # the driver begins nothing by itself
+        with translated():
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise InvalidConfiguration(
+                f"SQLite answers journal mode {mode!r} instead of WAL", hint="keep the store on a local disk"
+            )
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def on_begin(connection: Connection) -> None:
+        # A transaction that reads first and writes later cannot wait for another writer: SQLite fails it at once.
+        writes = connection.get_execution_options().get(WRITES, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
