@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from icewright.domain.errors import Conflict, LeaseLost, NotFound, Rejected, Unavailable
+from icewright.domain.errors import Conflict, LeaseLost, NotFound, Rejected, Unavailable, Unknown
 from icewright.domain.events import CommitEvent
 from icewright.domain.faults import Fault
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
@@ -188,7 +188,7 @@ class World:
             self.counted["server killed"] += 1
             self._start_server()
             return None
-        except Unavailable:
+        except (Unavailable, Unknown):
             self.counted["server could not"] += 1
             return None
         finally:
