@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,17 @@ import pytest
 from tests.servers.postgres import PostgresServer
 
 
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """SQLAlchemy's URL of an empty database on PostgreSQL."""
+    url = postgres.new_database()
+    yield url
+    postgres.drop(url)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """SQLAlchemy's URL of an empty database, of each kind in turn."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/icewright.db"
-    postgres: PostgresServer = request.getfixturevalue("postgres")
-    return postgres.new_database()
+    return str(request.getfixturevalue("postgres_url"))

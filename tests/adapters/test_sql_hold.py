@@ -20,8 +20,8 @@ from tests.servers.postgres import PostgresServer
 
 
 @pytest.fixture
-def url(postgres: PostgresServer) -> str:
-    return postgres.new_database()
+def url(postgres_url: str) -> str:
+    return postgres_url
 
 
 @pytest.fixture

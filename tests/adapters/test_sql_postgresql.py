@@ -30,8 +30,8 @@ IMPATIENT = Patience(lock_ms=200, connect_ms=1_000, statement_ms=400, answer_ms=
 
 
 @pytest.fixture
-def url(postgres: PostgresServer) -> str:
-    return postgres.new_database()
+def url(postgres_url: str) -> str:
+    return postgres_url
 
 
 @pytest.fixture

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text, update
 
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.schema import counters, metadata
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.adapters.sql.transactions import writing
 from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore, TaskStore
 from tests.servers.postgres import PostgresServer
@@ -54,6 +58,24 @@ class SqlStores:
             engine.dispose()
 
 
+@cache
+def _migrated(postgres: PostgresServer) -> str:
+    """A database for all tests in turn: emptying one is a tenth of the work of making one."""
+    return postgres.new_database()
+
+
+def emptied(postgres: PostgresServer) -> str:
+    """The url of a store on PostgreSQL with nothing in it, until somebody asks for the next one."""
+    url = _migrated(postgres)
+    engine = open_store(url)
+    with writing(engine) as connection:
+        names = ", ".join(table.name for table in metadata.sorted_tables if table is not counters)
+        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY"))
+        connection.execute(update(counters).values(value=0))
+    engine.dispose()
+    return url
+
+
 def sqlite_stores(directory: Path, clock: Clock) -> SqlStores:
     return SqlStores(f"sqlite:///{directory}/state/icewright.db", clock)
 
@@ -72,8 +94,7 @@ def opened(request: pytest.FixtureRequest, directory: Path, clock: Clock) -> Ite
         case "sqlite":
             stores = sqlite_stores(directory, clock)
         case _:
-            postgres: PostgresServer = request.getfixturevalue("postgres")
-            stores = SqlStores(postgres.new_database(), clock)
+            stores = SqlStores(emptied(request.getfixturevalue("postgres")), clock)
     try:
         yield stores
     finally:

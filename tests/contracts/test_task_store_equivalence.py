@@ -15,18 +15,15 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from sqlalchemy import text
 
 from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.transactions import writing
 from icewright.domain.errors import IcewrightError
 from icewright.domain.tasks import ACTIVE_STATES, Attempt, AttemptState, HistoryEntry, Progress, Task, TaskState
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.scheduling.lifecycle import LIVE_STATES
 from icewright.scheduling.rank import AGEING_MS
 from tests.contracts.samples import OUTCOME, REASON, new_task
-from tests.contracts.stores import MemoryStores, SqlStores
+from tests.contracts.stores import MemoryStores, SqlStores, emptied
 from tests.servers.postgres import PostgresServer
 
 TABLES = st.integers(1, 3)
@@ -147,17 +144,5 @@ TestTwoStores.settings = SHORT
 
 
 def test_memory_and_postgresql_behave_the_same(postgres: PostgresServer) -> None:
-    url = postgres.new_database()
-    engine = open_store(url)
-
-    def emptied() -> str:
-        with writing(engine) as connection:
-            connection.execute(text("TRUNCATE tasks, task_history, attempts"))
-            connection.execute(text("UPDATE counters SET value = 0"))
-        return url
-
-    try:
-        machine: Any = partial(TwoStores, emptied)  # anything that makes one
-        run_state_machine_as_test(machine, settings=settings(SHORT, max_examples=15))
-    finally:
-        engine.dispose()
+    machine: Any = partial(TwoStores, partial(emptied, postgres))  # anything that makes one
+    run_state_machine_as_test(machine, settings=settings(SHORT, max_examples=15))

@@ -37,6 +37,10 @@ class PostgresServer:
         self.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
+    def drop(self, url: str) -> None:
+        """Remove a database, whoever is still connected to it: each takes some 8 MB and a share of the shutdown."""
+        self.execute(f'DROP DATABASE "{url.rpartition("/")[2]}" WITH (FORCE)')
+
     def url(self, database: str = "postgres") -> str:
         """SQLAlchemy's URL of a database."""
         return f"postgresql+psycopg://{USER}:{PASSWORD_IN_URLS}@{HOST}:{self.port}/{database}"

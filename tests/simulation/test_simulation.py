@@ -23,8 +23,7 @@ from icewright.domain.tasks import Outcome, Task, TaskState
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.retry import End
-from tests.contracts.stores import SqlStores, sqlite_stores
-from tests.servers.postgres import PostgresServer
+from tests.contracts.stores import SqlStores, emptied, sqlite_stores
 from tests.simulation.invariants import check, check_end
 from tests.simulation.world import OF_THE_SERVICES, Mutation, OpenStores, World
 from tests.simulation.writers import Broken
@@ -224,8 +223,7 @@ def test_over_a_database_the_same_happens(
         if database == "sqlite":
             opened.append(sqlite_stores(tmp_path, clock))
         else:
-            postgres: PostgresServer = request.getfixturevalue("postgres")
-            opened.append(SqlStores(postgres.new_database(), clock))
+            opened.append(SqlStores(emptied(request.getfixturevalue("postgres")), clock))
         return opened[0].tables(), opened[0].tasks()
 
     try:
