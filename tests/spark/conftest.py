@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.object_stores import AWS_PACKAGE
 from icewright.domain.optimizers import OptimizerSettings
 from icewright_spark.session import build_session
 from tests.lakes.sqlite import make_lake
@@ -23,7 +24,7 @@ def settings(catalogs: tuple[CatalogEntry, ...] = ()) -> OptimizerSettings:
         slots=2,
         master="local[2]",
         driver_memory="2g",
-        packages=("org.xerial:sqlite-jdbc:3.50.3.0",),
+        packages=("org.xerial:sqlite-jdbc:3.50.3.0", AWS_PACKAGE),
         jars=(),
         spark_conf={"spark.sql.shuffle.partitions": "2"},
         catalogs=catalogs,

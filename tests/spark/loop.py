@@ -23,11 +23,13 @@ from icewright.domain.jobs import (
 )
 from icewright.domain.names import TableName
 from icewright.domain.policy import PolicyRule
+from icewright.domain.storage import ProbeReport, ProbeReports
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import Task
 from icewright.ports.store import TaskFilter
 from icewright.services.control import build_control_plane
 from icewright_spark.attempt import Attempt
+from icewright_spark.probe import probe
 
 OPTIMIZER = "optimizer-test"
 AUTO = {"icewright.mode": "auto"}
@@ -87,6 +89,17 @@ class SparkLoop:
 
     def tasks(self) -> list[Task]:
         return list(self.control.tasks.tasks(TaskFilter(), limit=100))
+
+    def probe(self) -> list[ProbeReport]:
+        """Find out what the server wants to know of storages, as an idle optimizer does."""
+        requests = self.control.dispatcher.probes(OPTIMIZER).requests
+        found: list[ProbeReport] = []
+        thread = InheritableThread(target=lambda: found.extend(probe(self.spark, requests)))
+        thread.start()
+        thread.join()
+        self.control.dispatcher.probed(OPTIMIZER, ProbeReports(tuple(found)))
+        self.control.loop.round()
+        return found
 
     def claim(self, name: TableName) -> TaskSpec:
         """Plan the table and take its task, as an optimizer does."""

@@ -73,7 +73,7 @@ def find(
     now: Instant,
 ) -> list[Candidate]:
     """The groups of each partition whose verdict is ``rewrite``, in the order of the verdicts."""
-    executors = table_executors(observation.metadata, observation.worker_access)
+    executors = table_executors(observation.metadata, observation.worker_access, observation.access_detail)
     return _Finder(observation, policy, deletes, executors, now).find(verdicts, files)
 
 

@@ -44,14 +44,14 @@ class TableExecutors:
 MERGED = Choice(Executor.MERGE)
 
 
-def table_executors(metadata: TableMetadata, access: WorkerAccess) -> TableExecutors:
-    """What the table allows, whatever its files are."""
+def table_executors(metadata: TableMetadata, access: WorkerAccess, access_detail: str = "") -> TableExecutors:
+    """What the table allows, whatever its files are. Access and its detail as in an observation."""
     checks = (
         _type_obstacle(metadata),
         _default_obstacle(metadata),
         _evolution_obstacle(metadata),
         _property_obstacle(metadata),
-        _access_obstacle(access),
+        _access_obstacle(access, access_detail),
     )
     not_merged = next((reason for reason in checks if reason is not None), None)
     unknown = first_not_kept(metadata.schema.fields, spark_keeps)
@@ -153,10 +153,11 @@ def _property_obstacle(metadata: TableMetadata) -> Reason | None:
     return None
 
 
-def _access_obstacle(access: WorkerAccess) -> Reason | None:
+def _access_obstacle(access: WorkerAccess, detail: str) -> Reason | None:
     if access is not WorkerAccess.REFUSED:
         return None
     text = "the optimizers' Python workers cannot read and write where it keeps its files, which a merge needs"
+    text += f": {wording.cut(detail)}" if detail else ""
     return Reason("worker-access", text)
 
 

@@ -134,7 +134,7 @@ def arguments(properties: Mapping[str, str], location: str) -> dict[str, Any]:
 
 def _s3_arguments(_where: Address, found: Mapping[str, str]) -> dict[str, Any]:
     made: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "request_timeout": REQUEST_TIMEOUT_S}
-    if "s3.access-key-id" in found and "s3.secret-access-key" in found:  # one alone counts for nothing in Java either
+    if "s3.access-key-id" in found and "s3.secret-access-key" in found:  # Java wants both, too
         made |= {"access_key": found["s3.access-key-id"], "secret_key": found["s3.secret-access-key"]}
         if "s3.session-token" in found:
             made["session_token"] = found["s3.session-token"]
@@ -209,6 +209,7 @@ _S3: Final = _Kind(
         *("s3.multipart.", "s3.retry.", "s3.signer.", "client.refresh-credentials-", "client.legacy-"),
         *("http-client.apache.", "http-client.urlconnection.", "http-client.type", "http-client.proxy-use-"),
         # PyIceberg's own, which Java passes over as well.
+        *("client.access-key-id", "client.secret-access-key", "client.session-token"),
         *("s3.connect-timeout", "s3.request-timeout", "s3.resolve-region", "s3.force-virtual-addressing"),
     ),
     only={

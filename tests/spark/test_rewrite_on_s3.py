@@ -1,0 +1,254 @@
+"""The whole loop on an object store: a worker proves that it gets in, then all is as on a disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow.fs import FileSelector
+from pyspark.sql import SparkSession
+
+from icewright.domain.actions import Executor
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.jobs import Failed
+from icewright.domain.names import TableName, identifier
+from icewright.domain.observation import WorkerAccess
+from icewright.domain.tasks import TaskState
+from icewright.services.plan_views import plan_view
+from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs import rewrite_data_files as job
+from icewright_spark.merge.errors import UnsupportedLocation
+from icewright_spark.merge.file_systems import honoured
+from icewright_spark.merge.storage import Storage
+from icewright_spark.probe import PROBE_NAME
+from icewright_spark.session import java_gateway
+from icewright_spark.table_io import worker_storage
+from tests.lakes.sqlite import BY_CITY, append, make_table, writer
+from tests.servers.refusing import refusing_server
+from tests.servers.s3 import SECRET_KEY, S3Server
+from tests.spark.loop import SparkLoop
+
+pytestmark = pytest.mark.spark
+
+CITIES = ("Bonn", "Ulm")
+ROWS = 8 * 6
+
+
+@pytest.fixture
+def make_loop(s3: S3Server, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+    """Loops over fresh lakes on the object store; properties of a catalog may differ from one to the other."""
+
+    def made(**properties: str) -> SparkLoop:
+        name = f"s3lake{abs(hash((request.node.nodeid, tuple(properties.items()))))}"
+        entry = CatalogEntry(
+            name,
+            CatalogKind.SQL,
+            f"sqlite:///{tmp_path}/{name}.db",
+            f"s3://{s3.new_bucket()}/wh",
+            {**s3.file_io, **properties},
+        )
+        writer(entry).create_tables()
+        for key, value in entry.spark_properties().items():
+            spark.conf.set(key, value)
+        return SparkLoop(spark, entry)
+
+    return made
+
+
+def fill(entry: CatalogEntry, **properties: str) -> None:
+    table = make_table(entry, spec=BY_CITY, properties=properties)
+    for number in range(8):
+        append(table, range(number * 10, number * 10 + 6), CITIES)
+
+
+def sql_name(name: TableName) -> str:
+    return ".".join(identifier(part) for part in (name.catalog, *name.path))
+
+
+def contents(spark: SparkSession, name: TableName) -> Counter[str]:
+    """The multiset of rows, read from bytes."""
+    return Counter(str(row) for row in spark.table(sql_name(name)).collect())
+
+
+def missing_objects(s3: S3Server, spark: SparkSession, name: TableName) -> list[str]:
+    """Reachable paths that are not there."""
+    table = sql_name(name)
+    paths = {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.all_files").collect()}  # noqa: S608 - a test
+    paths |= {row[0] for row in spark.sql(f"SELECT path FROM {table}.all_manifests").collect()}  # noqa: S608 - a test
+    assert len(paths) > 2
+    infos = s3.files().get_file_info([path.removeprefix("s3://") for path in sorted(paths)])
+    return [info.path for info in infos if not info.is_file]
+
+
+def objects(s3: S3Server, entry: CatalogEntry) -> list[str]:
+    bucket = entry.warehouse.removeprefix("s3://").partition("/")[0]
+    return [info.path for info in s3.files().get_file_info(FileSelector(bucket, recursive=True)) if info.is_file]
+
+
+def test_from_commit_to_verified(make_loop: Any, s3: S3Server, spark: SparkSession) -> None:
+    loop: SparkLoop = make_loop()
+    fill(loop.entry)
+    name = loop.name("db", "events")
+    before = contents(spark, name)
+    assert sum(before.values()) == ROWS
+
+    plan = loop.control.keeper.look(name).plan
+    assert plan.is_empty
+    assert "worker-access" in {verdict.reason.code for verdict in plan.verdicts} | {plan.reason.code}
+    (report,) = loop.probe()
+    assert (report.access, report.detail) == (WorkerAccess.PROVED, "")
+
+    spec = loop.claim(name)
+    assert {group.executor for group in spec.action.groups} == {Executor.MERGE}
+    loop.control.dispatcher.report(loop.attempt(spec))
+    loop.control.loop.round()
+
+    task = loop.control.tasks.get(spec.task_id)
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert contents(spark, name) == before
+    table = writer(loop.entry).load_table("db.events")
+    assert len(table.inspect.data_files()) == len(CITIES)
+    read = Counter(f"Row(id={row['id']}, city={row['city']!r})" for row in table.scan().to_arrow().to_pylist())
+    assert read == before
+    assert missing_objects(s3, spark, name) == []
+    probes = [path for path in objects(s3, loop.entry) if PROBE_NAME in path]
+    assert len(probes) == 1
+    assert loop.probe() == [], "what is known is not asked again"
+    assert SECRET_KEY not in repr((spec, task, report, plan))
+
+
+def test_probes_do_not_pile_up(make_loop: Any, s3: S3Server) -> None:
+    loop: SparkLoop = make_loop()
+    fill(loop.entry)
+    loop.control.keeper.look(loop.name("db", "events"))
+    for _ in range(2):
+        (report,) = loop.probe()
+        assert report.access is WorkerAccess.PROVED
+        loop.clock.ahead_ms += 48 * 3_600_000
+        loop.control.keeper.look(loop.name("db", "events"))
+    assert len([path for path in objects(s3, loop.entry) if PROBE_NAME in path]) == 1
+
+
+def test_what_arrow_cannot_honour_is_left_to_spark(make_loop: Any, spark: SparkSession) -> None:
+    """Objects are to be tagged: Java does it, Arrow would not."""
+    loop: SparkLoop = make_loop(**{"s3.write.tags.team": "lakehouse"})
+    fill(loop.entry)
+    name = loop.name("db", "events")
+    loop.control.keeper.look(name)
+    (report,) = loop.probe()
+    assert report.access is WorkerAccess.REFUSED
+    assert "s3.write.tags.team" in report.detail
+
+    plan = loop.control.keeper.look(name).plan
+
+    assert {group.executor for action in plan.actions for group in action.groups} == {Executor.STAGED}
+    assert any("s3.write.tags.team" in line for line in plan_view(plan).explanation)
+    with pytest.raises(UnsupportedLocation):
+        worker_storage(spark, SparkTable(spark, name).java.io(), f"{loop.entry.warehouse}/db/events/data")
+
+
+def test_workers_that_are_not_let_in_any_more_take_the_proof_back(
+    make_loop: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop: SparkLoop = make_loop()
+    fill(loop.entry)
+    name = loop.name("db", "events")
+    before = contents(spark, name)
+    loop.control.keeper.look(name)
+    loop.probe()
+    spec = loop.claim(name)
+
+    with shut_door(monkeypatch):
+        report = loop.attempt(spec)
+    task = loop.control.dispatcher.report(report)
+
+    assert isinstance(report.result, Failed), report.result
+    assert (report.result.code, report.result.retryable) == ("storage-refused", True)
+    assert SECRET_KEY not in report.result.detail
+    assert task.state is TaskState.SUPERSEDED
+    plan = loop.control.keeper.look(name).plan
+    assert {group.executor for action in plan.actions for group in action.groups} == {Executor.STAGED}
+    assert contents(spark, name) == before
+
+
+def test_workers_that_are_not_let_in_are_found_out_by_a_probe(make_loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop: SparkLoop = make_loop()
+    fill(loop.entry)
+    loop.control.keeper.look(loop.name("db", "events"))
+    with shut_door(monkeypatch):
+        (report,) = loop.probe()
+    assert report.access is WorkerAccess.REFUSED
+    assert "ACCESS_DENIED" in report.detail
+    assert SECRET_KEY not in report.detail
+
+
+def test_java_must_see_what_the_workers_wrote(make_loop: Any, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that write to another store than Spark reads from would lose whatever they write."""
+    loop: SparkLoop = make_loop()
+    fill(loop.entry)
+    other = s3.new_bucket()
+
+    def elsewhere(one: Any) -> None:
+        one.storage.put(f"s3://{other}/{PROBE_NAME}", one.content)
+
+    loop.control.keeper.look(loop.name("db", "events"))
+    monkeypatch.setattr("icewright_spark.probe.try_out", elsewhere)
+    (report,) = loop.probe()
+    assert report.access is WorkerAccess.REFUSED
+    assert "Spark does not find" in report.detail
+
+
+def test_credentials_that_a_catalog_vends_go_by_the_longest_prefix(make_loop: Any, spark: SparkSession) -> None:
+    loop: SparkLoop = make_loop()
+    jvm = java_gateway(spark)
+    wide = {"s3.endpoint": "http://x", "s3.access-key-id": "wide", "s3.secret-access-key": "w"}
+    io = jvm.org.apache.iceberg.aws.s3.S3FileIO()
+    io.initialize(java_map(spark, {**wide, "rest.token": "t"}))
+    vended = {"s3://b/": "bucket", "s3://b/wh/t": "table", "s3://b/wh/t2": "other"}
+    credentials = jvm.java.util.ArrayList()
+    for prefix, key in vended.items():
+        config = {"s3.access-key-id": key, "s3.secret-access-key": "s", "s3.session-token": key}
+        credentials.add(jvm.org.apache.iceberg.io.StorageCredential.create(prefix, java_map(spark, config)))
+    io.setCredentials(credentials)
+
+    found = {place: worker_storage(spark, io, place).io_properties for place in ("s3://b/wh/t/data", "s3://c/wh/t")}
+
+    assert found["s3://b/wh/t/data"] == {
+        "s3.endpoint": "http://x",
+        "s3.access-key-id": "table",
+        "s3.secret-access-key": "s",
+        "s3.session-token": "table",
+    }
+    assert found["s3://c/wh/t"] == wide
+    assert loop.entry.name
+
+
+def java_map(spark: SparkSession, values: dict[str, str]) -> Any:
+    made = java_gateway(spark).java.util.HashMap()
+    for key, value in values.items():
+        made.put(key, value)
+    return made
+
+
+@contextmanager
+def shut_door(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Workers are sent to a store that lets nobody in; Spark itself is not."""
+    with refusing_server() as address, monkeypatch.context() as patch:
+        shut = {
+            "s3.endpoint": address,
+            "s3.access-key-id": "wrong",
+            "s3.secret-access-key": SECRET_KEY,
+            "s3.path-style-access": "true",
+            "client.region": "us-east-1",
+        }
+
+        def shut_out(_spark: SparkSession, _io: Any, location: str) -> Storage:
+            return Storage(honoured(shut, location))
+
+        patch.setattr(job, "worker_storage", shut_out)
+        patch.setattr("icewright_spark.probe.worker_storage", shut_out)
+        yield
