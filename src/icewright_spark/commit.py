@@ -112,7 +112,11 @@ def _rewrite(
         for file in group.files:
             operation.deleteFile(
                 table.data_file(
-                    group.partition, path=file.path, size_bytes=file.size_bytes, record_count=file.record_count
+                    group.partition,
+                    path=file.path,
+                    size_bytes=file.size_bytes,
+                    record_count=file.record_count,
+                    file_format=file.file_format,
                 )
             )
         operation.addFile(written[group.group_id])

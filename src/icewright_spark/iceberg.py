@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -17,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.actions import FileGroup
 from icewright.domain.errors import NotFound, Unavailable, Unsupported
-from icewright.domain.files import Partition
+from icewright.domain.files import FileFormat, Partition
 from icewright.domain.names import TableName, identifier
 from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY
 from icewright_spark.merge.lineage import LINEAGE_FIELDS
@@ -94,6 +96,40 @@ class SparkTable:
         fields = spec["fields"]
         return frozenset(int(field["source-id"]) for field in fields if field["transform"] == "identity")
 
+    def partition_fields(self, spec_id: int) -> tuple[PartitionField, ...]:
+        """The fields of a partition spec, in their order."""
+        _, spec = self._header(spec_id)
+        schema = self.java.schema()
+        return tuple(
+            PartitionField(
+                name=schema.findColumnName(field["source-id"]),
+                type=str(schema.findType(field["source-id"])),
+                transform=field["transform"],
+            )
+            for field in spec["fields"]
+        )
+
+    def expression(self, document: Mapping[str, Any]) -> Any:
+        """A Java Expression from Iceberg's JSON for it; values are read as the types of the current schema."""
+        return self.jvm.org.apache.iceberg.expressions.ExpressionParser.fromJson(
+            json.dumps(document), self.java.schema()
+        )
+
+    def is_in_partition(self, data_file: Any, partition: Partition) -> bool:
+        """Whether a Java DataFile is of the partition."""
+        if data_file.specId() != partition.spec_id:
+            return False
+        kind = self.java.specs().get(partition.spec_id).partitionType()
+        wrapper = self.jvm.org.apache.iceberg.util.StructLikeWrapper.forType(kind)
+        found, wanted = wrapper.copyFor(data_file.partition()), wrapper.copyFor(self.partition_data(partition))
+        return bool(found.equals(wanted))
+
+    def unsorted(self, data_file: Any) -> Any:
+        """A Java DataFile as it is, but said to be in no order: nobody has proved the one that a writer claims."""
+        data_files = self.jvm.org.apache.iceberg.DataFiles
+        builder = data_files.builder(self.java.specs().get(data_file.specId())).copy(data_file)
+        return builder.withSortOrder(self.jvm.org.apache.iceberg.SortOrder.unsorted()).build()
+
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether the snapshot is still there."""
         return self.java.snapshot(snapshot_id) is not None
@@ -119,8 +155,17 @@ class SparkTable:
         """Read the catalog's pointer anew."""
         self.java.refresh()
 
-    def data_file(self, partition: Partition, *, path: str, size_bytes: int, record_count: int, **rest: Any) -> Any:
-        """A Java DataFile (Parquet) of that partition; ``rest`` are further fields of Iceberg's content file JSON.
+    def data_file(
+        self,
+        partition: Partition,
+        *,
+        path: str,
+        size_bytes: int,
+        record_count: int,
+        file_format: FileFormat = FileFormat.PARQUET,
+        described: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Any:
+        """A Java DataFile of that partition; ``described`` are further fields of Iceberg's content file JSON.
 
         Raises :class:`Unsupported` when Iceberg does not take the values for a partition of the spec.
         """
@@ -135,11 +180,11 @@ class SparkTable:
                 "spec-id": partition.spec_id,
                 "content": "data",
                 "file-path": path,
-                "file-format": "parquet",
+                "file-format": file_format.value,
                 "partition": values,
                 "file-size-in-bytes": size_bytes,
                 "record-count": record_count,
-                **rest,
+                **described,
             },
             "start": 0,
             "length": size_bytes,
@@ -161,7 +206,7 @@ class SparkTable:
             path=entry.path,
             size_bytes=entry.size_bytes,
             record_count=entry.record_count,
-            **{
+            described={
                 "column-sizes": _counts(entry.column_sizes),
                 "value-counts": _counts(entry.value_counts),
                 "null-value-counts": _counts(entry.null_counts),
@@ -200,6 +245,15 @@ class SparkTable:
                 schema.pop("identifier-field-ids", None)
             self._headers[spec_id] = (schema, spec)
         return self._headers[spec_id]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """A field of a partition spec: its transform, and its column, with None for the name where that was dropped."""
+
+    name: str | None
+    type: str
+    transform: str
 
 
 def iterate(iterable: Any) -> Iterator[Any]:

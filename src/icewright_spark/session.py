@@ -119,6 +119,12 @@ def java_gateway(spark: SparkSession) -> Any:
     return spark._jvm  # noqa: SLF001 - the documented way to Iceberg's Java API from PySpark
 
 
+def java_array(spark: SparkSession, java_type: Any, length: int) -> Any:
+    """A Java array of nulls or zeros."""
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - py4j's only way to an array
+    return gateway.new_array(java_type, length)
+
+
 def activate(spark: SparkSession) -> None:
     """Make the session the active one of this thread: Spark looks its catalogs up in the active session's settings."""
     java_gateway(spark).org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - no other way

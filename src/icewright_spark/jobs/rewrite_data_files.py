@@ -1,21 +1,21 @@
-"""``rewrite_data_files``: merge every group inside Spark's Python tasks, prove it, commit it.
+"""``rewrite_data_files``: rewrite every group as its plan says, prove it, commit all of them.
 
-The job chooses nothing: the groups, their order and the base snapshot are the planner's. What it adds is doubt: it
-checks for itself that the table is the one that was planned, that the delete files are those that apply to what it
-reads, and that every group gave back the rows it took.
+The job chooses nothing: the groups, their order, their executors and the base snapshot are the planner's. What it adds
+is doubt: it checks for itself that the table is the one that was planned, that the delete files are those that apply to
+what it reads, and that every group gave back the rows it took.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import xxhash
 from pyspark import SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.errors import Conflict, IcewrightError, TableReplaced
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
@@ -26,6 +26,8 @@ from icewright_spark.iceberg import ROW_LINEAGE_SINCE, SparkTable
 from icewright_spark.manifests import check_planned_files
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
+from icewright_spark.scan_tasks import planned_tasks
+from icewright_spark.staged.rewrite import StagedResult, rewrite_group
 from icewright_spark.table_io import worker_storage
 
 FORMAT_VERSION_MAX: Final = 3
@@ -55,11 +57,12 @@ class Phase:
     def __init__(self, groups_total: int) -> None:
         self.name = "planned"
         self.groups_total = groups_total
-        self.groups_done: Callable[[], int] = lambda: 0
+        self.merged: Callable[[], int] = lambda: 0
+        self.staged = 0
 
     def progress(self) -> Progress:
         """The progress as of now."""
-        return Progress(self.name, min(self.groups_done(), self.groups_total), self.groups_total)
+        return Progress(self.name, min(self.merged() + self.staged, self.groups_total), self.groups_total)
 
 
 def rewrite_data_files(
@@ -75,12 +78,14 @@ def rewrite_data_files(
     check_planned_table(table, spec)
     format_version, vectors = table.format_version, check_planned_files(table, action)
     jobs = merge_jobs(spark, table, spec)
+    tasks = planned_tasks(table, action.base_snapshot_id, of_executor(action, Executor.STAGED))
     phase.name = "merging"
     fault(Fault.MERGE_BEFORE)
-    results = run_groups(spark.sparkContext, jobs, phase)
+    merged = run_groups(spark.sparkContext, jobs, phase)
+    staged = stage_groups(spark, table, spec, tasks, phase)
     fault(Fault.MERGE_AFTER)
-    receipts = tuple(result.receipt for result in results)
-    outputs = merged_outputs(table, action, results)
+    receipts = (*(result.receipt for result in merged), *(result.receipt for result in staged))
+    outputs = [*merged_outputs(table, action, merged), *(result.output for result in staged)]
     check_receipts(action, receipts)
     check_outputs(receipts, outputs)
     phase.name = "committing"
@@ -94,7 +99,13 @@ def rewrite_data_files(
         vectors=vectors,
     )
     phase.name = "done"
-    return Rewrite(commit, receipts, tuple(result.figures for result in results))
+    figures = (*(result.figures for result in merged), *(result.figures for result in staged))
+    return Rewrite(commit, receipts, figures)
+
+
+def of_executor(action: RewriteDataFiles, executor: Executor) -> tuple[FileGroup, ...]:
+    """The groups that the planner gave to an executor."""
+    return tuple(group for group in action.groups if group.executor is executor)
 
 
 def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
@@ -111,11 +122,14 @@ def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
 
 
 def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[MergeJob]:
-    """One job per group, with its output where the table's location provider wants new files.
+    """One job per group to be merged, with its output where the table's location provider wants new files.
 
     How the workers reach these is asked of the table's ``FileIO`` now: its credentials may be of this hour.
     Raises :class:`UnsupportedLocation` when they cannot.
     """
+    groups = of_executor(spec.action, Executor.MERGE)
+    if not groups:
+        return []
     fields, modes, settings = table.schema_fields(), table.metrics_modes(), writer_settings(table.properties)
     storage = worker_storage(spark, table.java.io(), str(table.java.locationProvider().newDataLocation("any")))
     return [
@@ -129,7 +143,7 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
             row_lineage=table.format_version >= ROW_LINEAGE_SINCE,
             storage=storage,
         )
-        for group in spec.action.groups
+        for group in groups
     ]
 
 
@@ -138,8 +152,10 @@ def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) ->
 
     Raises the first typed error of a group. Anything else that goes wrong in a worker arrives as Spark's own error.
     """
+    if not jobs:
+        return []
     done = context.accumulator(0)
-    phase.groups_done = lambda: int(done.value)
+    phase.merged = lambda: int(done.value)
 
     def run(batch: Iterable[MergeJob]) -> Iterable[MergeResult | _Refusal]:
         for job in batch:
@@ -154,6 +170,17 @@ def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) ->
         if isinstance(outcome, _Refusal):
             raise outcome.error(outcome.message, hint=outcome.hint)
         results.append(outcome)
+    return results
+
+
+def stage_groups(
+    spark: SparkSession, table: SparkTable, spec: TaskSpec, tasks: Mapping[int, Sequence[Any]], phase: Phase
+) -> list[StagedResult]:
+    """Rewrite the groups whose scan tasks these are through Spark's reader and writer, one after the other."""
+    results = []
+    for group in of_executor(spec.action, Executor.STAGED):
+        results.append(rewrite_group(spark, table, spec, group, tasks[group.group_id]))
+        phase.staged += 1
     return results
 
 

@@ -1,0 +1,105 @@
+"""Scan tasks staged for Spark: how Iceberg's own rewrites make Spark read given files, and write files uncommitted.
+
+Iceberg keeps three registers in the driver's JVM, all by an id that the caller chooses: of tables, of the scan
+tasks to be read, and of the files that were written. ``load(id)`` and ``save(id)`` find them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from icewright.domain.errors import Unsupported
+from icewright_spark.iceberg import REFUSALS, SparkTable, first_line, iterate
+from icewright_spark.session import java_array, java_gateway
+
+_EVERYTHING: Final = str(1 << 60)
+"""Bytes that no group has: of the one split that is read by the one task that writes, and of its one file."""
+
+_OUTPUT_SEQUENCE_NUMBER: Final = -2
+_OUTPUT_FIRST_ROW_ID: Final = -(1 << 60)
+"""What the rows of a new file would show if the file did not hold their lineage; no row of a table has these."""
+
+
+class StagedTasks:
+    """Scan tasks of a table under an id, until the block ends."""
+
+    def __init__(self, spark: SparkSession, table: SparkTable, set_id: str) -> None:
+        self._spark, self._table, self.set_id = spark, table, set_id
+
+    def rows(self, **options: str) -> DataFrame:
+        """The rows of the tasks, deletes applied; from format version 3 on with their lineage in two more columns.
+
+        Raises :class:`Unsupported` for a column that Spark cannot read.
+        """
+        try:
+            return self._spark.read.format("iceberg").options(**options).load(self.set_id)
+        except REFUSALS as error:
+            raise Unsupported(f"Spark cannot read the table: {first_line(error)}") from error
+
+    def rows_in_one_split(self) -> DataFrame:
+        """As :meth:`rows`, in one partition, in the order of the tasks."""
+        return self.rows(**{"split-size": _EVERYTHING, "file-open-cost": "0"}).coalesce(1)
+
+    def write(self, rows: DataFrame, spec_id: int) -> list[Any]:
+        """Write rows as new files of the table, in their order, by one task; gives Java's ``DataFile`` of each.
+
+        Nothing is committed. Format, codec, sizes, metrics and bloom filters are what the table's properties say.
+        """
+        options = {
+            "target-file-size-bytes": _EVERYTHING,
+            "use-table-distribution-and-ordering": "false",
+            "output-spec-id": str(spec_id),
+        }
+        rows.write.format("iceberg").options(**options).mode("append").save(self.set_id)
+        coordinator = java_gateway(self._spark).org.apache.iceberg.spark.FileRewriteCoordinator.get()
+        return list(iterate(coordinator.fetchNewFiles(self._table.java, self.set_id)))
+
+
+@contextmanager
+def staged(spark: SparkSession, table: SparkTable, set_id: str, tasks: Sequence[Any]) -> Iterator[StagedTasks]:
+    """Stage Java's scan tasks under ``set_id``, which nobody else in this JVM may use (letters, digits and ``-``)."""
+    jvm = java_gateway(spark)
+    tables = _tables(spark)
+    manager = jvm.org.apache.iceberg.spark.ScanTaskSetManager.get()
+    listed = jvm.java.util.ArrayList()
+    for task in tasks:
+        listed.add(task)
+    try:
+        tables.add(set_id, table.java)
+        manager.stageTasks(table.java, set_id, listed)
+        yield StagedTasks(spark, table, set_id)
+    finally:
+        tables.remove(set_id)
+        manager.removeTasks(table.java, set_id)
+        jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get().clearRewrite(table.java, set_id)
+
+
+def task_of_new_file(spark: SparkSession, table: SparkTable, data_file: Any) -> Any:
+    """A scan task over the whole of a file that is not committed yet."""
+    jvm = java_gateway(spark)
+    iceberg = jvm.org.apache.iceberg
+    as_if_committed = data_file.copy()  # without these three a reader takes the file for one without lineage
+    as_if_committed.setDataSequenceNumber(_OUTPUT_SEQUENCE_NUMBER)
+    as_if_committed.setFileSequenceNumber(_OUTPUT_SEQUENCE_NUMBER)
+    as_if_committed.setFirstRowId(_OUTPUT_FIRST_ROW_ID)
+    everything = iceberg.expressions.ResidualEvaluator.unpartitioned(iceberg.expressions.Expressions.alwaysTrue())
+    return iceberg.BaseFileScanTask(
+        as_if_committed,
+        java_array(spark, iceberg.DeleteFile, 0),
+        iceberg.SchemaParser.toJson(table.java.schema()),
+        iceberg.PartitionSpecParser.toJson(table.java.specs().get(data_file.specId())),
+        everything,
+    )
+
+
+def _tables(spark: SparkSession) -> Any:
+    """``SparkTableCache.get()``, by reflection: py4j cannot tell the static method from the one with an argument."""
+    jvm = java_gateway(spark)
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    found = loader.loadClass("org.apache.iceberg.spark.SparkTableCache")
+    method = found.getMethod("get", java_array(spark, jvm.java.lang.Class, 0))
+    return method.invoke(None, java_array(spark, jvm.java.lang.Object, 0))

@@ -1,0 +1,338 @@
+"""The staged rewrite on real Spark: what the merge cannot do, with the same rows afterwards and a proof that tells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, lit, when
+
+from icewright.domain.actions import FileGroup
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import Unsupported
+from icewright.domain.jobs import Committed, TaskSpec
+from icewright.domain.names import TableName
+from icewright_spark.iceberg import SparkTable
+from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.scan_tasks import planned_tasks
+from icewright_spark.staged import rewrite as staged_rewrite
+from icewright_spark.staged.staging import StagedTasks
+from tests.lakes.deletes import delete_where_equal
+from tests.spark.staged import contents, data_files, plan_of, rewrite, rewritten, sql_name
+
+pytestmark = pytest.mark.spark
+
+IDS_AND_CITIES = "SELECT int(id + {number} * 10), concat('c', id % 3) FROM range(0, 10, 1, 1)"
+
+
+@pytest.fixture
+def name(spark: SparkSession, lake: CatalogEntry) -> TableName:
+    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
+    return TableName(lake.name, ("db",), "events")
+
+
+def create(spark: SparkSession, name: TableName, columns: str, by: str = "", /, **properties: str) -> str:
+    """A new table of format version 2 unless told otherwise; its name for SQL."""
+    said = ", ".join(f"'{key}' = '{value}'" for key, value in ({"format-version": "2"} | properties).items())
+    partitions = f"PARTITIONED BY ({by})" if by else ""
+    spark.sql(f"CREATE TABLE {sql_name(name)} ({columns}) USING iceberg {partitions} TBLPROPERTIES ({said})")
+    return sql_name(name)
+
+
+def insert(spark: SparkSession, table: str, select: str, times: int = 2) -> None:
+    """So many commits of one file each; ``{number}`` in ``select`` is which."""
+    for number in range(times):
+        spark.sql(f"INSERT INTO {table} {select.format(number=number)}")
+
+
+def java(spark: SparkSession, name: TableName) -> Any:
+    return SparkTable(spark, name).java
+
+
+def test_equality_deletes(spark: SparkSession, name: TableName) -> None:
+    table = create(spark, name, "id int, city string")
+    insert(spark, table, IDS_AND_CITIES)
+    delete_where_equal(spark, java(spark, name), [{"id": 3}, {"id": 13}])
+    insert(spark, table, "SELECT 3, 'again'", times=1)
+
+    done = rewritten(spark, name)
+
+    (receipt,), (figures,) = done.receipts, done.figures
+    assert (receipt.records, receipt.deleted_records) == (19, 2)
+    assert receipt.input_digest == receipt.output_digest
+    assert len(data_files(spark, name)) == 1
+    assert figures.output_path.endswith(data_files(spark, name)[0])
+    assert figures.cpu_ms > 0
+
+
+def test_equality_deletes_that_come_later_still_apply(spark: SparkSession, name: TableName) -> None:
+    """The new file has the base snapshot's sequence number: deletes up to the base pass it by, later ones do not."""
+    table = create(spark, name, "id int, city string")
+    insert(spark, table, IDS_AND_CITIES)
+    delete_where_equal(spark, java(spark, name), [{"id": 3}])
+    spec = plan_of(spark, name)
+    delete_where_equal(spark, java(spark, name), [{"id": 13}, {"id": 4}])
+    before = contents(spark, name)
+
+    done = rewrite(spark, spec)
+
+    assert isinstance(done.result, Committed), done.result
+    assert contents(spark, name) == before
+    assert sum(before.values()) == 17
+    assert len(data_files(spark, name)) == 1
+
+
+def test_variants_and_maps_with_their_lineage(spark: SparkSession, name: TableName) -> None:
+    table = create(spark, name, "id bigint, v variant, m map<string, struct<a: int>>", **{"format-version": "3"})
+    insert(
+        spark,
+        table,
+        "SELECT id + {number} * 10, IF(id = 4, NULL, parse_json(concat("
+        """'{{"a": ', id, ', "b": [1.5, "x", null], "c": {{"', id, '": true}}}}'))), """
+        "map('k', named_struct('a', int(id)), 'j', NULL) FROM range(0, 10, 1, 1)",
+        times=3,
+    )
+    spark.sql(f"UPDATE {table} SET m = NULL WHERE id = 13")  # noqa: S608 - a test
+
+    (receipt,) = rewritten(spark, name).receipts
+
+    assert receipt.records == 30
+
+
+@pytest.mark.parametrize("file_format", ["avro", "orc"])
+def test_files_of_other_formats_become_one_of_the_tables_own(
+    spark: SparkSession, name: TableName, file_format: str
+) -> None:
+    columns = (
+        "id int, city string, at timestamp, day date, price decimal(20, 2), list array<double>, m map<int, string>"
+    )
+    table = create(spark, name, columns, "city", **{"write.format.default": file_format})
+    values = (
+        "SELECT int(id), concat('c', id % 2), timestamp_seconds(id + {number}), date_from_unix_date(int(id)), "
+        "decimal(id), array(double('NaN'), -0.0D, id), map(int(id), string(id)) FROM range(0, 8, 1, 1)"
+    )
+    insert(spark, table, values)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.format.default' = 'parquet')")
+    insert(spark, table, values, times=1)
+
+    rewritten(spark, name)
+
+    files = data_files(spark, name)
+    assert len(files) == 2
+    assert all(path.endswith(".parquet") for path in files)
+
+
+def test_an_initial_default_is_kept_by_being_written(spark: SparkSession, name: TableName) -> None:
+    table = create(spark, name, "id int, city string", **{"format-version": "3"})
+    insert(spark, table, IDS_AND_CITIES)
+    jvm: Any = spark._jvm
+    iceberg = jvm.org.apache.iceberg
+    five = iceberg.expressions.Expressions.lit(5)
+    java(spark, name).updateSchema().addColumn("n", iceberg.types.Types.IntegerType.get(), five).commit()
+    insert(spark, table, "SELECT 100, 'later', NULL", times=1)
+
+    rewritten(spark, name)
+
+    assert {row["n"] for row in spark.table(table).where("id < 100").collect()} == {5}
+    (path,) = data_files(spark, name)
+    assert pq.read_table(path)["n"].null_count == 1
+
+
+def test_nested_columns_that_were_changed(spark: SparkSession, name: TableName) -> None:
+    table = create(
+        spark, name, "id int, s struct<a: int, gone: string>, l array<struct<x: int>>, m map<string, struct<y: int>>"
+    )
+    insert(
+        spark,
+        table,
+        "SELECT int(id), IF(id = 3, NULL, named_struct('a', int(id), 'gone', 'g')), "
+        "array(named_struct('x', int(id)), NULL), map('k', named_struct('y', 1)) FROM range(0, 6, 1, 1)",
+    )
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN s.b array<string>")
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN s.gone")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN l.element.z double")
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN m.value.y TYPE bigint")
+    insert(
+        spark,
+        table,
+        "SELECT 9, named_struct('a', 1, 'b', array('x', NULL)), array(named_struct('x', 1, 'z', -0.0D)), "
+        "map('k', named_struct('y', 1L << 40))",
+        times=1,
+    )
+
+    rewritten(spark, name)
+
+    assert len(data_files(spark, name)) == 1
+
+
+def test_files_without_field_ids_are_read_by_their_names(
+    spark: SparkSession, name: TableName, lake: CatalogEntry
+) -> None:
+    create(spark, name, "id bigint, city string, n int")
+    folder = f"{lake.warehouse_uri}/imported"
+    for number in range(2):
+        spark.range(number * 10, number * 10 + 5).selectExpr("id", "concat('c', id) AS city").coalesce(1).write.parquet(
+            f"{folder}/{number}"
+        )
+        spark.sql(
+            f"CALL {lake.name}.system.add_files(table => 'db.events', source_table => '`parquet`.`{folder}/{number}`')"
+        )
+    assert "schema.name-mapping.default" in SparkTable(spark, name).properties
+
+    rewritten(spark, name)
+
+    (path,) = data_files(spark, name)
+    assert pq.read_schema(path).field("id").metadata[b"PARQUET:field_id"] == b"1"
+
+
+def test_bloom_filters_are_written(spark: SparkSession, name: TableName) -> None:
+    key = "write.parquet.bloom-filter-enabled.column.city"
+    table = create(spark, name, "id int, city string", **{key: "true"})
+    insert(spark, table, "SELECT int(id), md5(string(id + {number} * 100)) FROM range(0, 50, 1, 1)")
+
+    rewritten(spark, name)
+
+    (path,) = data_files(spark, name)
+    columns = duckdb.execute("SELECT path_in_schema FROM parquet_metadata(?) WHERE bloom_filter_offset > 0", [path])
+    assert columns.fetchall() == [("city",)]
+
+
+@pytest.mark.parametrize("by", ["bucket(2, id), ok, f", "truncate(2, city), hours(at)"])
+def test_every_partition_gets_its_own_file(spark: SparkSession, name: TableName, by: str) -> None:
+    table = create(spark, name, "id int, city string, at timestamp, ok boolean, f double", by)
+    insert(
+        spark,
+        table,
+        "SELECT int(id), IF(id = 1, NULL, concat('it''s ', id % 2)), timestamp_seconds(id * 40000), id = 2, "
+        "IF(id = 3, 1.5D, -0.0D) FROM range(0, 4, 1, 1)",
+    )
+
+    done = rewritten(spark, name)
+
+    assert len(data_files(spark, name)) == len(done.receipts) > 1
+
+
+def test_a_partition_of_an_older_spec_keeps_it(spark: SparkSession, name: TableName) -> None:
+    table = create(spark, name, "id int, city string", "city")
+    insert(spark, table, IDS_AND_CITIES)
+    spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD city")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)")
+    insert(spark, table, IDS_AND_CITIES)
+    by_spec = f"SELECT spec_id, sum(record_count) FROM {table}.files GROUP BY spec_id ORDER BY spec_id"  # noqa: S608 - a test
+    before = spark.sql(by_spec).collect()
+
+    rewritten(spark, name)
+
+    assert spark.sql(by_spec).collect() == before
+    assert len(data_files(spark, name)) == 5
+
+
+def test_rows_keep_their_order_and_no_order_is_claimed(spark: SparkSession, name: TableName) -> None:
+    table = create(spark, name, "id int, city string")
+    spark.sql(f"ALTER TABLE {table} WRITE ORDERED BY city, id")
+    insert(spark, table, "SELECT int(id + {number} * 10), 'c' FROM range(0, 10, 1, 1)", times=3)
+    spec = plan_of(spark, name)
+    written = [row for file in spec.action.groups[0].files for row in ids_in(file.path)]
+
+    rewrite(spark, spec)
+
+    (path,) = data_files(spark, name)
+    assert ids_in(path) == written
+    (order,) = spark.sql(f"SELECT sort_order_id FROM {table}.files").collect()  # noqa: S608 - a test
+    assert order[0] == 0
+
+
+def ids_in(path: str) -> list[int]:
+    found: list[int] = pq.read_table(path.removeprefix("file:"))["id"].to_pylist()
+    return found
+
+
+def a_value_changed(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("city", when(col("id") == 3, lit("other")).otherwise(col("city")))
+
+
+def a_row_lost(rows: DataFrame) -> DataFrame:
+    return rows.where("id <> 3")
+
+
+def a_row_doubled(rows: DataFrame) -> DataFrame:
+    return rows.union(rows.where("id = 3")).coalesce(1)
+
+
+def one_row_for_another(rows: DataFrame) -> DataFrame:
+    return rows.where("id <> 3").union(rows.where("id = 4")).coalesce(1)
+
+
+def lineage_lost(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("_row_id", when(col("id") == 3, lit(None)).otherwise(col("_row_id")))
+
+
+def age_lost(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("_last_updated_sequence_number", lit(None).cast("long"))
+
+
+@pytest.mark.parametrize(
+    "fault", [a_value_changed, a_row_lost, a_row_doubled, one_row_for_another, lineage_lost, age_lost]
+)
+def test_a_writer_that_does_not_write_what_it_was_given_is_caught(
+    spark: SparkSession, name: TableName, monkeypatch: pytest.MonkeyPatch, fault: Any
+) -> None:
+    table = create(spark, name, "id int, city string", **{"format-version": "3"})
+    insert(spark, table, IDS_AND_CITIES)
+    before, files = contents(spark, name), data_files(spark, name)
+    honest = staged_rewrite.write
+
+    def faulty(tasks: StagedTasks, rows: DataFrame, group: FileGroup) -> list[Any]:
+        return honest(tasks, fault(rows), group)
+
+    monkeypatch.setattr(staged_rewrite, "write", faulty)
+
+    with pytest.raises(ProofFailed):
+        rewrite(spark, plan_of(spark, name))
+
+    assert contents(spark, name) == before
+    assert data_files(spark, name) == files
+
+
+def without_deletes(spec: TaskSpec) -> TaskSpec:
+    (group,) = spec.action.groups
+    files = tuple(replace(file, deletes=()) for file in group.files)
+    return replace(spec, action=replace(spec.action, groups=(replace(group, files=files, delete_files=()),)))
+
+
+def with_other_rows(spec: TaskSpec) -> TaskSpec:
+    (group,) = spec.action.groups
+    first, *rest = group.files
+    files = (replace(first, record_count=first.record_count + 1), *rest)
+    return replace(spec, action=replace(spec.action, groups=(replace(group, files=files),)))
+
+
+def with_another_file(spec: TaskSpec) -> TaskSpec:
+    (group,) = spec.action.groups
+    first, *rest = group.files
+    files = (replace(first, path=f"{first.path}-other"), *rest)
+    return replace(spec, action=replace(spec.action, groups=(replace(group, files=files),)))
+
+
+@pytest.mark.parametrize("change", [without_deletes, with_other_rows, with_another_file])
+def test_what_iceberg_plans_otherwise_is_refused(spark: SparkSession, name: TableName, change: Any) -> None:
+    table = create(spark, name, "id int, city string")
+    insert(spark, table, IDS_AND_CITIES)
+    delete_where_equal(spark, java(spark, name), [{"id": 3}])
+    action = change(plan_of(spark, name)).action
+
+    with pytest.raises(Unsupported, match="Iceberg"):
+        planned_tasks(SparkTable(spark, name), action.base_snapshot_id, action.groups)
+
+
+def test_a_group_without_a_row_left_is_refused(spark: SparkSession, name: TableName) -> None:
+    table = create(spark, name, "id int, city string")
+    insert(spark, table, "SELECT 3, 'c'")
+    delete_where_equal(spark, java(spark, name), [{"id": 3}])
+
+    with pytest.raises(Unsupported, match="no row is left"):
+        rewrite(spark, plan_of(spark, name))
