@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.servers.postgres import PostgresServer, find_programs, postgres_server
 from tests.servers.s3 import S3Server, s3_server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
@@ -35,6 +39,17 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An object store that speaks S3; each test takes a bucket of its own."""
     with s3_server(tmp_path_factory.mktemp("s3")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One real Spark session for all tests of the process; each test brings its own lake as a catalog of its own."""
+    from icewright_spark.session import build_session  # noqa: PLC0415 - most tests need no Spark
+    from tests.spark.conftest import settings as session_settings  # noqa: PLC0415 - the same
+
+    session = build_session(session_settings())
+    yield session
+    session.stop()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -162,4 +162,4 @@ def test_the_demo_keeps_its_promises(tmp_path: Path) -> None:
     )
     last = done.stdout.strip().splitlines()[-1]
     assert done.returncode == 0, done.stdout + done.stderr
-    assert last.startswith("demo ok: 6 of 6 promises held; 60 files were committed, "), last
+    assert last.startswith("demo ok: 9 of 9 promises held; 60 files were committed, "), last

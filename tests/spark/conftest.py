@@ -1,8 +1,8 @@
-"""One real Spark session for all tests of the process; each test brings its own lake as a catalog of its own."""
+"""What the shared Spark session is built with, and lakes that it can reach."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.object_stores import AWS_PACKAGE
 from icewright.domain.optimizers import OptimizerSettings
-from icewright_spark.session import build_session
 from tests.lakes.sqlite import make_lake
 
 
@@ -32,13 +31,6 @@ def settings(catalogs: tuple[CatalogEntry, ...] = ()) -> OptimizerSettings:
         recycle_after_tasks=1000,
         recycle_memory_bytes=8 * 1024**3,
     )
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = build_session(settings())
-    yield session
-    session.stop()
 
 
 @pytest.fixture

@@ -62,6 +62,11 @@ def read_weather() -> pa.Table:
     return _with_date(csv.read_csv(_data() / "weather.csv", convert_options=_NULLS))
 
 
+def read_planes() -> pa.Table:
+    """The planes that flew from there."""
+    return csv.read_csv(_data() / "planes.csv", convert_options=_NULLS)
+
+
 def by_day(flights: pa.Table) -> Iterator[pa.Table]:
     """The flights of each day, first day first."""
     dates = flights[_DATE].combine_chunks()

@@ -51,7 +51,7 @@ class Narrator:
 
     def say(self, what: str, text: str, colour: str = "") -> None:
         """One line: seconds since the start, what it is about, and the rest."""
-        head = f"{time.monotonic() - self._started_s:6.1f} s  {what:<10}"
+        head = f"{time.monotonic() - self._started_s:6.1f} s  {what:<11}"
         self._console.print(escape(head) + escape(text), style=colour or None, highlight=False, soft_wrap=True)
 
     @property

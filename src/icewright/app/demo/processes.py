@@ -1,4 +1,4 @@
-"""The processes of the demo: a server, an optimizer and a writer, all of which end with it."""
+"""The processes of the demo: a server, an optimizer and two writers, all of which end with it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,15 @@ class Processes:
 
     def start_writer(self, days: int) -> None:
         """Start the independent writer."""
-        entry = self._folder.entry
-        where = ["--catalog", entry.name, "--uri", entry.uri, "--warehouse", entry.warehouse_uri]
-        self._start("writer", [str(_WRITER), *where, "--days", str(days)])
+        self._start("writer", [str(_WRITER), *self._where(), "--days", str(days)])
+
+    def start_spark_writer(self) -> None:
+        """Start the writer that deletes rows, with a Spark session of its own."""
+        self._start("spark-writer", ["-m", "icewright_spark.demo_writer", *self._where()])
+
+    def is_started(self, name: str) -> bool:
+        """Whether that process was started."""
+        return name in self._running
 
     def exit_code(self, name: str) -> int | None:
         """The exit status of a process that has ended, None while it runs."""
@@ -52,6 +58,10 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+    def _where(self) -> list[str]:
+        entry = self._folder.entry
+        return ["--catalog", entry.name, "--uri", entry.uri, "--warehouse", entry.warehouse_uri]
 
     def _start(self, name: str, arguments: list[str], port: int | None = None) -> None:
         environment = dict(os.environ)

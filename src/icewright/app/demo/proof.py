@@ -18,6 +18,11 @@ from icewright.app.demo import flights_writer
 from icewright.app.demo.folder import DemoFolder
 from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
 
+OBSERVATIONS = "nyc.observations"
+"""The table of format version 2 that the Spark writer deletes rows of: position deletes."""
+PLANES = "nyc.planes"
+"""The one of format version 3: deletion vectors."""
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -32,17 +37,31 @@ def check_promises(folder: DemoFolder, days: int) -> list[Check]:
     """Check all promises of a demo whose writer wrote ``days`` days."""
     entry = folder.entry
     catalog = SqlCatalog(entry.name, **entry.pyiceberg_properties())
-    flights, weather = catalog.load_table(flights_writer.FLIGHTS), catalog.load_table(flights_writer.WEATHER)
+    names = (flights_writer.FLIGHTS, flights_writer.WEATHER, OBSERVATIONS, PLANES)
+    flights, weather, observations, planes = (catalog.load_table(name) for name in names)
     source = flights_writer.read_flights()
     written = pa.concat_tables(day for number, day in enumerate(flights_writer.by_day(source)) if number < days)
     return [
         _rows_equal(flights, written, "every flight is there, once, unchanged"),
         _rows_equal(weather, flights_writer.read_weather(), "the good table has its rows"),
+        _rows_equal(observations, _observations_left(), "rows deleted by position stay deleted, the others are there"),
+        _rows_equal(planes, _planes_left(), "rows deleted by deletion vectors stay deleted, the others are there"),
         _files_fewer(flights),
-        _all_signed(flights),
+        _deletes_folded(observations, planes),
+        _all_signed(flights, observations, planes),
         _untouched(weather),
-        _all_reachable((flights, weather)),
+        _all_reachable((flights, weather, observations, planes)),
     ]
+
+
+def _observations_left() -> pa.Table:
+    observations = flights_writer.read_weather()
+    return observations.filter(pc.not_equal(observations["hour"], 0))
+
+
+def _planes_left() -> pa.Table:
+    planes = flights_writer.read_planes()
+    return planes.filter(pc.is_valid(planes["year"]))
 
 
 def _rows_equal(table: Table, expected: pa.Table, promise: str) -> Check:
@@ -64,8 +83,21 @@ def _files_fewer(table: Table) -> Check:
     return Check("there are fewer files", live < committed, f"{committed:,} files were committed, {live:,} are live")
 
 
-def _all_signed(table: Table) -> Check:
-    replaced = [s for s in table.metadata.snapshots if s.summary and s.summary.operation.value == "replace"]
+def _deletes_folded(*tables: Table) -> Check:
+    """No delete applies to a live file any more; position deletes stay listed until their snapshots expire."""
+    deleted = live = 0
+    for table in tables:
+        for snapshot in table.metadata.snapshots:
+            if snapshot.summary and snapshot.summary.operation.value == "delete":
+                deleted += int(snapshot.summary["added-position-deletes"] or 0)
+        live += sum(len(task.delete_files) for task in table.scan().plan_files())
+    found = f"{deleted:,} rows were deleted beside the data, {live:,} delete files still apply"
+    return Check("deletes are folded in", deleted > 0 and live == 0, found)
+
+
+def _all_signed(*tables: Table) -> Check:
+    snapshots = [snapshot for table in tables for snapshot in table.metadata.snapshots]
+    replaced = [s for s in snapshots if s.summary and s.summary.operation.value == "replace"]
     signed = [s for s in replaced if s.summary and s.summary[TASK_ID_KEY] and s.summary[PROOF_KEY]]
     held = len(signed) == len(replaced) > 0
     return Check("every rewrite carries its proof", held, f"{len(signed)} of {len(replaced)} rewrites")

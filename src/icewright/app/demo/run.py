@@ -22,7 +22,7 @@ from icewright.app.demo.flights_writer import FLIGHTS, WEATHER
 from icewright.app.demo.folder import DemoFolder
 from icewright.app.demo.narrator import Narrator
 from icewright.app.demo.processes import Processes, processes_of
-from icewright.app.demo.proof import Check, check_promises
+from icewright.app.demo.proof import OBSERVATIONS, PLANES, Check, check_promises
 from icewright.domain.errors import IcewrightError, NotFound, Unreadable
 from icewright.domain.tables import Json
 
@@ -117,9 +117,10 @@ def _tell_until_settled(narrator: Narrator, client: Client, processes: Processes
         if not overview_told and files >= _OVERVIEW_FILES:
             overview_told = True
             narrator.overview()
-        if time.monotonic() - begun_s > _START_S_MAX and not client.status()["optimizers"]:
-            raise DemoFailed("the optimizer did not start", hint=f"see {folder.log('optimizer')}")
-        if processes.exit_code("writer") is None:
+        if not processes.is_started("spark-writer"):
+            _start_spark_writer(narrator, client, processes, folder, begun_s)
+            continue
+        if processes.exit_code("writer") is None or processes.exit_code("spark-writer") is None:
             continue
         written_at_s = written_at_s or time.monotonic()
         if time.monotonic() - written_at_s > _SETTLE_S_MAX:
@@ -128,9 +129,20 @@ def _tell_until_settled(narrator: Narrator, client: Client, processes: Processes
             return
 
 
+def _start_spark_writer(
+    narrator: Narrator, client: Client, processes: Processes, folder: DemoFolder, begun_s: float
+) -> None:
+    """Start the writer that deletes rows once the optimizer's Spark is up: both fetch the same libraries."""
+    if client.status()["optimizers"]:
+        processes.start_spark_writer()
+        narrator.say("writer", "another one, on Spark, fills two tables and deletes rows of them, merge on read")
+    elif time.monotonic() - begun_s > _START_S_MAX:
+        raise DemoFailed("the optimizer did not start", hint=f"see {folder.log('optimizer')}")
+
+
 def _all_known(narrator: Narrator, folder: DemoFolder) -> bool:
-    """Whether the server has found both tables."""
-    wanted = {f"{folder.entry.name}.{name}" for name in (FLIGHTS, WEATHER)}
+    """Whether the server has found all tables."""
+    wanted = {f"{folder.entry.name}.{name}" for name in (FLIGHTS, WEATHER, OBSERVATIONS, PLANES)}
     return wanted <= {table["name"] for table in narrator.tables}
 
 
@@ -208,8 +220,9 @@ def _check_alive(processes: Processes, folder: DemoFolder) -> None:
         code = processes.exit_code(name)
         if code is not None:
             raise DemoFailed(f"the {name} ended with status {code}", hint=f"see {folder.log(name)}")
-    if processes.exit_code("writer") not in (None, 0):
-        raise DemoFailed("the writer failed", hint=f"see {folder.log('writer')}")
+    for name in ("writer", "spark-writer"):
+        if processes.is_started(name) and processes.exit_code(name) not in (None, 0):
+            raise DemoFailed(f"the {name} failed", hint=f"see {folder.log(name)}")
 
 
 @contextmanager

@@ -1,0 +1,198 @@
+"""Real processes over several catalogs at once, and what a stranger would check of a table behind their back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pyiceberg.catalog import load_catalog
+from pyspark.sql import SparkSession
+
+from icewright.adapters.http.client import Client
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import IcewrightError
+from icewright.domain.names import TableName
+from icewright.domain.tables import TASK_ID_KEY, Json
+from tests.servers.processes import free_port
+
+WAIT_S = 100.0
+_ENDED = frozenset({"succeeded", "failed", "cancelled", "superseded"})
+_LINEAGE = ("_row_id", "_last_updated_sequence_number")
+
+
+@dataclass
+class House:
+    """A configuration over some catalogs, in mode ``auto``, and the processes that ``icewright`` starts with it."""
+
+    folder: Path
+    entries: Sequence[CatalogEntry]
+    store_url: str | None = None
+    environ: dict[str, str] = field(default_factory=dict)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lines = ["[server]", _toml("state_dir", str(self.folder / "state")), f"port = {free_port()}", "lease_ms = 4000"]
+        if self.store_url is not None:
+            lines.append(_toml("store_url", self.store_url))
+        lines += ["[optimizer]", _toml("master", "local[2]"), "poll_interval_ms = 200"]
+        for entry in self.entries:
+            lines += [
+                "[[catalogs]]",
+                _toml("name", entry.name),
+                _toml("type", entry.kind.value),
+                _toml("uri", entry.uri),
+            ]
+            lines += [_toml("warehouse", entry.warehouse)] if entry.warehouse else []
+            lines += [_toml("mode", "auto"), "[catalogs.properties]"]
+            lines += [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in entry.properties.items()]
+        self.configuration.write_text("\n".join(lines))
+
+    @property
+    def configuration(self) -> Path:
+        """The ``icewright.toml``."""
+        return self.folder / "icewright.toml"
+
+    def start(self, command: str) -> None:
+        """Start ``icewright serve`` or ``icewright optimizer``."""
+        with (self.folder / f"{command}.log").open("ab") as log:
+            self.running[command] = subprocess.Popen(  # noqa: S603 - our own command, as a list
+                [sys.executable, "-m", "icewright", "--config", str(self.configuration), command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, **self.environ},
+            )
+
+    def client(self) -> Client:
+        """A client of the server, once it answers."""
+
+        def connected() -> Client | None:
+            try:
+                found = json.loads((self.folder / "state" / "server.json").read_text())
+                client = Client(found["url"], found["token"])
+                client.status()
+            except (OSError, ValueError, IcewrightError):
+                return None
+            return client
+
+        return self.wait_for(connected, "the server answers")
+
+    def wait_for(self, look: Callable[[], Answer | None], what: str) -> Answer:
+        """The first answer that is not None. Raises ``AssertionError`` with the logs when there is none in time."""
+        until_s = time.monotonic() + WAIT_S
+        while time.monotonic() < until_s:
+            dead = [name for name, process in self.running.items() if process.poll() is not None]
+            found = None if dead else look()
+            if found is not None:
+                return found
+            if dead:
+                break
+            time.sleep(0.1)
+        raise AssertionError(f"in vain: {what}\n{self.logs()}")
+
+    def logs(self) -> str:
+        """The ends of the logs."""
+        files = sorted(self.folder.glob("*.log"))
+        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-6000:]}" for file in files)
+
+    def end(self) -> None:
+        """End the processes in order."""
+        for process in self.running.values():
+            process.terminate()
+        for process in self.running.values():
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+
+
+Answer = TypeVar("Answer")
+
+
+@contextmanager
+def house(folder: Path, entries: Sequence[CatalogEntry], **options: Any) -> Iterator[House]:
+    """A house whose processes have ended when the block is left."""
+    found = House(folder, entries, **options)
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+def settled(house: House, client: Client, names: Sequence[TableName]) -> dict[str, list[Json]]:
+    """Wait until every table has been worked on and nothing is left to do; all tasks, by table name."""
+    wanted = {str(name) for name in names}
+
+    def look() -> dict[str, list[Json]] | None:
+        tasks: dict[str, list[Json]] = {}
+        for task in client.tasks(limit=1000).items:
+            tasks.setdefault(task["table"], []).append(task)
+        if wanted - tasks.keys() or any(task["state"] not in _ENDED for each in tasks.values() for task in each):
+            return None
+        return tasks
+
+    try:
+        return house.wait_for(look, f"work on {len(wanted)} tables ends")
+    except AssertionError as error:
+        for table in client.tables().items:
+            plan = table["plan"]
+            error.add_note(f"{table['name']}: {None if plan is None else plan['reason']['text']}")
+        raise
+
+
+def rows_of(spark: SparkSession, table: str, *, lineage: bool) -> list[str]:
+    """Every row, read from its bytes by Spark, sorted; with the row's id and last update where it has them."""
+    columns = ["*", *_LINEAGE] if lineage else ["*"]
+    return sorted(str(row) for row in spark.table(table).select(*columns).collect())
+
+
+def rows_by_pyiceberg(entry: CatalogEntry, name: TableName) -> list[str]:
+    """Every row as PyIceberg reads it, sorted."""
+    table = load_catalog(entry.name, **entry.pyiceberg_properties()).load_table(name.path)
+    return sorted(str(row) for row in table.scan().to_arrow().to_pylist())
+
+
+def live_files(spark: SparkSession, table: str) -> list[Any]:
+    """The data files of the current snapshot."""
+    return spark.sql(f"SELECT file_path, file_format, record_count FROM {table}.data_files").collect()  # noqa: S608 - a name of the tests
+
+
+def missing_paths(spark: SparkSession, table: str) -> list[str]:
+    """Paths that some snapshot of the table reaches and that are not there."""
+    queries = (
+        f"SELECT file_path FROM {table}.all_files",  # noqa: S608 - a name of the tests
+        f"SELECT path FROM {table}.all_manifests",  # noqa: S608 - the same
+        f"SELECT manifest_list FROM {table}.snapshots",  # noqa: S608 - the same
+        f"SELECT file FROM {table}.metadata_log_entries",  # noqa: S608 - the same
+    )
+    paths = {row[0] for query in queries for row in spark.sql(query).collect()}
+    jvm: Any = spark._jvm
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    missing = []
+    for path in sorted(paths):
+        where = jvm.org.apache.hadoop.fs.Path(path)
+        if not where.getFileSystem(hadoop).exists(where):
+            missing.append(path)
+    assert paths
+    return missing
+
+
+def tasks_in_table(spark: SparkSession, table: str) -> list[str]:
+    """The tasks that made snapshots of the table."""
+    summaries = spark.sql(f"SELECT summary FROM {table}.snapshots WHERE operation = 'replace'").collect()  # noqa: S608 - a name of the tests
+    return [row[0][TASK_ID_KEY] for row in summaries]
+
+
+def _toml(key: str, value: str) -> str:
+    return f"{key} = {json.dumps(value)}"

@@ -1,0 +1,148 @@
+"""The kinds of tables that users have, each written as their own jobs would write it: plain Spark SQL.
+
+A kind says how such a table comes about and what icewright must make of it. Every table begins with enough small
+files to be worth a rewrite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+COMMITS = 6
+ROWS_PER_COMMIT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of table.
+
+    ``columns`` is its DDL, ``row`` the SQL expressions of one row over ``id``; ``before`` and ``after`` are statements
+    with ``{table}`` around the appends, ``between`` halfway. ``executor`` is what the plan must choose. ``read_by`` are
+    the readers beside Spark that can read it. ``short``: also over every other catalog in the short form.
+    """
+
+    name: str
+    columns: str
+    row: str
+    executor: str = "merge"
+    properties: tuple[tuple[str, str], ...] = ()
+    partitioning: str = ""
+    before: tuple[str, ...] = ()
+    between: Callable[[SparkSession, str], None] | None = None
+    after: tuple[str, ...] = ()
+    version: int = 2
+    read_by: frozenset[str] = frozenset({"pyiceberg"})
+    short: bool = False
+
+    @property
+    def lineage(self) -> bool:
+        """Whether rows have ids that a rewrite must keep."""
+        return self.version >= 3
+
+    def make(self, spark: SparkSession, table: str) -> None:
+        """Create and fill the table."""
+        options = {
+            "format-version": str(self.version),
+            "write.delete.mode": "merge-on-read",
+            "write.update.mode": "merge-on-read",
+            "icewright.rewrite-data-files.min-input-files": "2",
+            **dict(self.properties),
+        }
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        spark.sql(f"CREATE TABLE {table} ({self.columns}) USING iceberg {self.partitioning} TBLPROPERTIES ({listed})")
+        for statement in self.before:
+            spark.sql(statement.format(table=table))
+        for number in range(COMMITS):
+            if number == COMMITS // 2 and self.between is not None:
+                self.between(spark, table)
+            begin = number * ROWS_PER_COMMIT
+            spark.sql(
+                f"INSERT INTO {table} SELECT {self.row} FROM range({begin}, {begin + ROWS_PER_COMMIT}, 1, 1)"  # noqa: S608 - our own constants
+            )
+        for statement in self.after:
+            spark.sql(statement.format(table=table))
+
+
+def _evolve_nested(spark: SparkSession, table: str) -> None:
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN place.height double")
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN place.y")
+
+
+def _evolve_columns(spark: SparkSession, table: str) -> None:
+    spark.sql(f"ALTER TABLE {table} RENAME COLUMN city TO town")
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN n TYPE bigint")
+
+
+def _evolve_spec(spark: SparkSession, table: str) -> None:
+    spark.sql(f"ALTER TABLE {table} REPLACE PARTITION FIELD city WITH bucket(2, id)")
+
+
+def _orc_from_here(spark: SparkSession, table: str) -> None:
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.format.default' = 'orc')")
+
+
+_NOBODY_ELSE: frozenset[str] = frozenset()
+_PLAIN = "id bigint, city string, n int"
+_PLAIN_ROW = "id, concat('city ', id % 3), cast(id * 7 % 11 AS int)"
+_DELETE = ("DELETE FROM {table} WHERE id % 20 = 3",)
+_EVERYTHING = (
+    "b boolean, i int, l bigint, f float, d double, d9 decimal(9,2), d18 decimal(18,4), d38 decimal(38,10), "
+    "day date, at timestamp, local timestamp_ntz, s string, bin binary, "
+    "point struct<x:double,y:double>, tags array<string>, counts map<string,int>"
+)
+_EVERYTHING_ROW = (
+    "id % 2 = 0, cast(id AS int), id, if(id % 5 = 0, float('NaN'), cast(id AS float)), "
+    "if(id % 7 = 0, -0.0D, id / 3.0D), "
+    "cast(id / 100 AS decimal(9,2)), cast(id AS decimal(18,4)), cast(id * 1000000007 AS decimal(38,10)), "
+    "date_add(date '2024-01-01', cast(id AS int)), timestamp_micros(id * 1000003), "
+    "cast(timestamp_micros(id * 7) AS timestamp_ntz), if(id % 4 = 0, NULL, concat('é', id)), "
+    "cast(cast(id AS string) AS binary), named_struct('x', id / 2.0D, 'y', NULL), "
+    "if(id % 3 = 0, array(), array('a', NULL, concat('t', id))), map('k', cast(id AS int), 'n', NULL)"
+)
+
+KINDS = (
+    Kind("v1", _PLAIN, _PLAIN_ROW, version=1),
+    Kind("partitioned", _PLAIN, _PLAIN_ROW, partitioning="PARTITIONED BY (city)"),
+    Kind("everything", _EVERYTHING, _EVERYTHING_ROW),
+    Kind("position_deletes", _PLAIN, _PLAIN_ROW, after=_DELETE, short=True),
+    Kind(
+        "position_deletes_per_partition",
+        _PLAIN,
+        _PLAIN_ROW,
+        partitioning="PARTITIONED BY (city)",
+        properties=(("write.delete.granularity", "partition"),),
+        after=_DELETE,
+    ),
+    Kind("v3", _PLAIN, _PLAIN_ROW, version=3),
+    Kind("deletion_vectors", _PLAIN, _PLAIN_ROW, version=3, after=_DELETE, short=True),
+    Kind("updated_rows", _PLAIN, _PLAIN_ROW, version=3, after=("UPDATE {table} SET n = n + 1 WHERE id % 10 = 1",)),
+    Kind("evolved_columns", _PLAIN, _PLAIN_ROW, between=_evolve_columns),
+    Kind("evolved_spec", _PLAIN, _PLAIN_ROW, partitioning="PARTITIONED BY (city)", between=_evolve_spec),
+    Kind(
+        "nested_evolution",
+        "id bigint, place struct<x:double,y:double>",
+        "id, named_struct('x', id / 2.0D, 'y', cast(NULL AS double))",
+        executor="staged",
+        between=_evolve_nested,
+    ),
+    Kind(
+        "variant",
+        "id bigint, v variant",
+        "id, parse_json(concat('{\"a\": ', id, '}'))",
+        "staged",
+        version=3,
+        read_by=_NOBODY_ELSE,
+    ),
+    Kind("avro", _PLAIN, _PLAIN_ROW, "staged", (("write.format.default", "avro"),), read_by=_NOBODY_ELSE),
+    Kind("some_orc", _PLAIN, _PLAIN_ROW, "staged", between=_orc_from_here, read_by=_NOBODY_ELSE),
+    Kind(
+        "bloom_filters",
+        _PLAIN,
+        _PLAIN_ROW,
+        "staged",
+        properties=(("write.parquet.bloom-filter-enabled.column.id", "true"),),
+    ),
+)
