@@ -183,8 +183,9 @@ def test_without_a_fault_the_same_writers_pass(tmp_path: Path) -> None:
         merge_group(job, writer=FaultyWriter(writer, lambda table: table))
 
 
-def test_a_writer_that_stops_listening_is_caught(tmp_path: Path) -> None:
+def test_a_writer_that_stops_listening_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What it did not take is in neither digest."""
+    monkeypatch.setattr("icewright_spark.merge.read.BATCH_ROWS_MAX", 3)
 
     class Impatient(FaultyWriter):
         def write(self, batches: Iterable[Any], file: BinaryIO, layout: Layout) -> None:

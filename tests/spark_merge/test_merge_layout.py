@@ -6,6 +6,7 @@ import dataclasses
 import os
 import random
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,15 +14,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from icewright.domain.writer_settings import WriterSettings
 from icewright_spark.merge import MergeJob, merge_group
 from icewright_spark.merge import merge as merge_module
+from icewright_spark.merge import read as read_module
 from icewright_spark.merge import write as write_module
 from icewright_spark.merge.dictionary import SAMPLE_FILES_MAX, dictionary_ids, spread, wholly_encoded
 from icewright_spark.merge.errors import OutputExists, UnsupportedLocation
 from icewright_spark.merge.merge import FILES_PER_SAMPLE, sampled
-from icewright_spark.merge.read import decode_arrow_rs
+from icewright_spark.merge.read import decode_arrow_rs, joined
 from icewright_spark.merge.schema import leaves
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer, choose_writer
 from tests.readers.parquet_pages import page_values
@@ -305,6 +309,24 @@ def test_the_default_allocator_is_back_afterwards(tmp_path: Path) -> None:
     before = pa.default_memory_pool().backend_name
     merge_group(job_in(tmp_path, rows=2))
     assert pa.default_memory_pool().backend_name == before
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 5)), st.integers(1, 12), st.integers(1, 100))
+def test_small_batches_are_joined_up_to_a_limit_in_order(sizes: list[int], rows_max: int, bytes_max: int) -> None:
+    starts = [sum(sizes[:position]) for position in range(len(sizes))]
+    columns = [range(start, start + size) for start, size in zip(starts, sizes, strict=True)]
+    batches = [pa.RecordBatch.from_pydict({"a": pa.array(list(column), pa.int64())}) for column in columns]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read_module, "BATCH_ROWS_MAX", rows_max)
+        patch.setattr(read_module, "_BATCH_BYTES", bytes_max)
+        found = list(joined(batches))
+    assert [value for batch in found for value in batch["a"].to_pylist()] == list(range(sum(sizes)))
+    rows = [batch.num_rows for batch in found]
+    limit = min(rows_max, bytes_max // 8)
+    assert all(count <= max(limit, *sizes) for count in rows)
+    assert all(this + following > limit for this, following in pairwise(rows))
+    assert 0 not in rows
 
 
 def test_samples_are_deterministic_and_at_least_one(tmp_path: Path) -> None:

@@ -146,8 +146,8 @@ def _position_deletes(delete: DeleteFile, paths: frozenset[str], storage: Storag
             storage.source(delete.path), memory_map=False, pre_buffer=False, page_checksum_verification=True
         )
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(names), use_threads=False):
-            table = pa.table([_plain(batch.column(name), pa.string()) for name in names[:1]], names=["path"])
-            table = table.append_column("position", _plain(batch.column(names[1]), pa.int64()))
+            path, position = batch.column(names[0]), batch.column(names[1])
+            table = pa.table({"path": _plain(path, pa.string()), "position": _plain(position, pa.int64())})
             if table["path"].null_count or table["position"].null_count:
                 raise FileUnreadable(f"{delete.path}: a position delete without path or position")
             yield from _by_path(delete.path, table.filter(pc.is_in(table["path"], wanted)))

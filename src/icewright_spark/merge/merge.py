@@ -31,7 +31,7 @@ from icewright_spark.merge.digest import Digest, RowsDigest
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedColumn, UnsupportedFile
 from icewright_spark.merge.lineage import LAST_UPDATED, inherited, with_lineage
 from icewright_spark.merge.metrics import ColumnMetrics, MetricsOfRows, metrics_mode
-from icewright_spark.merge.read import RowsOfTable, decode_arrow_rs, decode_pyarrow, open_footer
+from icewright_spark.merge.read import RowsOfTable, decode_arrow_rs, decode_pyarrow, joined, open_footer
 from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves, shape
 from icewright_spark.merge.storage import LOCAL, Storage, same_file
 from icewright_spark.merge.write import Layout, Writer, choose_writer, dictionary_paths, write_new_file
@@ -224,11 +224,16 @@ class _Merge:
 
     def _measured(self, digest: RowsDigest, metrics: MetricsOfRows) -> Iterator[pa.RecordBatch]:
         """All rows of the group, in order, digested and measured on their way."""
+        for batch in joined(self._all_rows()):
+            digest.update(batch)
+            metrics.update(batch)
+            yield batch
+
+    def _all_rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the group, file after file; sampled files are digested by themselves."""
         for file in self._job.group.files:
             own = RowsDigest(self._schema) if file.path in self._sampled else None
             for batch in self._live_rows(file):
-                digest.update(batch)
-                metrics.update(batch)
                 if own is not None:
                     own.update(batch)
                 yield batch

@@ -7,9 +7,8 @@ other wrote. Both yield record batches of the table's schema.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,6 +33,7 @@ BATCH_ROWS_MAX = 65_536
 BATCH_ROWS_MIN = 1_024
 _BATCH_BYTES = 16 << 20
 _COLUMN_BUFFER_BYTES = 1 << 20
+_CONVERTERS_KEPT = 8
 
 _MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
@@ -60,18 +60,21 @@ def decode_arrow_rs(source: Source, batch_rows: int) -> tuple[Any, Iterator[Any]
     return reader.schema, iter(reader)
 
 
-@dataclass(frozen=True, slots=True)
 class RowsOfTable:
-    """Reads files as rows of one table. ``identity_ids`` as in :class:`Converter`."""
+    """Reads files as rows of one table. ``identity_ids`` as in :class:`Converter`.
 
-    schema_fields: Sequence[Json]
-    identity_ids: Collection[int] | None
-    storage: Storage = LOCAL
+    Many files are small, so that what they have in common is worked out once.
+    """
 
-    @property
-    def schema(self) -> Any:
-        """The table's Arrow schema. Raises :class:`UnsupportedColumn`."""
-        return arrow_schema(self.schema_fields)
+    def __init__(
+        self, schema_fields: Sequence[Json], identity_ids: Collection[int] | None, storage: Storage = LOCAL
+    ) -> None:
+        """Raises :class:`UnsupportedColumn`."""
+        self.schema = arrow_schema(schema_fields)
+        self._fields, self._identity_ids, self._storage = schema_fields, identity_ids, storage
+        self._leaf_ids = frozenset(leaf.field_id for leaf in leaves(schema_fields))
+        self._converters: list[tuple[Any, Converter]] = []
+        self._batch_rows: dict[str, int] = {}
 
     def inspect(self, file: InputFile) -> int:
         """All that can be seen of a file without reading rows: its size, its number of rows, its schema.
@@ -80,20 +83,22 @@ class RowsOfTable:
         Raises :class:`ProofFailed` when it is not what its manifest says, :class:`FileUnreadable`,
         :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
-        expect_size(file.path, file.size_bytes, self.storage)
-        footer = open_footer(file.path, self.storage)
-        _expect_rows(file, footer.metadata.num_rows)
-        _refuse_int96(file.path, footer, self.schema_fields)
+        expect_size(file.path, file.size_bytes, self._storage)
+        footer = open_footer(file.path, self._storage)
+        metadata = footer.metadata
+        _expect_rows(file, metadata.num_rows)
+        self._refuse_int96(file.path, footer)
         self._converter(footer.schema_arrow)
-        return _chunk_bytes(footer.metadata)
+        self._batch_rows[file.path] = _batch_rows(metadata)
+        return _chunk_bytes(metadata)
 
     def batches(self, location: str, decode: Decoder) -> Iterator[Any]:
         """All rows of a file, in order, in bounded batches.
 
         Raises :class:`FileUnreadable`, :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
-        source = self.storage.source(location)
-        batch_rows = _batch_rows(_footer(location, source).metadata)
+        source = self._storage.source(location)
+        batch_rows = self._batch_rows.get(location) or _batch_rows(_footer(location, source).metadata)
         with reading(location):
             have, decoded = decode(source, batch_rows)
         convert = self._converter(have)
@@ -117,7 +122,38 @@ class RowsOfTable:
         _expect_rows(file, rows)
 
     def _converter(self, have: Any) -> Converter:
-        return Converter(have, self.schema, self.schema_fields, self.identity_ids)
+        columns = have.remove_metadata()  # of the file, which may be its own; that of the columns has their ids
+        for known, converter in self._converters:
+            if known.equals(columns, check_metadata=True):
+                return converter
+        converter = Converter(columns, self.schema, self._fields, self._identity_ids)
+        self._converters = [(columns, converter), *self._converters[: _CONVERTERS_KEPT - 1]]
+        return converter
+
+    def _refuse_int96(self, location: str, footer: Any) -> None:
+        """INT96 holds nanoseconds beyond what Arrow's timestamps can; decoding it could wrap around."""
+        columns = [footer.schema.column(position) for position in range(len(footer.schema))]
+        found = [position for position, column in enumerate(columns) if column.physical_type == "INT96"]
+        identities = leaf_ids(footer.schema_arrow) if found else []
+        for position in found:
+            if identities[position] in self._leaf_ids:
+                raise UnsupportedFile(f"{location}: column {columns[position].path!r} is INT96")
+
+
+def joined(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in larger batches, still bounded: each batch costs something for each of its columns."""
+    held: list[Any] = []
+    rows = held_bytes = 0
+    for batch in batches:
+        size_bytes = batch.nbytes
+        if held and (rows + batch.num_rows > BATCH_ROWS_MAX or held_bytes + size_bytes > _BATCH_BYTES):
+            yield pa.concat_batches(held) if len(held) > 1 else held[0]
+            held, rows, held_bytes = [], 0, 0
+        if batch.num_rows:
+            held.append(batch)
+            rows, held_bytes = rows + batch.num_rows, held_bytes + size_bytes
+    if held:
+        yield pa.concat_batches(held) if len(held) > 1 else held[0]
 
 
 def open_footer(location: str, storage: Storage = LOCAL) -> Any:
@@ -158,15 +194,6 @@ def expect_size(location: str, size_bytes: int, storage: Storage) -> None:
 def _expect_rows(file: InputFile, rows: int) -> None:
     if rows != file.record_count:
         raise ProofFailed(f"{file.path} has {rows} rows, its manifest says {file.record_count}")
-
-
-def _refuse_int96(location: str, footer: Any, schema_fields: Sequence[Json]) -> None:
-    """INT96 holds nanoseconds beyond what Arrow's timestamps can; decoding it could wrap around."""
-    wanted = {leaf.field_id for leaf in leaves(schema_fields)}
-    for position, identity in enumerate(leaf_ids(footer.schema_arrow)):
-        leaf = footer.schema.column(position)
-        if identity in wanted and leaf.physical_type == "INT96":
-            raise UnsupportedFile(f"{location}: column {leaf.path!r} is INT96")
 
 
 def _chunk_bytes(metadata: Any) -> int:
