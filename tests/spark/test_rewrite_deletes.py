@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,28 +14,37 @@ from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec
-from icewright.domain.names import TableName
+from icewright.domain.names import TableName, quote_part
 from icewright.domain.tables import PROOF_KEY
+from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable
 from tests.lakes.sqlite import writer
 from tests.readers.duck import duckdb_with_iceberg
-from tests.spark.hand_planned import attempt, changed, hand_planned, sql_name
+from tests.spark.loop import SparkLoop
 
 pytestmark = pytest.mark.spark
 
 FILES, ROWS = 4, 50
+MONTH_MS = 30 * 86_400_000
 LINEAGE = "_row_id, _last_updated_sequence_number"
 
 
+def sql_name(name: TableName) -> str:
+    return ".".join(quote_part(part) for part in (name.catalog, *name.path))
+
+
 class Lake:
-    """A lake with tables of a few files each, to be deleted from."""
+    """A lake with tables of a few files each, to be deleted from; icewright looks at it a month later."""
 
     def __init__(self, spark: SparkSession, entry: CatalogEntry) -> None:
         self.spark, self.entry = spark, entry
         spark.sql(f"CREATE NAMESPACE {entry.name}.db")
+        self.loop = SparkLoop(spark, entry)
+        self.loop.clock.ahead_ms = MONTH_MS
 
     def table(self, version: int, *, name: str = "events", partitioned: bool = True) -> TableName:
         """Four commits of fifty rows; ids from 0, in the cities c0 and c1."""
@@ -45,7 +53,7 @@ class Lake:
         self.sql(
             f"CREATE TABLE {{t}} (id bigint, city string) USING iceberg {by} "
             f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read', "
-            "'write.update.mode' = 'merge-on-read')",
+            "'write.update.mode' = 'merge-on-read', 'icewright.rewrite-data-files.min-input-files' = '2')",
             found,
         )
         for number in range(FILES):
@@ -78,6 +86,19 @@ class Lake:
         found = writer(self.entry).load_table(name.path).scan(selected_fields=("id", "city")).to_arrow()
         return Counter((row["id"], row["city"]) for row in found.to_pylist())
 
+    def rewrite(self, name: TableName) -> TaskReport:
+        """Planned, carried out and verified."""
+        return self.carry_out(self.loop.claim(name))
+
+    def carry_out(self, spec: TaskSpec) -> TaskReport:
+        report = self.loop.attempt(spec)
+        assert isinstance(report.result, Committed), report.result
+        self.loop.control.dispatcher.report(report)
+        self.loop.control.loop.round()
+        task = self.loop.control.tasks.get(spec.task_id)
+        assert task.state is TaskState.SUCCEEDED, task.outcome
+        return report
+
     def missing(self, name: TableName) -> list[str]:
         """Reachable paths that are not there."""
         paths = {row[0] for row in self.sql("SELECT file_path FROM {t}.all_files", name)}
@@ -95,11 +116,6 @@ def deletes(spark: SparkSession, lake: CatalogEntry) -> Lake:
     return Lake(spark, lake)
 
 
-def committed(report: TaskReport) -> TaskReport:
-    assert isinstance(report.result, Committed), report.result
-    return report
-
-
 def plain(rows: Counter[Row]) -> Counter[Any]:
     return Counter({tuple(row): count for row, count in rows.items()})
 
@@ -110,9 +126,7 @@ def test_position_deletes_of_version_2_are_folded_in(deletes: Lake) -> None:
     deletes.delete(name, "id % 10 = 3")
     deletes.delete(name, "id < 30 OR id % 7 = 0 OR (id >= 150 AND city = 'c1')")
     before = deletes.contents(name)
-    spec = hand_planned(deletes.spark, name)
-
-    report = committed(attempt(deletes.spark, spec))
+    report = deletes.rewrite(name)
 
     assert deletes.contents(name) == before
     assert deletes.by_duckdb(name) == deletes.by_pyiceberg(name) == plain(before)
@@ -131,9 +145,9 @@ def test_vectors_of_version_3_are_folded_in_and_every_row_keeps_its_lineage(dele
     deletes.sql("UPDATE {t} SET id = id + 1000 WHERE id % 25 = 4", name)  # rows that were moved to other files
     before, lineage = deletes.contents(name), deletes.contents(name, f"*, {LINEAGE}")
     assert len({row["_row_id"] for row in lineage}) == before.total() == FILES * ROWS * 9 // 10
-    spec = hand_planned(deletes.spark, name)
+    spec = deletes.loop.claim(name)
 
-    committed(attempt(deletes.spark, spec))
+    deletes.carry_out(spec)
 
     assert deletes.contents(name, f"*, {LINEAGE}") == lineage
     assert deletes.live(name) == {("PARQUET", 0): 2}  # no vector without its data file
@@ -145,7 +159,7 @@ def test_vectors_of_version_3_are_folded_in_and_every_row_keeps_its_lineage(dele
     deletes.delete(name, "id % 10 = 5")
     deletes.sql("INSERT INTO {t} VALUES (5000, 'c0'), (5001, 'c1')", name)
     lineage = deletes.contents(name, f"*, {LINEAGE}")
-    committed(attempt(deletes.spark, hand_planned(deletes.spark, name)))
+    deletes.rewrite(name)
     assert deletes.contents(name, f"*, {LINEAGE}") == lineage
     assert deletes.live(name) == {("PARQUET", 0): 2}
 
@@ -154,7 +168,7 @@ def test_metrics_and_columns_of_the_lineage_are_those_of_spark(deletes: Lake) ->
     ours, theirs = (deletes.table(3, name=name, partitioned=False) for name in ("ours", "theirs"))
     for name in (ours, theirs):
         deletes.delete(name, "id % 10 = 3")
-    committed(attempt(deletes.spark, hand_planned(deletes.spark, ours)))
+    deletes.rewrite(ours)
     catalog = deletes.entry.name
     deletes.sql(
         f"CALL {catalog}.system.rewrite_data_files(table => 'db.theirs', options => map('rewrite-all', 'true'))", theirs
@@ -166,24 +180,28 @@ def test_metrics_and_columns_of_the_lineage_are_those_of_spark(deletes: Lake) ->
     assert 2147483540 in mine["lower_bounds"]
 
 
-@pytest.mark.parametrize("afterwards", [True, False], ids=["committed to", "untouched"])
-def test_a_table_upgraded_from_version_2(deletes: Lake, afterwards: bool) -> None:  # noqa: FBT001 - a case
-    """The next commit gives all rows their ids. Where that commit is ours, they keep when they were updated."""
+@pytest.mark.parametrize("planned", ["after the next commit", "before the upgrade"])
+def test_a_table_upgraded_from_version_2(deletes: Lake, planned: str) -> None:
+    """The commit after the upgrade gives all rows their ids. Where it is ours, they keep when they were updated."""
     name = deletes.table(2)
     deletes.delete(name, "id % 10 = 3")
-    deletes.sql("ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')", name)
-    if afterwards:
+    upgrade = "ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')"
+    if planned == "before the upgrade":
+        spec = deletes.loop.claim(name)
+        deletes.sql(upgrade, name)
+    else:
+        deletes.sql(upgrade, name)
         deletes.delete(name, "id % 10 = 4")  # vectors beside, and instead of, the position deletes
+        spec = deletes.loop.claim(name)
     before, lineage = deletes.contents(name), deletes.contents(name, f"*, {LINEAGE}")
     added_by = {row["id"]: 1 + row["id"] // ROWS for row in before}
 
-    committed(attempt(deletes.spark, hand_planned(deletes.spark, name)))
+    deletes.carry_out(spec)
 
     after = deletes.contents(name, f"*, {LINEAGE}")
     assert deletes.contents(name) == before
     assert deletes.live(name)["PUFFIN", 1] == 0
-    if afterwards:
-        assert after == lineage
+    assert (after == lineage) == (planned == "after the next commit")
     assert len({row["_row_id"] for row in after}) == before.total()
     assert {row["id"]: row["_last_updated_sequence_number"] for row in after} == added_by
     assert deletes.missing(name) == []
@@ -193,15 +211,17 @@ def test_a_table_upgraded_from_version_2(deletes: Lake, afterwards: bool) -> Non
 def test_a_delete_that_comes_first_stands_and_the_rewrite_conflicts(deletes: Lake, version: int) -> None:
     name = deletes.table(version)
     deletes.delete(name, "id % 10 = 3")
-    spec = hand_planned(deletes.spark, name)
+    spec = deletes.loop.claim(name)
+    deletes.loop.before_commit = lambda: deletes.delete(name, "id = 14")
 
-    report = attempt(deletes.spark, spec, before_commit=lambda: deletes.delete(name, "id = 14"))
+    report = deletes.loop.attempt(spec)
 
     assert isinstance(report.result, Conflicted), report.result
+    assert deletes.loop.control.dispatcher.report(report).state is TaskState.SUPERSEDED
     assert sorted(row["id"] for row in deletes.contents(name)) == [
         row for row in range(FILES * ROWS) if row % 10 != 3 and row != 14
     ]
-    committed(attempt(deletes.spark, hand_planned(deletes.spark, name)))
+    deletes.rewrite(name)
     assert 14 not in {row["id"] for row in deletes.contents(name)}
 
 
@@ -238,7 +258,7 @@ def test_a_delete_that_comes_second_fails_as_iceberg_says_and_nothing_is_lost(
     name, pause = deletes.table(version), Pause(tmp_path)
     deletes.delete(name, "id % 10 = 3")
     before = deletes.contents(name)
-    spec = hand_planned(deletes.spark, name)
+    spec = deletes.loop.claim(name)
     deletes.spark.udf.register("paused", pause, "boolean")
     errors: list[Exception] = []
 
@@ -251,7 +271,7 @@ def test_a_delete_that_comes_second_fails_as_iceberg_says_and_nothing_is_lost(
     deleting = InheritableThread(target=delete)
     deleting.start()
     pause.asked()
-    committed(attempt(deletes.spark, spec))
+    deletes.carry_out(spec)
     pause.end()
     deleting.join()
 
@@ -261,52 +281,59 @@ def test_a_delete_that_comes_second_fails_as_iceberg_says_and_nothing_is_lost(
     assert deletes.contents(name) == Counter({row: count for row, count in before.items() if row["id"] != 14})
 
 
+def changed(spec: TaskSpec, files: tuple[InputFile, ...]) -> TaskSpec:
+    """The spec with other files in its first group."""
+    first, *others = spec.action.groups
+    return replace(spec, action=replace(spec.action, groups=(replace(first, files=files), *others)))
+
+
 def _without_a_delete(spec: TaskSpec) -> TaskSpec:
     """As a planner would have it that forgot a delete file of the last data file."""
     group = spec.action.groups[0]
     files = (*group.files[:-1], replace(group.files[-1], deletes=()))
-    return changed(spec, files=files)
+    return changed(spec, files)
 
 
 def _with_another_row_id(spec: TaskSpec) -> TaskSpec:
     first, *others = spec.action.groups[0].files
-    return changed(spec, files=(replace(first, first_row_id=(first.first_row_id or 0) + 1), *others))
+    return changed(spec, (replace(first, first_row_id=(first.first_row_id or 0) + 1), *others))
 
 
 def _with_another_sequence_number(spec: TaskSpec) -> TaskSpec:
     first, *others = spec.action.groups[0].files
-    return changed(spec, files=(replace(first, data_sequence_number=99), *others))
+    return changed(spec, (replace(first, data_sequence_number=99), *others))
 
 
 def _with_deletes_of_another_file(spec: TaskSpec) -> TaskSpec:
     first, second, *others = spec.action.groups[0].files
-    return changed(
-        spec, files=(replace(first, deletes=second.deletes), replace(second, deletes=first.deletes), *others)
-    )
+    return changed(spec, (replace(first, deletes=second.deletes), replace(second, deletes=first.deletes), *others))
 
 
-WRONG_PLANS = [
-    (2, _without_a_delete),
-    (3, _without_a_delete),
-    (3, _with_another_row_id),
-    (3, _with_another_sequence_number),
-    (3, _with_deletes_of_another_file),
-]
+MISTAKES = {
+    2: [_without_a_delete, _with_another_sequence_number],
+    3: [
+        _without_a_delete,
+        _with_another_sequence_number,
+        _with_another_row_id,
+        _with_deletes_of_another_file,
+    ],
+}
 
 
-@pytest.mark.parametrize(("version", "mistake"), WRONG_PLANS)
-def test_a_plan_that_differs_from_its_snapshot_is_a_conflict(
-    deletes: Lake, version: int, mistake: Callable[[TaskSpec], TaskSpec]
-) -> None:
-    """The job reads the manifests itself."""
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_plan_that_differs_from_its_snapshot_is_a_conflict(deletes: Lake, version: int) -> None:
+    """The job reads the manifests itself, and believes nothing of the plan."""
     name = deletes.table(version)
     deletes.delete(name, "id % 10 = 4")
     before = deletes.contents(name)
+    spec = deletes.loop.claim(name)
 
-    report = attempt(deletes.spark, mistake(hand_planned(deletes.spark, name)))
+    for mistake in MISTAKES[version]:
+        report = deletes.loop.attempt(mistake(spec))
+        assert isinstance(report.result, Conflicted), (mistake, report.result)
+        assert "planned with" in report.result.detail
 
-    assert isinstance(report.result, Conflicted), report.result
-    assert "planned with" in report.result.detail
+    deletes.carry_out(spec)
     assert deletes.contents(name) == before
 
 
@@ -314,23 +341,26 @@ def test_equality_deletes_are_refused_and_delete_files_elsewhere_are_no_matter(d
     """Written by Java's own writer, since Spark writes none."""
     name = deletes.table(2)
     deletes.delete(name, "city = 'c1' AND id % 10 = 3")
-    c0, c1 = sorted(hand_planned(deletes.spark, name).action.groups, key=lambda group: group.partition)
+    spec = deletes.loop.claim(name)
+    c0, c1 = sorted(spec.action.groups, key=lambda group: group.partition)
     assert (len(c0.delete_files) > 0, len(c1.delete_files) > 0) == (False, True)
-    add_equality_delete(deletes.spark, name, c1.partition)
-    spec = hand_planned(deletes.spark, name)
-    both = spec.action.groups
+    base = add_equality_delete(deletes.spark, name, c1.partition)
 
-    report = attempt(deletes.spark, spec)
+    def attempt(*groups: FileGroup) -> TaskReport:
+        return deletes.loop.attempt(replace(spec, action=replace(spec.action, base_snapshot_id=base, groups=groups)))
+
+    report = attempt(c0, c1)
     assert isinstance(report.result, Failed), report.result
     assert (report.result.code, report.result.retryable) == ("unsupported", False)
     assert "equality deletes" in report.result.detail
-
-    untouched = replace(spec, action=replace(spec.action, groups=(both[0],)))
-    committed(attempt(deletes.spark, untouched))
+    assert isinstance(attempt(c0).result, Committed)
 
 
-def add_equality_delete(spark: SparkSession, name: TableName, partition: Partition) -> None:
-    """An entry for a file of equality deletes; that there is no such file is noticed by readers only."""
+def add_equality_delete(spark: SparkSession, name: TableName, partition: Partition) -> int:
+    """An entry for a file of equality deletes; that there is no such file is noticed by readers only.
+
+    Gives the snapshot's id.
+    """
     table = SparkTable(spark, name)
     jvm = table.jvm
     builder = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.java.specs().get(partition.spec_id))
@@ -347,3 +377,4 @@ def add_equality_delete(spark: SparkSession, name: TableName, partition: Partiti
         .build()
     )
     table.java.newRowDelta().addDeletes(made).commit()
+    return int(table.java.currentSnapshot().snapshotId())
