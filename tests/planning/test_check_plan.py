@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import FileFormat, Partition
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.names import TableId
 from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.plans import Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyProblem
+from icewright.domain.tables import PartitionField, PartitionSpec, Schema, TableMetadata
 from icewright.planning.check_plan import check_plan
+from icewright.planning.check_table import not_mergeable, not_stageable, not_writable
+from icewright.planning.executors import table_executors
 from icewright.planning.level0 import plan_level0
+from icewright.planning.placement import column_types, placement_obstacle
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import (
     DAY_MS,
+    FIELDS,
     HOUR_MS,
     MIB,
     MINUTE_MS,
     NOW,
+    WHOLE,
+    data_file,
     data_files,
+    deletion_vector,
+    equality_deletes,
     month,
     observe,
     policy,
+    position_deletes,
     snapshot,
     table,
 )
+from tests.planning.test_eligibility import column, list_of, map_of, struct
 
 FILES = [*data_files(month(1), 6), *data_files(month(2), 7), *data_files(month(3), 2, 300 * MIB)]
 BY_PATH = {file.path: file for file in FILES}
@@ -167,10 +179,16 @@ OBSERVED: list[tuple[set[str], Observation]] = [
     ({"hadoop-table"}, other(metadata=table(metadata_location="s3://bucket/t/metadata/v2.metadata.json"))),
     (set(), other(metadata=table(metadata_location="s3://bucket/t/metadata/00002-aaaa.metadata.json"))),
     (set(), other(metadata=table(metadata_location="hdfs://nn/t/metadata/v2.metadata.json"))),
-    ({"wrong-schema"}, other(metadata=table(current_schema_id=1))),
+    ({"wrong-schema", "not-writable"}, other(metadata=table(current_schema_id=1))),
     ({"other-snapshot", "wrong-base"}, other(metadata=table([snapshot(1), snapshot(2)]))),
     ({"wrong-base"}, other(metadata=table(snapshots=(), current_snapshot_id=1))),
     ({"unknown-spec"}, other(metadata=table(specs=()))),
+    ({"encrypted"}, other(metadata=table(properties={"encryption.key-id": "k"}))),
+    ({"not-mergeable"}, other(metadata=table(properties={"schema.name-mapping.default": "[]"}))),
+    ({"not-mergeable"}, other(metadata=table(fields=(*FIELDS, column("variant"))))),
+    ({"not-mergeable"}, other(metadata=table(fields=(*FIELDS, column("int", **{"initial-default": 1}))))),
+    (set(), other(metadata=table(fields=(*FIELDS, column("time"))))),
+    ({"not-writable"}, other(metadata=table(fields=FIELDS[1:]))),
     ({"no-access"}, other(access=WorkerAccess.REFUSED)),
     ({"no-access"}, other(access=WorkerAccess.UNKNOWN)),
     ({"too-soon"}, other(removals=removed(3 * MINUTE_MS - 1))),
@@ -216,6 +234,134 @@ def test_plans_that_do_not_fit_the_policy_are_refused(expected: set[str], rules:
     assert codes(rules=rules) == expected
 
 
+STAGED = replace(ACTION, groups=tuple(replace(group, executor=Executor.STAGED) for group in ACTION.groups))
+
+
+def test_what_is_staged_need_not_be_mergeable_but_stageable() -> None:
+    for metadata in (
+        table(properties={"schema.name-mapping.default": "[]"}),
+        table(fields=(*FIELDS, column("variant"))),
+    ):
+        assert codes(acting(STAGED), other(metadata=metadata)) == set()
+    assert codes(acting(STAGED), other(access=WorkerAccess.REFUSED)) == set()
+    assert codes(acting(STAGED), other(metadata=table(fields=(*FIELDS, column("time"))))) == {"not-stageable"}
+
+
+OBSTACLES: list[TableMetadata] = [
+    *(table(fields=(*FIELDS, column(kind))) for kind in ("int", "variant", "unknown", "timestamp_ns", "fixed[3]")),
+    *(table(fields=(*FIELDS, column(kind))) for kind in ("decimal(38, 2)", "decimal(39,2)", "decimal(0,0)", "new")),
+    *(table(fields=(*FIELDS, column(kind))) for kind in (struct(), struct("a", kind="time"), list_of("variant"))),
+    table(fields=(*FIELDS, column(struct("a")), {**column(map_of("string", "geometry")), "id": 8})),
+    table(fields=(*FIELDS, column(struct("a")))),
+    table(fields=(*FIELDS, column({**list_of("int"), "element-required": True}))),
+    table(schemas=(Schema(0, (*FIELDS, column(struct("a")))), Schema(1, (*FIELDS, column(struct("a", "b")))))),
+    table(schemas=(Schema(0, (*FIELDS, column(struct("a")))), Schema(1, (*FIELDS, column("int"))))),
+    table(schemas=(Schema(0, (*FIELDS, column("int"))), Schema(1, (*FIELDS, column("long")))), current_schema_id=1),
+    *(table(properties={"write.parquet.compression-codec": codec}) for codec in ("ZSTD", "lz4", "none", "brotli")),
+    *(table(properties={"write.format.default": form}) for form in ("avro", "Parquet")),
+    table(properties={"write.parquet.bloom-filter-enabled.column.c": " True"}),
+]
+
+
+@pytest.mark.parametrize("metadata", OBSTACLES)
+def test_planner_and_checker_say_the_same_of_executors(metadata: TableMetadata) -> None:
+    """Two ways of putting one thing; where they part, plans are refused that nobody can mend."""
+    executors = table_executors(metadata, WorkerAccess.PROVED)
+    assert (not_mergeable(metadata) is None) == (executors.not_merged is None)
+    assert (not_stageable(metadata) is None) == (executors.not_staged is None)
+
+
+PLACES = [
+    ("identity", "int", 1),
+    ("identity", "double", "NaN"),
+    ("identity", "double", 0.5),
+    ("identity", "date", 9**9),
+    ("day", "timestamp", 9**9),
+    ("day", "timestamp", "2013-01-01"),
+    ("month", "date", 516),
+    ("void", "int", None),
+    ("bucket[4]", "timestamp", 3),
+    ("identity", "string", "NaN"),
+    ("identity", "timestamptz_ns", 1),
+]
+
+
+@pytest.mark.parametrize(("transform", "kind", "value"), PLACES)
+def test_planner_and_checker_say_the_same_of_partitions(transform: str, kind: str, value: Any) -> None:
+    spec = PartitionSpec(0, (PartitionField(7, 1000, "p", transform),))
+    metadata = table(fields=(column(kind),), specs=(spec,))
+    partition = Partition(0, json.dumps([value]))
+    for known in (metadata, replace(metadata, schemas=(Schema(0, ()),))):
+        planners = placement_obstacle(known, column_types(known), partition)
+        assert (not_writable(known, partition) is None) == (planners is None)
+
+
+# Deletes.
+
+WITH_DELETES = [
+    position_deletes(month(1), 0, of=FILES[0]),
+    position_deletes(month(1), 1),
+    deletion_vector(FILES[1], 4),
+    position_deletes(month(2), 0, sequence_number=0),
+]
+DELETES_OBSERVED = observe(FILES, deletes=WITH_DELETES)
+PLAN_WITH_DELETES = plan_level0(
+    DELETES_OBSERVED,
+    POLICY,
+    shortlist(DELETES_OBSERVED, POLICY, NOW),
+    FILES,
+    WITH_DELETES,
+    plan_id="plan-1",
+    now=NOW,
+)
+
+
+def delete_codes(change: Callable[[FileGroup], FileGroup], deletes: Sequence[DeleteFile] = WITH_DELETES) -> set[str]:
+    (action,) = PLAN_WITH_DELETES.actions
+    first, *others = action.groups
+    groups = (first, change(*others)) if first.partition == month(2) else (change(first), *others)
+    plan = replace(PLAN_WITH_DELETES, actions=(replace(action, groups=groups),))
+    return {violation.code for violation in check_plan(plan, DELETES_OBSERVED, POLICY, BY_PATH, deletes)}
+
+
+def without_deletes_of_one_file(group: FileGroup) -> FileGroup:
+    first, *others = group.files
+    return replace(group, files=(replace(first, deletes=first.deletes[1:]), *others))
+
+
+def test_each_file_has_its_deletes_no_more_and_no_less() -> None:
+    assert delete_codes(lambda group: group) == set()
+    assert delete_codes(without_deletes_of_one_file) == {"wrong-deletes"}
+    assert delete_codes(lambda g: replace(g, files=tuple(replace(f, deletes=()) for f in g.files))) == {"wrong-deletes"}
+    assert delete_codes(lambda g: replace(g, delete_files=(*g.delete_files, WITH_DELETES[3]))) == {"wrong-deletes"}
+    assert delete_codes(lambda g: replace(g, delete_files=g.delete_files[:-1])) == {"wrong-deletes"}
+    assert delete_codes(lambda group: group, WITH_DELETES[:2]) == {"wrong-deletes"}
+    younger = [equality_deletes(WHOLE, 0)]
+    assert delete_codes(lambda group: group, [*WITH_DELETES, *younger]) == {"wrong-deletes"}
+
+
+def test_deletes_that_a_merge_cannot_fold_in_are_found() -> None:
+    def with_first_delete(**changes: Any) -> Callable[[FileGroup], FileGroup]:
+        return lambda g: replace(g, delete_files=(replace(g.delete_files[0], **changes), *g.delete_files[1:]))
+
+    assert "equality-deletes" in delete_codes(with_first_delete(content=FileContent.EQUALITY_DELETES))
+    assert "not-parquet" in delete_codes(with_first_delete(file_format=FileFormat.ORC))
+
+
+def test_a_file_alone_or_large_has_to_have_many_deletes() -> None:
+    large = data_file(month(1), 0, 150 * MIB)
+    for records, expected in ((large.record_count // 2, set()), (5, {"not-small", "group-too-few"})):
+        deletes = [deletion_vector(large, records)]
+        observation = observe([large], deletes=deletes)
+        eager = policy(delete_ratio_threshold=0.000001)
+        plan = plan_level0(
+            observation, eager, shortlist(observation, eager, NOW), [large], deletes, plan_id="plan-1", now=NOW
+        )
+        assert len(plan.actions) == 1
+        found = check_plan(plan, observation, POLICY, {large.path: large}, deletes)
+        assert {violation.code for violation in found} == expected
+
+
 def test_the_write_window_of_the_owner_is_kept() -> None:
     observation = other(removals=removed(HOUR_MS))
     assert codes(observation=observation, rules=policy(write_window_ms=HOUR_MS + 1)) == {"too-soon"}
@@ -229,6 +375,9 @@ def test_a_file_of_another_format_is_found_by_looking_at_it() -> None:
 
 
 def test_the_checker_shares_nothing_with_the_planner() -> None:
-    module = sys.modules[check_plan.__module__]
-    names = {value.__module__ for value in vars(module).values() if hasattr(value, "__module__")}
-    assert not {name for name in names if name.startswith("icewright.planning")} - {module.__name__}
+    own = {check_plan.__module__, not_mergeable.__module__}
+    names = {
+        value.__module__ for name in own for value in vars(sys.modules[name]).values() if hasattr(value, "__module__")
+    }
+    assert not {name for name in names if name.startswith("icewright.planning")} - own
+    assert not {name for name in names if name.endswith(("column_types", "writer_settings"))}

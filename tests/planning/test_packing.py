@@ -43,6 +43,29 @@ def test_examples(sizes: list[int], groups: list[list[int]]) -> None:
     assert packed(*sizes) == groups
 
 
+BURDENED = [
+    ([10], {0}, [[10]]),
+    ([10, 20, 30], {1}, [[10, 20, 30]]),
+    ([10, 20], {1}, [[20]]),
+    ([10, 20, 3, 4], {1, 2}, [[20, 3]]),
+    ([50, 1, 1], {1, 2}, [[1, 1]]),
+    ([50, 1, 1], {0}, [[50]]),
+    ([1, 1, 1, 50, 2, 2], {4}, [[1, 1, 1], [2]]),
+    ([1, 1, 1, 50, 2, 2, 2], {3}, [[1, 1, 1], [50], [2, 2, 2]]),
+    ([300, 10], {0}, [[300]]),
+    ([10, 300, 10, 10, 10], {1}, [[300], [10, 10, 10]]),
+    ([90, 20], {0, 1}, [[90], [20]]),
+]
+"""Sizes, the places of files with too many deletes, and the groups."""
+
+
+@pytest.mark.parametrize(("sizes", "places", "groups"), BURDENED)
+def test_files_with_too_many_deletes_are_rewritten(sizes: list[int], places: set[int], groups: list[list[int]]) -> None:
+    some = files(*sizes)
+    found = pack(some, BOUNDS, allow_dominated=False, burdened={some[place].path for place in places})
+    assert [[file.size_bytes for file in group] for group in found] == groups
+
+
 def test_a_partition_that_has_settled_is_merged_however_its_bytes_are_spread() -> None:
     assert packed(50, 1, 1, allow_dominated=True) == [[50, 1, 1]]
 

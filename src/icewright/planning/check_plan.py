@@ -1,9 +1,10 @@
 """A second opinion on every plan before it is enqueued, which never trusts the planner.
 
-Nothing of the planner is imported here: what a plan must fulfil is stated a second time, from the words of the domain
-alone, numbers included. A mistake has to be made twice, in two ways of putting it, to reach a table. Checked is what
-could do harm (wrong files, a wrong base, a partition that must be left alone) and what would mislead (figures that do
-not add up); whether a plan is a *good* one is not asked.
+Nothing of the planner is imported here, nor in :mod:`icewright.planning.check_table`: what a plan must fulfil is stated
+a second time, from the words of the domain alone, numbers included. A mistake has to be made twice, in two ways of
+putting it, to reach a table. Checked is what could do harm (wrong files, deletes left out, a wrong base, an executor
+that cannot do it, a partition that must be left alone) and what would mislead (figures that do not add up); whether a
+plan is a *good* one is not asked.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy
+from icewright.planning.check_table import not_mergeable, not_stageable, not_writable
 
 _REWRITABLE_FORMAT_VERSIONS = frozenset({1, 2, 3})
 _LINEAGE_SINCE = 3
@@ -111,6 +113,8 @@ class _Checker:
         metadata = self.observation.metadata
         if self.policy.problems:
             yield Violation("policy-problems", f"{len(self.policy.problems)} settings of the table cannot be used")
+        if any(key.startswith("encryption.") for key in metadata.properties):
+            yield Violation("encrypted", "the table is encrypted")
         if metadata.format_version not in _REWRITABLE_FORMAT_VERSIONS:
             yield Violation("format-version", f"format version {metadata.format_version} cannot be rewritten")
         if action.base_snapshot_id != metadata.current_snapshot_id or metadata.current_snapshot is None:
@@ -149,12 +153,17 @@ class _Checker:
             yield Violation("group-too-large", f"{where} has {files} files of {size_bytes} bytes")
         if group.executor is Executor.MERGE:
             yield from self._merged(group, where, size_bytes)
+        elif (why := not_stageable(self.observation.metadata)) is not None:
+            yield Violation("not-stageable", f"{where} is to be staged, and {why}")
         for file in group.files:
             if file.size_bytes >= self.policy.small_file_size_bytes and file not in burdened:
                 yield Violation("not-small", f"{file.path}: {file.size_bytes} bytes, and few of its rows are deleted")
 
     def _merged(self, group: FileGroup, where: str, size_bytes: int) -> Iterator[Violation]:
         """What a merge cannot do; that it is not asked of it."""
+        why = not_mergeable(self.observation.metadata)
+        if why is not None:
+            yield Violation("not-mergeable", f"{where} is to be merged, and {why}")
         others = [file.path for file in group.files if file.file_format is not FileFormat.PARQUET]
         if others:
             yield Violation("not-parquet", f"{where} is to be merged and has {others[0]}")
@@ -247,6 +256,9 @@ class _Checker:
                 continue
             if files[partition] > known.counts.data_files or records[partition] > known.counts.records:
                 yield Violation("more-than-there-is", f"{files[partition]} files planned in {partition} with fewer")
+            why = not_writable(self.observation.metadata, partition)
+            if why is not None:
+                yield Violation("not-writable", f"{partition} is planned, and {why}")
             yield from self._waiting(partition)
 
     def _waiting(self, partition: Partition) -> Iterator[Violation]:

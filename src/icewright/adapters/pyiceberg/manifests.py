@@ -73,7 +73,8 @@ _PATHS_OF_DELETES = 2_147_483_546
 _DELETE_FIELDS = (
     NestedField(125, "lower_bounds", _BOUND_OF_FIELD, required=False),
     NestedField(128, "upper_bounds", _BOUND_OF_FIELD, required=False),
-    NestedField(135, "equality_ids", ListType(element_id=136, element=IntegerType()), required=False),
+    # The spec has int; PyIceberg writes long, which int can be read as.
+    NestedField(135, "equality_ids", ListType(element_id=136, element=LongType()), required=False),
     NestedField(143, "referenced_data_file", StringType(), required=False),
     NestedField(144, "content_offset", LongType(), required=False),
     NestedField(145, "content_size_in_bytes", LongType(), required=False),
