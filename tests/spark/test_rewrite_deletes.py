@@ -18,12 +18,13 @@ from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec
-from icewright.domain.names import TableName, quote_part
+from icewright.domain.names import TableName
 from icewright.domain.tables import PROOF_KEY
 from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable
 from tests.lakes.sqlite import writer
 from tests.readers.duck import duckdb_with_iceberg
+from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
 
 pytestmark = pytest.mark.spark
@@ -31,10 +32,6 @@ pytestmark = pytest.mark.spark
 FILES, ROWS = 4, 50
 MONTH_MS = 30 * 86_400_000
 LINEAGE = "_row_id, _last_updated_sequence_number"
-
-
-def sql_name(name: TableName) -> str:
-    return ".".join(quote_part(part) for part in (name.catalog, *name.path))
 
 
 class Lake:
