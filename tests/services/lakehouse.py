@@ -93,9 +93,13 @@ class Lakehouse:
         )
         return self.control
 
-    def create(self, name: TableName = NAME, properties: Mapping[str, str] | None = None) -> TableId:
+    def create(
+        self, name: TableName = NAME, properties: Mapping[str, str] | None = None, *, format_version: int = 2
+    ) -> TableId:
         """A table partitioned by city."""
-        return self.catalogs[name.catalog].create(name, partition_fields=BY_CITY, properties=properties)
+        return self.catalogs[name.catalog].create(
+            name, partition_fields=BY_CITY, properties=properties, format_version=format_version
+        )
 
     def files(
         self, count: int, partition: Partition = BONN, size_bytes: int = MIB, records: int = 10

@@ -42,11 +42,13 @@ MUST_HAPPEN = (
     "committed after the end",
     "committed late",
     "conflict",
+    "deletes folded",
     "lied",
     "meanwhile",
     "optimizer killed",
     "report too late",
     "server killed",
+    "statement outrun",
     "store answer lost",
     "store away",
     "task cancelled",
@@ -80,6 +82,8 @@ def simulate(seed: int, mutate: Mutation | None = None, stores: OpenStores | Non
     defects = [entry for entry in logs if entry["log_level"] == "error"]
     if defects:
         raise Broken(f"the loop swallowed {defects[0]}")
+    world.counted["deletes folded"] += world.writers.folded
+    world.counted["statement outrun"] += world.writers.outrun
     return world.counted
 
 
@@ -170,6 +174,11 @@ def lets_anybody_report(world: World) -> None:
     world.stores[1].check_lease = lambda task_id, _token: world.stores[1].get(task_id)  # type: ignore[method-assign,assignment]  # as above
 
 
+def brings_back_what_was_deleted(world: World) -> None:
+    """A merge that does not apply the deletes of its group."""
+    world.writers.resurrects = True
+
+
 def commits_unvalidated(world: World) -> None:
     """A commit that is not validated from the snapshot that was planned."""
     catalog = world.house.catalog
@@ -195,6 +204,7 @@ def commits_unvalidated(world: World) -> None:
         says_yes_and_forgets,
         queues_twice,
         lets_anybody_report,
+        brings_back_what_was_deleted,
         commits_unvalidated,
     ],
 )

@@ -95,7 +95,7 @@ class World:
         pauses_ms = [100, SECOND_MS, 5 * SECOND_MS, 15 * SECOND_MS, 2 * MINUTE_MS]
         self.house.clock.advance(self.chance.choices(pauses_ms, weights=[8, 8, 8, 2, 1])[0])
         actions: dict[Callable[[], None], float] = {
-            self._write: 5,
+            self._write: 8,
             self._optimize: 30,
             self._serve: 12,
             self._deliver: 3,
@@ -132,7 +132,8 @@ class World:
         return list(self.stores[1].tasks(TaskFilter(), limit=10_000))
 
     def _write(self) -> None:
-        name = self.chance.choice(self.names)
+        busy = [one.spec.table_name for one in self.optimizers if one.spec and one.spec.table_name in self.names]
+        name = self.chance.choice(busy if busy and self.chance.random() < 0.4 else self.names)
         self.counted[f"write {self.writers.write(name)}"] += 1
         self._announce(self.chance.choice(self.names))
 

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from icewright.adapters.memory.lake import MemoryFile
-from icewright.domain.files import FileContent
+from icewright.domain.files import FileContent, FileFormat
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import MAIN_BRANCH
 from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, Lakehouse
 
 MODE_KEY, OBSERVED = "icewright.mode", "observe"
+VECTORS_SINCE = 3
 
 
 class Broken(AssertionError):
@@ -31,8 +32,8 @@ class Rows:
 
     expected: set[int] = field(default_factory=set)
     of_file: dict[str, list[int]] = field(default_factory=dict)
-    deletes: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Of each position delete file the data file and the row that it removes."""
+    deletes: dict[str, tuple[str, frozenset[int]]] = field(default_factory=dict)
+    """Of each position delete file or deletion vector the data file and the rows that it removes."""
     at: dict[int, frozenset[int]] = field(default_factory=dict)
     """What was expected at each snapshot, for those who go back to it."""
 
@@ -48,6 +49,10 @@ class Writers:
         self._checked: dict[TableName, str] = {}
         self._statements: list[tuple[TableId, MemoryFile]] = []
         """Long DELETEs under way: what they have found, and not yet committed."""
+        self.resurrects = False
+        """Whether merges forget the deletes that they were told to apply."""
+        self.folded = 0
+        """Delete files that merges have applied."""
         self.outrun = 0
         """Statements that failed because somebody rewrote what they wanted to change."""
 
@@ -59,7 +64,8 @@ class Writers:
     def create(self, name: TableName, mode: str) -> None:
         """A new empty table."""
         properties = {MODE_KEY: mode, "icewright.ignore-other-optimizers": "true"}
-        self._rows[self._house.create(name, properties)] = Rows()
+        version = self._chance.choice([2, 2, 3])
+        self._rows[self._house.create(name, properties, format_version=version)] = Rows()
 
     def write(self, name: TableName) -> str:
         """Somebody changes a table; what they did to it."""
@@ -140,7 +146,8 @@ class Writers:
 
     def _visible(self, rows: Rows, file: str, deletes: Iterable[str]) -> list[int]:
         """The rows of a data file that some delete files leave."""
-        gone = {row for path, row in (rows.deletes[delete] for delete in deletes) if path == file}
+        applied = [rows.deletes[delete] for delete in deletes]
+        gone = frozenset[int]().union(*(removed for path, removed in applied if path == file))
         return [row for row in rows.of_file[file] if row not in gone]
 
     def _deletes(self, name: TableName) -> list[str]:
@@ -163,10 +170,16 @@ class Writers:
         if not visible:
             return
         path = f"delete-{self._house.ids.new('d')}"
-        kind = FileContent.POSITION_DELETES
-        deletes = MemoryFile(path, file.partition, 100, 1, content=kind, referenced_data_file=file.path)
-        rows.deletes[path] = (file.path, visible[0])
-        self._house.catalog.overwrite(name, add=[deletes], remove=[])
+        kind, file_format, gone, old = FileContent.POSITION_DELETES, FileFormat.PARQUET, {visible[0]}, list[str]()
+        if self._house.metadata_of(name).format_version >= VECTORS_SINCE:  # one per data file
+            file_format = FileFormat.PUFFIN
+            old = [delete for delete in self._deletes(name) if rows.deletes[delete][0] == file.path]
+            gone |= {row for delete in old for row in rows.deletes[delete][1]}
+        deletes = MemoryFile(
+            path, file.partition, 100, len(gone), file_format, content=kind, referenced_data_file=file.path
+        )
+        rows.deletes[path] = (file.path, frozenset(gone))
+        self._house.catalog.overwrite(name, add=[deletes], remove=old)
         rows.expected.remove(visible[0])
 
     def _end_statement(self) -> None:
@@ -216,7 +229,8 @@ class Writers:
         rows = self._rows[spec.table_id]
         for group in spec.action.groups:
             path = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
-            deletes = [delete.path for delete in group.delete_files]
+            deletes = [] if self.resurrects else [delete.path for delete in group.delete_files]
+            self.folded += len(deletes)
             rows.of_file[path] = [row for file in group.files for row in self._visible(rows, file.path, deletes)]
         self._remember(self._names)
 
