@@ -1,8 +1,8 @@
 """The only place that commits to Iceberg.
 
 A commit ends in one of three ways, and each asks for another next step: *committed*, *conflict* (the table is as it
-was; observe and plan again) and *unknown* (look before anything else). Whatever happens, nothing here deletes a file:
-leftovers are the business of orphan removal.
+was; observe and plan again) and *unknown* (look before anything else). Whatever happens, nothing here deletes a file,
+nor may Iceberg: leftovers are the business of orphan removal.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def _rewrite(
 ) -> Any:
     action: RewriteDataFiles = spec.action
     written = {output.group_id: output.data_file for output in outputs}
-    operation = table.java.newRewrite().validateFromSnapshot(action.base_snapshot_id)
+    # Iceberg would delete the manifests of a commit that was refused, and a catalog may refuse what it has done.
+    operation = table.java.newRewrite().deleteWith(table.deletes_nothing())
+    operation = operation.validateFromSnapshot(action.base_snapshot_id)
     if table.format_version >= _SEQUENCE_NUMBERS_SINCE:
         base = table.java.snapshot(action.base_snapshot_id)
         operation = operation.dataSequenceNumber(base.sequenceNumber())

@@ -130,6 +130,14 @@ class SparkTable:
         builder = data_files.builder(self.java.specs().get(data_file.specId())).copy(data_file)
         return builder.withSortOrder(self.jvm.org.apache.iceberg.SortOrder.unsorted()).build()
 
+    def deletes_nothing(self) -> Any:
+        """A Java ``Consumer`` that does nothing with the paths it is given; safe for several threads."""
+        lang = self.jvm.java.lang
+        handles, nothing = lang.invoke.MethodHandles, lang.Void.TYPE
+        handle = handles.empty(lang.invoke.MethodType.methodType(nothing, lang.Class.forName("java.lang.Object")))
+        consumer = lang.Class.forName("java.util.function.Consumer")
+        return lang.invoke.MethodHandleProxies.asInterfaceInstance(consumer, handle)
+
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether the snapshot is still there."""
         return self.java.snapshot(snapshot_id) is not None

@@ -12,6 +12,7 @@ from icewright.domain.jobs import Committed, CommitUnknown, Conflicted
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import SparkTable
+from tests.servers.fault_proxy import Answer
 from tests.spark_side.specs import BASE_SNAPSHOT_ID, spec_of
 
 FASTER = "org.apache.iceberg.exceptions.CommitFailedException"
@@ -74,9 +75,14 @@ class Operation:
     deleted: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     properties: dict[str, str] = field(default_factory=dict)
+    deletes_with: str = "what Iceberg deletes with"
 
     def validateFromSnapshot(self, snapshot_id: int) -> Operation:  # noqa: N802 - Java's name
         self.base_snapshot_id = snapshot_id
+        return self
+
+    def deleteWith(self, callback: str) -> Operation:  # noqa: N802 - Java's name
+        self.deletes_with = callback
         return self
 
     def dataSequenceNumber(self, number: int) -> Operation:  # noqa: N802 - Java's name
@@ -138,6 +144,9 @@ class Table:
         self.format_version = self.upgraded_to
         self.seen = SnapshotList(s for s in self.history if not (self.blind and s.id == 900))
 
+    def deletes_nothing(self) -> str:
+        return "nothing"
+
     def snapshots(self) -> SnapshotList:
         return self.seen
 
@@ -194,6 +203,7 @@ def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_a
     (operation,) = table.operations
     assert operation.base_snapshot_id == BASE_SNAPSHOT_ID
     assert operation.sequence_number == 5
+    assert operation.deletes_with == "nothing"
     assert operation.deleted == [file.path for group in SPEC.action.groups for file in group.files]
     assert operation.added == ["file:/t/out-0", "file:/t/out-1"]
     assert operation.properties == {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "3", PROOF_KEY: "p"}
@@ -342,3 +352,56 @@ def test_a_lease_lost_between_two_tries_ends_them(tries: int) -> None:
     with pytest.raises(LeaseLost):
         commit(table, may_commit)
     assert table.did.count("commit") == tries
+
+
+# The commit outcome matrix, with what Iceberg's client makes of each answer.
+
+_CLIENT_RAISES = {
+    Answer.OK: "",
+    Answer.CONFLICT: FASTER,
+    Answer.BAD_REQUEST: "org.apache.iceberg.exceptions.BadRequestException",
+    **dict.fromkeys(
+        (
+            Answer.INTERNAL,
+            Answer.BAD_GATEWAY,
+            Answer.UNAVAILABLE,
+            Answer.UNAVAILABLE_RETRY_AFTER,
+            Answer.GATEWAY_TIMEOUT,
+        ),
+        UNKNOWN,
+    ),
+    **dict.fromkeys(
+        (
+            Answer.RESET_BEFORE_SEND,
+            Answer.RESET_AFTER_SEND,
+            Answer.TIMEOUT,
+            Answer.TRUNCATED,
+            Answer.MALFORMED,
+        ),
+        "org.apache.iceberg.exceptions.RESTException",
+    ),
+    Answer.KILLED: "",
+}
+
+
+@pytest.mark.parametrize("answer", Answer)
+@pytest.mark.parametrize("applied", [True, False])
+def test_the_result_is_true_of_the_table_in_every_cell(answer: Answer, applied: bool) -> None:  # noqa: FBT001 - a cell
+    """As ``tests/spark/test_commit_outcomes.py`` has it on real Spark, in no time."""
+    died = ConnectionResetError("the JVM is gone") if answer is Answer.KILLED else None
+    error = died or (JavaError(_CLIENT_RAISES[answer]) if _CLIENT_RAISES[answer] or not applied else None)
+    table = Table(*[(applied, error)] * 8)
+    if died is not None:
+        table.refresh_errors = {2: died}  # it does not come back
+    result = commit(table)
+    match answer:
+        case Answer.KILLED:
+            assert isinstance(result, CommitUnknown)
+        case _ if applied:
+            assert result == Committed(900)
+            assert table.did.count("commit") == 1
+        case Answer.CONFLICT:
+            assert isinstance(result, Conflicted)
+        case _:
+            assert isinstance(result, CommitUnknown)
+            assert table.did.count("commit") == 1
