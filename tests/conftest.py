@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.servers import java, rest
+from tests.servers.hive import HiveMetastore, hive_metastore
 from tests.servers.postgres import PostgresServer, find_programs, postgres_server
 from tests.servers.s3 import S3Server, s3_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+REST_CATALOG_TESTS = ("tests/contracts/test_catalog_contract.py", "tests/spark/test_catalogs_on_spark.py")
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
 settings.register_profile("short", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -50,6 +54,27 @@ def spark() -> Iterator[SparkSession]:
     session = build_session(session_settings())
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastore]:
+    """A Hive Metastore that all tests share."""
+    with hive_metastore(tmp_path_factory.mktemp("metastore")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rest.RestCatalogServer]:
+    """An Iceberg REST catalog that all tests share."""
+    with rest.rest_catalog_server(tmp_path_factory.mktemp("rest")) as server:
+        yield server
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch the jars of the REST catalog meanwhile, where a test will want them: the first time takes long."""
+    wanted = any(item.nodeid.startswith(REST_CATALOG_TESTS) for item in session.items)
+    if wanted and not session.config.option.collectonly:
+        threading.Thread(target=java.resolve, args=(rest.NEEDS,), daemon=True).start()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

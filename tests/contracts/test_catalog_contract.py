@@ -1,137 +1,52 @@
-"""What every catalog must do, shown on the one in memory and on PyIceberg's over SQLite with real files."""
+"""What every catalog must do, shown on the one in memory and on real ones with real files: SQL, REST, Hive."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
-from typing import Protocol
 
 import pytest
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
-from pyiceberg.table import Table
 
-from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.clock import ManualClock
-from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg import rest_pointers
 from icewright.domain.errors import Conflict, NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, DataFile, FileFormat, Partition
 from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.names import TableName
-from icewright.domain.tables import Operation, PartitionField, RefKind, Snapshot, TableMetadata
+from icewright.domain.tables import Operation, RefKind, Snapshot, TableMetadata
 from icewright.planning.inventory import recompute
-from icewright.ports.catalog import Catalog
+from tests.contracts.lakes import Lake, MemoryLake, PyIcebergLake, hive_lake, named, postgresql_lake, rest_lake
 from tests.lakes import sqlite
 
 EVENTS = ("db", "events")
 
 
-class Lake(Protocol):
-    """A catalog under test, and a writer's hand to set the stage."""
-
-    @property
-    def catalog(self) -> Catalog: ...
-    def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None: ...
-    def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
-        """One file for each of the different cities; as many rows as cities. The snapshot id."""
-
-    def remove_city(self, path: tuple[str, ...], city: str) -> int:
-        """Remove all files of a partition by city."""
-
-    def stop_partitioning(self, path: tuple[str, ...]) -> None: ...
-    def drop(self, path: tuple[str, ...]) -> None: ...
-    def rename(self, path: tuple[str, ...], to: tuple[str, ...]) -> None: ...
-    def damage(self, path: str) -> None: ...
-    def go_away(self) -> None: ...
+KINDS = ("memory", "sqlite", "postgresql", "rest", "hive")
 
 
-class MemoryLake:
-    def __init__(self) -> None:
-        self.catalog = MemoryCatalog("lake", ManualClock())
-        self._numbers = count()
-
-    def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None:
-        fields = (PartitionField(2, 1000, "city", "identity"),) if by_city else ()
-        self.catalog.create(named(path), partition_fields=fields, format_version=format_version)
-
-    def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
-        metadata = self.catalog.load(named(path))
-        spec = metadata.spec(metadata.default_spec_id)
-        values = [UNPARTITIONED if spec.is_unpartitioned else json.dumps([c], ensure_ascii=False) for c in cities]
-        files = [
-            MemoryFile(f"f{next(self._numbers)}", Partition(spec.spec_id, value), 1000, values.count(value))
-            for value in dict.fromkeys(values)
-        ]
-        return self.catalog.append(named(path), files).snapshot_id
-
-    def remove_city(self, path: tuple[str, ...], city: str) -> int:
-        paths = [f.path for f in self.catalog.live_files(named(path)) if f.partition.values == json.dumps([city])]
-        return self.catalog.delete(named(path), paths).snapshot_id
-
-    def stop_partitioning(self, path: tuple[str, ...]) -> None:
-        self.catalog.set_spec(named(path), ())
-
-    def drop(self, path: tuple[str, ...]) -> None:
-        self.catalog.drop(named(path))
-
-    def rename(self, path: tuple[str, ...], to: tuple[str, ...]) -> None:
-        self.catalog.rename(named(path), named(to))
-
-    def damage(self, path: str) -> None:
-        self.catalog.damage(path)
-
-    def go_away(self) -> None:
-        self.catalog.available = False
+def make_lake(kind: str, request: pytest.FixtureRequest, folder: Path) -> Lake:
+    match kind:
+        case "memory":
+            return MemoryLake()
+        case "sqlite":
+            return PyIcebergLake(sqlite.make_lake(folder))
+        case "postgresql":
+            return postgresql_lake(request.getfixturevalue("postgres"), folder)
+        case "rest":
+            # The server tries for a minute to read damaged metadata; nobody waits for that here.
+            request.getfixturevalue("monkeypatch").setattr(rest_pointers, "ANSWER_TIMEOUT_MS", 2_000)
+            return rest_lake(request.getfixturevalue("rest_catalog"))
+        case _:
+            return hive_lake(request.getfixturevalue("metastore"), folder)
 
 
-class SqliteLake:
-    def __init__(self, folder: Path) -> None:
-        self._entry = sqlite.make_lake(folder)
-        self.catalog = PyIcebergCatalog(self._entry)
-        self._writer = sqlite.writer(self._entry)
-
-    def _table(self, path: tuple[str, ...]) -> Table:
-        return self._writer.load_table(path)
-
-    def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None:
-        spec = sqlite.BY_CITY if by_city else UNPARTITIONED_PARTITION_SPEC
-        sqlite.make_table(self._entry, path, spec=spec, properties={"format-version": str(format_version)})
-
-    def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
-        return sqlite.append(self._table(path), range(len(cities)), cities)
-
-    def remove_city(self, path: tuple[str, ...], city: str) -> int:
-        table = self._table(path)
-        table.delete(f"city = '{city}'")
-        return sqlite.current_snapshot_id(table)
-
-    def stop_partitioning(self, path: tuple[str, ...]) -> None:
-        with self._table(path).update_spec() as update:
-            update.remove_field("city")
-
-    def drop(self, path: tuple[str, ...]) -> None:
-        self._writer.drop_table(path)
-
-    def rename(self, path: tuple[str, ...], to: tuple[str, ...]) -> None:
-        self._writer.rename_table(path, to)
-
-    def damage(self, path: str) -> None:
-        file = Path(path.removeprefix("file://"))
-        file.write_bytes(file.read_bytes()[:-20])
-
-    def go_away(self) -> None:
-        sqlite.database(self._entry).unlink()
-
-
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=KINDS)
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
-    return MemoryLake() if request.param == "memory" else SqliteLake(tmp_path)
+    return make_lake(request.param, request, tmp_path)
 
 
-def named(path: tuple[str, ...]) -> TableName:
-    return TableName("lake", path[:-1], path[-1])
+@pytest.fixture(params=[kind for kind in KINDS if kind != "hive"])
+def wide_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """A catalog with namespaces below namespaces, and nearly any name: Hive's have one level and plain words."""
+    return make_lake(request.param, request, tmp_path)
 
 
 def loaded(lake: Lake, path: tuple[str, ...] = EVENTS) -> tuple[TableMetadata, Snapshot]:
@@ -158,28 +73,43 @@ def test_an_empty_catalog_has_no_tables(lake: Lake) -> None:
     assert list(lake.catalog.tables()) == []
 
 
-def test_lists_tables_in_nested_namespaces(lake: Lake) -> None:
+def test_lists_tables_in_nested_namespaces(wide_lake: Lake) -> None:
     paths = [("a", "t"), ("a", "b", "t"), ("a", "b", "c", "t"), ("a_b", "t")]
     for path in paths:
-        lake.create(path)
-    assert sorted(lake.catalog.tables()) == sorted(named(path) for path in paths)
+        wide_lake.create(path)
+    assert sorted(wide_lake.catalog.tables()) == sorted(named(path) for path in paths)
 
 
-@pytest.mark.parametrize("part", ["we`ird", "it's", '"', "new\nline", "🧊", "a b", "%41_", "$1;--"])
-def test_names_may_hold_almost_any_character(lake: Lake, part: str) -> None:
+@pytest.mark.parametrize("part", ["we`ird", "it's", '"', "🧊", "a b", "$1;--"])
+def test_names_may_hold_almost_any_character(wide_lake: Lake, part: str) -> None:
     # Iceberg's SQL catalogs join namespaces with dots, so a dot inside a part of a namespace cannot be told from a
     # separator there, and PyIceberg strips blanks around parts. Anything else goes.
     path = (part, f"t{part}")
-    lake.create(path)
-    assert list(lake.catalog.tables()) == [named(path)]
-    assert lake.catalog.load(named(path)).name == named(path)
-    assert lake.catalog.metadata_location(named(path))
+    wide_lake.create(path)
+    assert list(wide_lake.catalog.tables()) == [named(path)]
+    assert wide_lake.catalog.load(named(path)).name == named(path)
+    assert wide_lake.catalog.metadata_location(named(path))
 
 
-def test_a_table_name_may_hold_dots(lake: Lake) -> None:
-    lake.create(("db", "v1.2"))
-    assert list(lake.catalog.tables()) == [named(("db", "v1.2"))]
-    assert lake.catalog.load(named(("db", "v1.2"))).current_snapshot_id is None
+@pytest.mark.parametrize("wide_lake", ["memory", "sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("part", ["new\nline", "%41_", "a/b"])
+def test_names_that_no_address_can_hold_are_for_other_catalogs(wide_lake: Lake, part: str) -> None:
+    test_names_may_hold_almost_any_character(wide_lake, part)
+
+
+@pytest.mark.parametrize("part", ["new\nline", "%41_", "..", ".", "x" * 10_000, "?", "#", "\0", "%2e%2e"])
+def test_any_name_may_be_asked_for(lake: Lake, part: str) -> None:
+    lake.create(EVENTS)
+    for name in (named((part, "events")), named(("db", part))):
+        with pytest.raises((NotFound, Unreadable)):
+            lake.catalog.load(name)
+    assert list(lake.catalog.tables()) == [named(EVENTS)]
+
+
+def test_a_table_name_may_hold_dots(wide_lake: Lake) -> None:
+    wide_lake.create(("db", "v1.2"))
+    assert list(wide_lake.catalog.tables()) == [named(("db", "v1.2"))]
+    assert wide_lake.catalog.load(named(("db", "v1.2"))).current_snapshot_id is None
 
 
 @pytest.mark.parametrize("name", [named(("db", "nothing")), TableName("other", ("db",), "events")])

@@ -1,4 +1,4 @@
-"""Little Iceberg lakes on SQLite: real catalogs, real metadata, real Parquet files, written by PyIceberg.
+"""Little Iceberg lakes, on SQLite if not said otherwise: real catalogs, metadata and Parquet files, by PyIceberg.
 
 The writers here know nothing of icewright, as the writers of its users do not.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -34,8 +35,12 @@ ARROW_SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("city", pa.string
 
 def make_lake(folder: Path, name: str = "lake") -> CatalogEntry:
     """An empty catalog ``name`` in ``folder``, with its warehouse beside it."""
-    entry = CatalogEntry(name, CatalogKind.SQL, f"sqlite:///{folder}/{name}.db", str(folder / "warehouse"))
-    writer(entry).create_tables()
+    return with_tables(CatalogEntry(name, CatalogKind.SQL, f"sqlite:///{folder}/{name}.db", str(folder / "warehouse")))
+
+
+def with_tables(entry: CatalogEntry) -> CatalogEntry:
+    """A SQL catalog whose database has the tables of one."""
+    SqlCatalog(entry.name, **entry.pyiceberg_properties()).create_tables()
     return entry
 
 
@@ -46,9 +51,9 @@ def database(entry: CatalogEntry) -> Path:
     return Path(found.path)
 
 
-def writer(entry: CatalogEntry) -> SqlCatalog:
+def writer(entry: CatalogEntry) -> Catalog:
     """PyIceberg's own catalog over the same lake, for writing."""
-    return SqlCatalog(entry.name, **entry.pyiceberg_properties())
+    return load_catalog(entry.name, **entry.pyiceberg_properties())
 
 
 def make_table(
@@ -62,7 +67,8 @@ def make_table(
 ) -> Table:
     """A new empty table; its namespace is created when it is not there. v2 unless the properties say otherwise."""
     catalog = writer(entry)
-    catalog.create_namespace_if_not_exists(path[:-1])
+    for depth in range(1, len(path)):
+        catalog.create_namespace_if_not_exists(path[:depth])
     return catalog.create_table(path, schema, partition_spec=spec, sort_order=sort_order, properties=properties or {})
 
 

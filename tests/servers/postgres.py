@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -102,5 +103,6 @@ def postgres_server(programs: Path) -> Iterator[PostgresServer]:
             log=folder / "postgres.log",
             ready=lambda: subprocess.run(is_ready, check=False).returncode == 0,  # noqa: S603 - found above
             user=user,
+            end=signal.SIGQUIT,  # it has children, which it then ends at once
         ):
             yield PostgresServer(port, programs)

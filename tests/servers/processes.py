@@ -48,10 +48,12 @@ def running(
     ready: Callable[[], bool],
     environ: Mapping[str, str] | None = None,
     user: str | None = None,
+    end: signal.Signals = signal.SIGKILL,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The process while the block runs; entered once ``ready`` is. ``environ`` is added to this process's.
 
-    ``user`` is whom it runs as, where this process may decide that. Raises :class:`DidNotStart`.
+    ``user`` is whom it runs as, where this process may decide that. ``end`` is the signal that ends it: what it holds
+    is thrown away in any case. Raises :class:`DidNotStart`.
     """
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - programs that the tests name
@@ -68,10 +70,10 @@ def running(
             preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, looked up before
         )
     try:
-        _wait(process, ready, log)
+        wait(process, ready, log)
         yield process
     finally:
-        _end(process)
+        _end(process, end)
 
 
 def _group_of(user: str) -> int:
@@ -85,7 +87,8 @@ def _die_with_parent() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _wait(process: subprocess.Popen[bytes], ready: Callable[[], bool], log: Path) -> None:
+def wait(process: subprocess.Popen[bytes], ready: Callable[[], bool], log: Path) -> None:
+    """Wait until the process is ready. Raises :class:`DidNotStart`."""
     deadline_s = time.monotonic() + _START_S_MAX
     while not ready():
         if process.poll() is not None:
@@ -99,8 +102,8 @@ def _end_of(log: Path) -> str:
     return log.read_bytes()[-_LOG_BYTES_SHOWN:].decode(errors="replace")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(signal.SIGINT)
+def _end(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
+    process.send_signal(how)
     try:
         process.wait(_END_S_MAX)
     except subprocess.TimeoutExpired:

@@ -27,7 +27,7 @@ from icewright_spark.merge.storage import Storage
 from icewright_spark.probe import PROBE_NAME
 from icewright_spark.session import java_gateway
 from icewright_spark.table_io import worker_storage
-from tests.lakes.sqlite import BY_CITY, append, make_table, writer
+from tests.lakes.sqlite import BY_CITY, append, make_table, with_tables, writer
 from tests.servers.refusing import refusing_server
 from tests.servers.s3 import SECRET_KEY, S3Server
 from tests.spark.loop import SparkLoop
@@ -51,7 +51,7 @@ def make_loop(s3: S3Server, spark: SparkSession, tmp_path: Path, request: pytest
             f"s3://{s3.new_bucket()}/wh",
             {**s3.file_io, **properties},
         )
-        writer(entry).create_tables()
+        with_tables(entry)
         for key, value in entry.spark_properties().items():
             spark.conf.set(key, value)
         return SparkLoop(spark, entry)

@@ -18,7 +18,7 @@ import structlog
 from pyiceberg.catalog.rest import PAGE_SIZE, Endpoints, RestCatalog
 from pyiceberg.exceptions import RESTError
 from pyiceberg.io import FileIO, load_file_io
-from requests import PreparedRequest, Response, Session
+from requests import PreparedRequest, RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 
 from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX
@@ -37,7 +37,9 @@ NAMESPACES_MAX: Final = 1_000_000
 _CONFIGS_MAX: Final = 20_000
 """Tables whose settings are remembered, those used last."""
 _CHUNK_BYTES: Final = 1 << 20
-_OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _EXPIRED, _INTERNAL_ERROR = 200, 401, 403, 404, 419, 500
+_OK, _UNAUTHORIZED, _NOT_FOUND, _EXPIRED, _INTERNAL_ERROR = 200, 401, 404, 419, 500
+_OF_THE_CATALOG: Final = frozenset({401, 408, 419, 429, 502, 503, 504})
+"""Answers that say nothing of the one thing that was asked for."""
 _ALL_SNAPSHOTS: Final = {"snapshots": "all"}
 _FEWEST_SNAPSHOTS: Final = {"snapshots": "refs"}
 
@@ -108,15 +110,18 @@ class RestPointers:
             raise NotFound(f"no table {name} in catalog {self._name}")
         with asking(self._name):
             client = self._connected()
-            status, answer = client.load(name, snapshots)
+            try:
+                status, answer = client.load(name, snapshots)
+            except RequestException as error:
+                if client.answers():
+                    raise Unreadable(f"catalog {self._name} does not come to an answer for table {name}") from error
+                raise
             if status == _NOT_FOUND:
                 raise self._not_found(client, name, answer)
-            if status == _FORBIDDEN:
-                raise Unreadable(f"catalog {self._name} does not let us see table {name}: {_said(answer)}")
-            if status == _INTERNAL_ERROR and client.answers():
-                raise Unreadable(f"catalog {self._name} fails to load table {name}: {_said(answer)}")
             if status != _OK:
-                raise Unavailable(f"catalog {self._name} does not answer for table {name}: {status} {_said(answer)}")
+                concerns_all = status in _OF_THE_CATALOG or (status >= _INTERNAL_ERROR and not client.answers())
+                kind = Unavailable if concerns_all else Unreadable
+                raise kind(f"catalog {self._name} does not give out table {name}: {status} {_said(answer)}")
         if not isinstance(answer, dict):
             raise Unreadable(f"catalog {self._name} says of table {name} what makes no sense")
         return answer
@@ -167,7 +172,10 @@ class RestClient(RestCatalog):
 
     def answers(self) -> bool:
         """Whether the catalog answers at all."""
-        status, _ = self._get(self.url(Endpoints.get_config, prefixed=False), {})
+        try:
+            status, _ = self._get(self.url(Endpoints.get_config, prefixed=False), {})
+        except OSError:
+            return False
         return status == _OK
 
     def _pages(self, url: str, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
@@ -175,7 +183,9 @@ class RestClient(RestCatalog):
         for _ in range(PAGES_MAX):
             paging = {"pageToken": token, **({"pageSize": str(size)} if size else {})} if token or size else {}
             status, page = self._get(url, {**query, **paging})
-            if status in (_NOT_FOUND, _FORBIDDEN):
+            if status not in _OF_THE_CATALOG and _OK < status < _INTERNAL_ERROR:
+                # Gone since, not for us, or of a name that no address can hold.
+                _log.warning("namespace_passed_over", catalog=self.name, status=status, problem=_said(page))
                 return
             if status != _OK or not isinstance(page, dict):
                 raise Unavailable(f"catalog {self.name} does not list: {status} {_said(page)}")

@@ -1,0 +1,171 @@
+"""Catalogs of every kind for the contract of catalogs, each with a writer's hand to set the stage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from pyiceberg.catalog import Catalog as WritersCatalog
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.table import Table
+
+from icewright.adapters.memory.catalog import MemoryCatalog
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.files import UNPARTITIONED, Partition
+from icewright.domain.names import TableName
+from icewright.domain.tables import PartitionField
+from icewright.ports.catalog import Catalog
+from tests.lakes import sqlite
+from tests.servers.hive import HiveMetastore
+from tests.servers.postgres import PostgresServer
+from tests.servers.relay import Relay
+from tests.servers.rest import RestCatalogServer
+
+
+class Lake(Protocol):
+    """A catalog under test, and a writer's hand to set the stage."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+    def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None: ...
+    def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
+        """One file for each of the different cities; as many rows as cities. The snapshot id."""
+
+    def remove_city(self, path: tuple[str, ...], city: str) -> int:
+        """Remove all files of a partition by city."""
+
+    def stop_partitioning(self, path: tuple[str, ...]) -> None: ...
+    def drop(self, path: tuple[str, ...]) -> None: ...
+    def rename(self, path: tuple[str, ...], to: tuple[str, ...]) -> None: ...
+    def damage(self, path: str) -> None: ...
+    def go_away(self) -> None: ...
+
+
+def named(path: tuple[str, ...]) -> TableName:
+    return TableName("lake", path[:-1], path[-1])
+
+
+class MemoryLake:
+    def __init__(self) -> None:
+        self.catalog = MemoryCatalog("lake", ManualClock())
+        self._numbers = count()
+
+    def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None:
+        fields = (PartitionField(2, 1000, "city", "identity"),) if by_city else ()
+        self.catalog.create(named(path), partition_fields=fields, format_version=format_version)
+
+    def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
+        metadata = self.catalog.load(named(path))
+        spec = metadata.spec(metadata.default_spec_id)
+        values = [UNPARTITIONED if spec.is_unpartitioned else json.dumps([c], ensure_ascii=False) for c in cities]
+        files = [
+            MemoryFile(f"f{next(self._numbers)}", Partition(spec.spec_id, value), 1000, values.count(value))
+            for value in dict.fromkeys(values)
+        ]
+        return self.catalog.append(named(path), files).snapshot_id
+
+    def remove_city(self, path: tuple[str, ...], city: str) -> int:
+        paths = [f.path for f in self.catalog.live_files(named(path)) if f.partition.values == json.dumps([city])]
+        return self.catalog.delete(named(path), paths).snapshot_id
+
+    def stop_partitioning(self, path: tuple[str, ...]) -> None:
+        self.catalog.set_spec(named(path), ())
+
+    def drop(self, path: tuple[str, ...]) -> None:
+        self.catalog.drop(named(path))
+
+    def rename(self, path: tuple[str, ...], to: tuple[str, ...]) -> None:
+        self.catalog.rename(named(path), named(to))
+
+    def damage(self, path: str) -> None:
+        self.catalog.damage(path)
+
+    def go_away(self) -> None:
+        self.catalog.available = False
+
+
+class PyIcebergLake:
+    """Real metadata and real files, written by PyIceberg through the same kind of catalog."""
+
+    def __init__(self, entry: CatalogEntry) -> None:
+        self.entry = entry
+        self.catalog: Catalog = PyIcebergCatalog(entry)
+        self._writer = sqlite.writer(entry)
+
+    def _table(self, path: tuple[str, ...]) -> Table:
+        return self._writer.load_table(path)
+
+    def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None:
+        spec = sqlite.BY_CITY if by_city else UNPARTITIONED_PARTITION_SPEC
+        sqlite.make_table(self.entry, path, spec=spec, properties={"format-version": str(format_version)})
+
+    def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
+        return sqlite.append(self._table(path), range(len(cities)), cities)
+
+    def remove_city(self, path: tuple[str, ...], city: str) -> int:
+        table = self._table(path)
+        table.delete(f"city = '{city}'")
+        return sqlite.current_snapshot_id(table)
+
+    def stop_partitioning(self, path: tuple[str, ...]) -> None:
+        with self._table(path).update_spec() as update:
+            update.remove_field("city")
+
+    def drop(self, path: tuple[str, ...]) -> None:
+        self._writer.drop_table(path)
+
+    def rename(self, path: tuple[str, ...], to: tuple[str, ...]) -> None:
+        self._writer.rename_table(path, to)
+
+    def damage(self, path: str) -> None:
+        file = Path(urlsplit(path).path)
+        file.write_bytes(file.read_bytes()[:-20])
+
+    def go_away(self) -> None:
+        sqlite.database(self.entry).unlink()
+
+
+class RelayedLake(PyIcebergLake):
+    """The catalog is on a server, to which the way can be cut."""
+
+    def __init__(self, entry: CatalogEntry, port: int) -> None:
+        self._relay = Relay(port)
+        super().__init__(replace(entry, uri=entry.uri.replace(f":{port}", f":{self._relay.port}")))
+
+    def go_away(self) -> None:
+        self._relay.cut()
+
+
+def postgresql_lake(server: PostgresServer, folder: Path) -> PyIcebergLake:
+    entry = CatalogEntry("lake", CatalogKind.SQL, server.new_database(), str(folder / "warehouse"))
+    return RelayedLake(sqlite.with_tables(entry), server.port)
+
+
+def rest_lake(server: RestCatalogServer) -> PyIcebergLake:
+    server.forget()
+    return RelayedLake(CatalogEntry("lake", CatalogKind.REST, server.uri, ""), server.port)
+
+
+def hive_lake(server: HiveMetastore, folder: Path) -> PyIcebergLake:
+    # Hive 2 does not know the type of timestamps with a zone.
+    properties = {"hive.hive2-compatible": "true"}
+    entry = CatalogEntry("lake", CatalogKind.HIVE, server.uri, str(folder), properties)
+    empty(sqlite.writer(entry))
+    return RelayedLake(entry, server.port)
+
+
+def empty(metastore: WritersCatalog) -> None:
+    """Drop what earlier tests left in a metastore that all tests share."""
+    for namespace in metastore.list_namespaces():
+        for identifier in metastore.list_tables(namespace):
+            metastore.drop_table(identifier)
+        if namespace != ("default",):
+            metastore.drop_namespace(namespace)
