@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +26,20 @@ class Mismatch(Exception):
     """Something is not as it must be for a measurement to count: rows differ, or work was left undone."""
 
 
+class Deletes(StrEnum):
+    """How 5 % of the rows of each file are deleted before the rewrite, as Spark does it merge-on-read."""
+
+    NONE = "none"
+    POSITIONS = "position deletes"
+    VECTORS = "deletion vectors"
+
+
+_DELETED: Final = "event_id % 20 = 7"
+
+
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The data files of one snapshot."""
+    """The data files of one snapshot; ``records`` are rows in them, deleted ones too."""
 
     count: int
     size_bytes: int
@@ -52,11 +64,22 @@ class BenchTable:
         self._kept: set[int] = set()
         self.base_snapshot_id = 0
         self.base = Files(0, 0, 0)
+        self.live_rows = 0
+        self._has_lineage = False
 
-    def write(self, files: int, rows_per_file: int, seed: int, target_file_size_bytes: int) -> None:
-        """Create the table with so many files in one append: written by Spark, one task each."""
+    def write(
+        self,
+        files: int,
+        rows_per_file: int,
+        seed: int,
+        target_file_size_bytes: int,
+        deletes: Deletes = Deletes.NONE,
+    ) -> None:
+        """Create the table with so many files in one append, written by Spark, one task each; then delete of each."""
+        self._has_lineage = deletes is Deletes.VECTORS
         properties = {
-            "format-version": "2",
+            "format-version": "3" if deletes is Deletes.VECTORS else "2",
+            "write.delete.mode": "merge-on-read",
             TARGET_FILE_SIZE_KEY: str(target_file_size_bytes),
             MODE_KEY: Mode.AUTO.value,
             "write.distribution-mode": "none",
@@ -69,10 +92,22 @@ class BenchTable:
             numbers.mapInArrow(_writer(rows_per_file, seed), data.SPARK_SCHEMA).writeTo(str(self.name)).append()
         finally:
             cloudpickle.unregister_pickle_by_value(data)  # type: ignore[no-untyped-call] # it has no annotations
+        deleted_rows = self._delete(deletes)
         self.base_snapshot_id = self.snapshot_id()
         self.base = self.files(self.base_snapshot_id)
+        self.live_rows = self.base.records - deleted_rows
         if self.base.count != files:
             raise Mismatch(f"{self.base.count} files were written instead of {files}")
+
+    def _delete(self, deletes: Deletes) -> int:
+        """Delete a twentieth of the rows of each file; how many they are. Raises :class:`Mismatch`."""
+        if deletes is Deletes.NONE:
+            return 0
+        self._spark.sql(f"DELETE FROM {self.name} WHERE {_DELETED}")  # noqa: S608 - our own name and constant
+        kind = "added-dvs" if deletes is Deletes.VECTORS else "added-position-delete-files"
+        if self.summary(kind) != self.files(self.snapshot_id()).count:
+            raise Mismatch(f"{self.summary(kind)} {deletes.value} were written, which is not one for each file")
+        return self.summary("added-position-deletes")
 
     def snapshot_id(self) -> int:
         """The snapshot that readers see."""
@@ -85,7 +120,7 @@ class BenchTable:
     def files(self, snapshot_id: int) -> Files:
         """The data files of a snapshot."""
         (row,) = (
-            self._read(f"{self.name}.files", snapshot_id)
+            self._read(f"{self.name}.data_files", snapshot_id)
             .selectExpr("count(*)", "sum(file_size_in_bytes)", "sum(record_count)")
             .collect()
         )
@@ -94,9 +129,11 @@ class BenchTable:
     def fingerprint(self, snapshot_id: int) -> tuple[Any, ...]:
         """Equal for equal multisets of rows: their number and the sums of two 64-bit hashes over all columns.
 
-        Read by Spark from the files themselves; a difference that keeps both sums has a chance of about 2^-128.
+        In format version 3 the lineage of each row is one of them. Read by Spark from the files themselves; a
+        difference that keeps both sums has a chance of about 2^-128.
         """
-        hashed = [f"sum(cast(xxhash64({columns}) AS decimal(38,0)))" for columns in ("*", "'again', *")]
+        every = "*, _row_id, _last_updated_sequence_number" if self._has_lineage else "*"
+        hashed = [f"sum(cast(xxhash64({columns}) AS decimal(38,0)))" for columns in (every, f"'again', {every}")]
         (row,) = self._read(str(self.name), snapshot_id).selectExpr("sum(1)", *hashed).collect()
         return tuple(row)
 
@@ -125,10 +162,15 @@ class BenchTable:
             table.java.manageSnapshots().rollbackTo(self.base_snapshot_id).commit()
             if current not in self._kept:
                 table.java.expireSnapshots().expireSnapshotId(current).commit()
-        expected = self.base.count + sum(self.files(snapshot_id).count for snapshot_id in self._kept)
-        found = sum(1 for _ in (self._warehouse / "bench" / self.name.name).glob("**/*.parquet"))
-        if found != expected:
-            raise Mismatch(f"{found} data files lie in the table's folder instead of {expected}")
+        expected = {path for snapshot_id in (self.base_snapshot_id, *self._kept) for path in self._paths(snapshot_id)}
+        folder = self._warehouse / "bench" / self.name.name / "data"
+        found = sum(1 for kind in ("parquet", "puffin") for _ in folder.glob(f"**/*.{kind}"))
+        if found != len(expected):
+            raise Mismatch(f"{found} data and delete files lie in the table's folder instead of {len(expected)}")
+
+    def _paths(self, snapshot_id: int) -> set[str]:
+        """The data and delete files of a snapshot; many deletion vectors may lie in one file."""
+        return {row[0] for row in self._read(f"{self.name}.files", snapshot_id).select("file_path").collect()}
 
 
 def _writer(rows_per_file: int, seed: int) -> Callable[[Iterable[Any]], Iterable[Any]]:

@@ -25,7 +25,7 @@ ICEWRIGHT = "icewright"
 
 PLANNING, MERGE, COMMIT, VERIFICATION = "planning", "job: merge and proof", "job: the rest", "verification"
 _OPTIMIZER_ID = "benchmark"
-_AHEAD_MS = 3_600_000
+_AHEAD_MS = 3 * 3_600_000
 
 
 class IcewrightRewriter:
@@ -112,7 +112,7 @@ class ProcedureRewriter:
 
 
 class _LaterClock:
-    """An hour ahead of the real one: icewright leaves files alone that have just been written, and need not here."""
+    """Hours ahead of the real one: partitions that rows were just removed from are left alone, and need not be here."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks import b1
-from benchmarks.lake import TARGET_FILE_SIZE_BYTES, BenchTable, Mismatch, make_lake
+from benchmarks.lake import TARGET_FILE_SIZE_BYTES, BenchTable, Deletes, Mismatch, make_lake
 from benchmarks.measure import Meter, ProcessTree
 from benchmarks.results import dumps, loads
 from benchmarks.rewriters import ProcedureRewriter
@@ -18,9 +19,12 @@ pytestmark = pytest.mark.spark
 
 def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_path: Path) -> None:
     said: list[str] = []
-    result = b1.run(spark, tmp_path, b1.short(seed=3), said.append)
+    shape = b1.SHORT_SHAPES[-1]
+    assert shape.deletes is Deletes.VECTORS
+    result = b1.run(spark, tmp_path, replace(b1.short(seed=3), shapes=[shape]), said.append)
     assert loads(dumps(result)) == result
     by_metric = {case.metric: case for case in result.cases}
+    assert {case.case for case in result.cases} == {"short, 5 % deleted by deletion vectors"}
     assert {metric for metric, case in by_metric.items() if case.met is not None} == {
         "cpu_ratio",
         "peak_memory_ratio",
@@ -31,7 +35,25 @@ def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_pa
     assert len(shares) == 4
     assert 0.9 < sum(shares) < 1.1
     assert 0.9 < by_metric["output_size_ratio"].value < 1.1
-    assert sum("the same 8,000 rows" in line for line in said) == 2
+    assert sum("the same 7,600 rows" in line for line in said) == 2
+
+
+@pytest.mark.parametrize("deletes", [Deletes.POSITIONS, Deletes.VECTORS])
+def test_rows_that_come_back_and_lineage_that_is_lost_are_seen(
+    deletes: Deletes, spark: SparkSession, tmp_path: Path
+) -> None:
+    entry = make_lake(spark, tmp_path, f"back{deletes.name}")
+    table = BenchTable(spark, entry, "events")
+    table.write(2, 100, 1, TARGET_FILE_SIZE_BYTES, deletes)
+    assert (table.base.records, table.live_rows) == (200, 190)
+    before = table.fingerprint(table.base_snapshot_id)
+    assert before[0] == 190
+    snapshots = spark.table(f"{table.name}.snapshots").where(f"snapshot_id = {table.base_snapshot_id}")
+    (parent_id,) = snapshots.select("parent_id").collect()[0]
+    assert table.fingerprint(parent_id)[0] == 200
+    rows = spark.createDataFrame(spark.table(str(table.name)).toArrow())
+    rows.writeTo(str(table.name)).overwritePartitions()
+    assert (table.fingerprint(table.snapshot_id()) == before) is (deletes is Deletes.POSITIONS)  # new row ids in v3
 
 
 def test_a_table_is_set_back_to_its_very_files(spark: SparkSession, tmp_path: Path) -> None:
@@ -54,5 +76,5 @@ def test_a_table_is_set_back_to_its_very_files(spark: SparkSession, tmp_path: Pa
     spark.table(str(table.name)).where("event_id = 7").writeTo(str(table.name)).append()
     assert table.fingerprint(table.snapshot_id()) != before
     (next((tmp_path / "setback" / "bench" / "events").glob("**/*.parquet"))).with_name("stray.parquet").touch()
-    with pytest.raises(Mismatch, match="4 data files lie"):
+    with pytest.raises(Mismatch, match="4 data and delete files lie"):
         table.set_back()
