@@ -62,6 +62,8 @@ def plans_of(engine: Engine, act: str, store: SqlTaskStore) -> list[str]:
             store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=1)
         case "expired":
             store.expired(10)
+        case "prune":
+            store.prune(5, 10)
         case _:
             store.enqueue(new_task("task-1"))
     event.remove(engine, "before_cursor_execute", remember)
@@ -205,6 +207,10 @@ class TestSpeed:
     def test_expired_leases_and_candidates_are_looked_up(self, engine: Engine, store: SqlTaskStore) -> None:
         assert "ix_tasks_state" in plans_of(engine, "expired", store)[0]
         assert "uq_tasks_live_kind" in plans_of(engine, "enqueue", store)[0]
+
+    def test_tasks_that_ended_first_are_looked_up(self, engine: Engine, store: SqlTaskStore) -> None:
+        (plan,) = plans_of(engine, "prune", store)
+        assert "ix_tasks_ended (state=? AND updated_at<?)" in plan  # and not all that ever ended
 
     def test_work_on_a_task_does_not_write_its_action_again(self, engine: Engine, store: SqlTaskStore) -> None:
         store.enqueue(new_task("task-1"))

@@ -19,6 +19,7 @@ from icewright.domain.tables import Operation
 from icewright.ports.store import (
     ACCESS_KEPT_MS,
     EVENTS_KEPT_MS,
+    OPTIMIZERS_KEPT_MS,
     PLANS_KEPT,
     InventoryUpdate,
     OptimizerRecord,
@@ -306,6 +307,16 @@ class TestPruning:
         stores.tasks().request_cancel("task-1", REASON)
         stores.tables().prune(clock.now())
         assert len(stores.tables().plans(table_id(), limit=99)) == PLANS_KEPT + 1
+
+    def test_optimizers_that_were_not_heard_of_for_long_are_forgotten(
+        self, store: TableStore, clock: ManualClock
+    ) -> None:
+        store.optimizer_seen(hello("optimizer-1"))
+        clock.advance(1)
+        store.optimizer_seen(hello("optimizer-2"))
+        clock.advance(OPTIMIZERS_KEPT_MS)
+        store.prune(clock.now())
+        assert [seen.hello.optimizer_id for seen in store.optimizers()] == ["optimizer-2"]
 
 
 class TestAccess:

@@ -13,7 +13,16 @@ from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
-from icewright.domain.tasks import ACTIVE_STATES, TRANSITIONS, AttemptState, Outcome, Progress, Task, TaskState
+from icewright.domain.tasks import (
+    ACTIVE_STATES,
+    TERMINAL_STATES,
+    TRANSITIONS,
+    AttemptState,
+    Outcome,
+    Progress,
+    Task,
+    TaskState,
+)
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.scheduling.rank import AGEING_MS
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, PROGRESS, REASON, new_task, table_id
@@ -569,3 +578,45 @@ class TestReading:
             task.updated_at,
         )
         assert [attempt.attempt for attempt in store.attempts("task-1")] == [1, 2]
+
+
+class TestPruning:
+    @pytest.mark.parametrize("state", sorted(TERMINAL_STATES))
+    def test_forgets_what_ended_before_with_its_history_and_attempts(
+        self, store: TaskStore, clock: ManualClock, state: TaskState
+    ) -> None:
+        ended_at = in_state(store, state).updated_at
+        clock.advance(1_000)
+        assert store.prune(ended_at, 9) == 0
+        assert store.get("task-1").state is state
+        assert store.prune(ended_at + 1, 9) == 1
+        for read in (store.get, store.history, store.attempts):
+            with pytest.raises(NotFound):
+                read("task-1")
+        assert store.tasks(TaskFilter(), limit=9) == []
+
+    @pytest.mark.parametrize("state", sorted(set(TaskState) - TERMINAL_STATES))
+    def test_never_forgets_what_has_not_ended(self, store: TaskStore, clock: ManualClock, state: TaskState) -> None:
+        task = in_state(store, state)
+        clock.advance(1_000)
+        assert store.prune(clock.now(), 9) == 0
+        assert store.get("task-1") == task
+        assert store.history("task-1")[-1].version == task.version
+
+    def test_what_ended_first_goes_first_and_the_rest_is_kept(self, store: TaskStore, clock: ManualClock) -> None:
+        for number in (3, 1, 2):
+            move(store, started(store, f"task-{number}", table=number), TaskState.FAILED)
+            clock.advance(10)
+        history, attempts = store.history("task-2"), store.attempts("task-2")
+        assert store.prune(clock.now(), 2) == 2
+        assert [task.task_id for task in store.tasks(TaskFilter(), limit=9)] == ["task-2"]
+        assert (store.history("task-2"), store.attempts("task-2")) == (history, attempts)
+        assert store.prune(clock.now(), 2) == 1
+        assert store.prune(clock.now(), 2) == 0
+
+    def test_fencing_tokens_go_on_growing(self, store: TaskStore, clock: ManualClock) -> None:
+        first = started(store)
+        move(store, first, TaskState.FAILED)
+        clock.advance(10)
+        store.prune(clock.now(), 9)
+        assert token(started(store)) > token(first)

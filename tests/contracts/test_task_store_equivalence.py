@@ -86,7 +86,7 @@ class TwoStores(RuleBasedStateMachine):
     def time_passes(self, delta_ms: int) -> None:
         self.clock.advance(delta_ms)
 
-    @precondition(lambda self: self.made)
+    @precondition(lambda self: self.tasks())
     @rule(data=st.data(), state=st.sampled_from(TaskState), end=st.none() | st.sampled_from(AttemptState))
     def change(self, data: st.DataObject, state: TaskState, end: AttemptState | None) -> None:
         task = data.draw(st.sampled_from(self.tasks()))
@@ -95,7 +95,7 @@ class TwoStores(RuleBasedStateMachine):
         change = Change(task.task_id, version, state, OUTCOME, end, report, data.draw(st.sampled_from([0, 30])))
         self.both(lambda store: store.change(change))
 
-    @precondition(lambda self: self.made)
+    @precondition(lambda self: self.tasks())
     @rule(data=st.data(), age=st.integers(0, 2), done=st.integers(0, 5))
     def heartbeat(self, data: st.DataObject, age: int, done: int) -> None:
         task = data.draw(st.sampled_from(self.tasks()))
@@ -104,11 +104,16 @@ class TwoStores(RuleBasedStateMachine):
         self.both(lambda store: store.check_lease(task.task_id, token))
         self.both(lambda store: store.heartbeat(task.task_id, token, progress=progress, lease_ms=40))
 
-    @precondition(lambda self: self.made)
+    @precondition(lambda self: self.tasks())
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         task = data.draw(st.sampled_from(self.tasks()))
         self.both(lambda store: store.request_cancel(task.task_id, REASON))
+
+    @rule(age_ms=st.integers(-1, 60), limit=st.integers(1, 3))
+    def prune(self, age_ms: int, limit: int) -> None:
+        ended_before = self.clock.now() - age_ms
+        self.both(lambda store: store.prune(ended_before, limit))
 
     def past(self, task_id: str) -> tuple[list[HistoryEntry], list[Attempt]]:
         history: list[HistoryEntry] = self.both(lambda store: list(store.history(task_id)))

@@ -20,7 +20,9 @@ from icewright.services.loop import (
     ROUND_MS_MAX,
     STORAGE_AWAY_MAX,
     STORAGE_PAUSE_MS,
+    TASKS_KEPT_MS,
 )
+from tests.contracts.samples import REASON, new_task
 from tests.services.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
 
@@ -487,6 +489,25 @@ def test_old_events_are_forgotten_once_an_hour(house: Lakehouse) -> None:
     house.pass_time(PRUNING_INTERVAL_MS)
     house.control.loop.round()
     assert house.tables.receive(event)
+
+
+def test_tasks_that_ended_long_ago_are_forgotten_in_batches(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_module, "BATCH_MAX", 2)
+    monkeypatch.setattr(loop_module, "PRUNED_BATCHES_MAX", 2)
+    for number in range(5):
+        house.tasks.enqueue(new_task(f"task-{number}", table=number))
+        house.tasks.request_cancel(f"task-{number}", REASON)
+    house.tasks.enqueue(new_task("task-waiting", table=9))
+    house.control.loop.round()
+    house.pass_time(TASKS_KEPT_MS)
+    house.control.loop.round()
+    assert house.tasks.counts()[TaskState.CANCELLED] == 5
+    house.pass_time(PRUNING_INTERVAL_MS)
+    house.control.loop.round()
+    assert house.tasks.counts()[TaskState.CANCELLED] == 1
+    house.pass_time(1)  # there was more than one round forgets: it goes on with the next
+    house.control.loop.round()
+    assert [task.task_id for task in house.all_tasks()] == ["task-waiting"]
 
 
 def test_a_log_that_cannot_be_written_does_not_end_the_loop(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:

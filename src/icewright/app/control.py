@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
@@ -17,6 +18,8 @@ from icewright.config.secrets import resolve, resolve_entry
 from icewright.domain.errors import InvalidConfiguration
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
+
+_DAY_MS: Final = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
                 SystemIds(),
                 rules=config.rules,
                 limits=DispatchLimits(lease_ms=config.server.lease_ms),
+                keep_tasks_ms=config.server.keep_tasks_days * _DAY_MS,
             )
             yield Opened(control, alone.check)
     finally:

@@ -81,7 +81,15 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
             hint='leave it out, and write store_password = "env:NAME" or "file:/path"',
         )
     _require_reference(given, ("server", "store_password"), found["store_password"], "password")
-    return ServerConfig(found["host"], found["port"], state_dir, store_url, found["store_password"], found["lease_ms"])
+    return ServerConfig(
+        found["host"],
+        found["port"],
+        state_dir,
+        store_url,
+        found["store_password"],
+        found["keep_tasks_days"],
+        found["lease_ms"],
+    )
 
 
 def _require_reference(given: Mapping[Key, Given], key: Key, value: str | None, what: str) -> None:

@@ -24,6 +24,7 @@ class ServerConfig:
     state_dir: Path
     store_url: str
     store_password: str | None
+    keep_tasks_days: int
     lease_ms: int
 
     @property

@@ -89,6 +89,14 @@ SERVER = (
         "store_password", Kind.TEXT, "That database's password: env:NAME or file:/path, never the password itself."
     ),
     Setting(
+        "keep_tasks_days",
+        Kind.INTEGER,
+        "How long tasks that have ended are kept, with their history and attempts, in days.",
+        default=90,
+        allowed="1 or more",
+        accepts=_positive,
+    ),
+    Setting(
         "lease_ms",
         Kind.INTEGER,
         "How long an optimizer may stay silent before its task is taken from it, in milliseconds.",

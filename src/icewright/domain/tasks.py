@@ -171,7 +171,7 @@ class AttemptState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try of a task; kept for ever, with the report that ended it as JSON."""
+    """One try of a task; kept as long as the task, with the report that ended it as JSON."""
 
     task_id: str
     attempt: int

@@ -151,6 +151,13 @@ class TaskStore(Protocol):
         """Tasks by state; every state is there."""
         ...
 
+    def prune(self, ended_before: Instant, limit: int) -> int:
+        """Forget tasks that ended before an instant, with their history and attempts, those that ended first first.
+
+        At most ``limit`` of them; how many they were. One that has not ended is never forgotten.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
@@ -193,6 +200,8 @@ EVENTS_KEPT_MS: Final = 24 * 3_600_000
 """How long an event that was worked on is kept; should it come in again later, the table is looked at once more."""
 ACCESS_KEPT_MS: Final = 30 * 24 * 3_600_000
 """How long it is kept what was found out of a storage; each table that is looked after has it found out anew daily."""
+OPTIMIZERS_KEPT_MS: Final = 30 * 24 * 3_600_000
+"""How long an optimizer that is not heard of any more is kept for people to see; one that works says hello often."""
 PLANS_KEPT: Final = 20
 """How many plans of a table are kept whatever became of them."""
 
@@ -285,7 +294,7 @@ class TableStore(Protocol):
         """Delete what nothing needs any more.
 
         Those are events that were worked on more than ``EVENTS_KEPT_MS`` ago, what was found out of storages more than
-        ``ACCESS_KEPT_MS`` ago, and plans.
+        ``ACCESS_KEPT_MS`` ago, optimizers that were not heard of for ``OPTIMIZERS_KEPT_MS``, and plans.
 
         Needed are a table's present plan, the plans that tasks were made from, and the newest ``PLANS_KEPT`` of each
         table.

@@ -12,7 +12,7 @@ from icewright.ports.store import TableStore, TaskStore
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.keeper import TableKeeper
-from icewright.services.loop import Loop
+from icewright.services.loop import TASKS_KEPT_MS, Loop
 from icewright.services.observer import Observer
 from icewright.services.planner import Planner
 from icewright.services.verifier import Verifier
@@ -43,8 +43,9 @@ def build_control_plane(
     *,
     rules: Sequence[PolicyRule] = (),
     limits: DispatchLimits | None = None,
+    keep_tasks_ms: int = TASKS_KEPT_MS,
 ) -> ControlPlane:
-    """Wire the services over these ports."""
+    """Wire the services over these ports. ``keep_tasks_ms`` is how long tasks are kept that have ended."""
     limits = limits or DispatchLimits()
     access = AccessBook(tables, clock)
     observer = Observer(catalogs, tables, clock, access)
@@ -52,5 +53,5 @@ def build_control_plane(
     dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules)
     keeper = TableKeeper(observer, planner, dispatcher, access, tables, tasks, clock, limits.chance)
     verifier = Verifier(tasks, tables, observer, dispatcher)
-    loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, clock)
+    loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, clock, keep_tasks_ms)
     return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, verifier, loop)

@@ -56,6 +56,10 @@ ROUND_MS_MAX: Final = 15 * 60_000
 """A round that takes longer hangs: its steps take at most :data:`BATCH_MAX` each, a second or so for a large table."""
 PRUNING_INTERVAL_MS: Final = 3_600_000
 """How often the store is asked to forget what nothing needs any more."""
+PRUNED_BATCHES_MAX: Final = 10
+"""Times :data:`BATCH_MAX` ended tasks that one round forgets at most; each batch is a transaction."""
+TASKS_KEPT_MS: Final = 90 * 24 * 3_600_000
+"""How long a task is kept that has ended, with its history and attempts."""
 
 
 class Loop:
@@ -70,7 +74,9 @@ class Loop:
         dispatcher: Dispatcher,
         verifier: Verifier,
         clock: Clock,
+        keep_tasks_ms: int = TASKS_KEPT_MS,
     ) -> None:
+        self._keep_tasks_ms = keep_tasks_ms
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
         self._keeper, self._dispatcher, self._verifier = keeper, dispatcher, verifier
         self._wake = threading.Event()
@@ -206,9 +212,15 @@ class Loop:
         now = self._clock.now()
         if now >= self._prune_at:
             fault(Fault.PRUNE_BEFORE)
+            more = self._prune_tasks()
             self._tables.prune(now)
             fault(Fault.PRUNE_AFTER)
-            self._prune_at = now + PRUNING_INTERVAL_MS
+            self._prune_at = now if more else now + PRUNING_INTERVAL_MS
+
+    def _prune_tasks(self) -> bool:
+        """Forget what ended long ago; whether there may be more of it."""
+        ended_before = self._tasks.now() - self._keep_tasks_ms
+        return all(self._tasks.prune(ended_before, BATCH_MAX) == BATCH_MAX for _ in range(PRUNED_BATCHES_MAX))
 
     def _expire_leases(self) -> None:
         for task in self._tasks.expired(BATCH_MAX):

@@ -20,6 +20,7 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import (
     ACCESS_KEPT_MS,
     EVENTS_KEPT_MS,
+    OPTIMIZERS_KEPT_MS,
     PLANS_KEPT,
     InventoryUpdate,
     OptimizerRecord,
@@ -182,6 +183,11 @@ class MemoryTableStore:
             old = [key for key, access in self._accesses.items() if access.decided_at < now - ACCESS_KEPT_MS]
             for key_of_access in old:
                 del self._accesses[key_of_access]
+            self._optimizers = {
+                optimizer_id: seen
+                for optimizer_id, seen in self._optimizers.items()
+                if seen.seen_at >= now - OPTIMIZERS_KEPT_MS
+            }
             needed = {record.plan_id for record in self._records.values()}
             if self._tasks is not None:
                 needed |= self._tasks.plan_ids()

@@ -12,6 +12,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     ACTIVE_STATES,
+    TERMINAL_STATES,
     Attempt,
     HistoryEntry,
     NewTask,
@@ -173,6 +174,20 @@ class MemoryTaskStore:
         with self._lock:
             counted = Counter(task.state for task in self._tasks.values())
             return {state: counted[state] for state in TaskState}
+
+    def prune(self, ended_before: Instant, limit: int) -> int:
+        """See the port."""
+        with self._lock:
+            ended = sorted(
+                (task.updated_at, task.task_id)
+                for task in self._tasks.values()
+                if task.state in TERMINAL_STATES and task.updated_at < ended_before
+            )[:limit]
+            for _, task_id in ended:
+                del self._tasks[task_id]
+                del self._history[task_id]
+                self._attempts.pop(task_id, None)
+            return len(ended)
 
     def plan_ids(self) -> frozenset[str]:
         """The plans that tasks were made from."""

@@ -118,7 +118,9 @@ Index(
     postgresql_where=_QUEUED,
 )
 _ENDED = state_is(*TERMINAL_STATES)
-Index("ix_tasks_ended", tasks.c.updated_at, tasks.c.task_id, sqlite_where=_ENDED, postgresql_where=_ENDED)
+Index(
+    "ix_tasks_ended", tasks.c.state, tasks.c.updated_at, tasks.c.task_id, sqlite_where=_ENDED, postgresql_where=_ENDED
+)
 Index("ix_tasks_table", tasks.c.catalog, tasks.c.table_uuid, tasks.c.task_id)
 Index("ix_tasks_state", tasks.c.state, tasks.c.task_id)
 

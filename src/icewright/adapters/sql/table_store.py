@@ -45,6 +45,7 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import (
     ACCESS_KEPT_MS,
     EVENTS_KEPT_MS,
+    OPTIMIZERS_KEPT_MS,
     PLANS_KEPT,
     InventoryUpdate,
     OptimizerRecord,
@@ -244,6 +245,7 @@ class SqlTableStore:
         with writing(self._engine) as connection:
             connection.execute(delete(inbox).where(inbox.c.done_at < now - EVENTS_KEPT_MS))
             connection.execute(delete(worker_access).where(worker_access.c.decided_at < now - ACCESS_KEPT_MS))
+            connection.execute(delete(optimizers).where(optimizers.c.seen_at < now - OPTIMIZERS_KEPT_MS))
             connection.execute(delete(plans).where(*unneeded))
 
     def save_access(self, record: AccessRecord) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, Engine, func, insert, select, update
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.sql import task_queries as queries
@@ -27,6 +27,7 @@ from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
+    TERMINAL_STATES,
     Attempt,
     HistoryEntry,
     NewTask,
@@ -180,6 +181,20 @@ class SqlTaskStore:
         with reading(self._engine) as connection:
             counted = {TaskState(state): count for state, count in connection.execute(query)}
         return {state: counted.get(state, 0) for state in TaskState}
+
+    def prune(self, ended_before: Instant, limit: int) -> int:
+        """See the port."""
+        query = (
+            select(tasks.c.task_id)
+            .where(state_is(*TERMINAL_STATES), tasks.c.updated_at < ended_before)
+            .order_by(tasks.c.updated_at, tasks.c.task_id)
+            .limit(limit)
+        )
+        with writing(self._engine) as connection:
+            ended = connection.scalars(query).all()
+            for table in (task_history, attempts, tasks):
+                connection.execute(delete(table).where(table.c.task_id.in_(ended)))
+            return len(ended)
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)

@@ -19,7 +19,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_tasks_ended",
         "tasks",
-        ["updated_at", "task_id"],
+        ["state", "updated_at", "task_id"],
         sqlite_where=sa.text(ENDED),
         postgresql_where=sa.text(ENDED),
     )
