@@ -188,3 +188,17 @@ class TestTransactions:
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
         with pytest.raises(Unknown, match="disk I/O error"), writing(engine):
             monkeypatch.setattr(engine.dialect, "do_commit", Mock(side_effect=error))
+
+    def test_a_full_disk_is_told_and_loses_nothing(self, engine: Engine) -> None:
+        def write_too_much() -> None:
+            with writing(engine) as connection:
+                pages = int(connection.scalar(text("PRAGMA page_count")) or 0)
+                connection.execute(text(f"PRAGMA max_page_count = {pages + 2}"))
+                connection.execute(text("UPDATE counters SET value = 7"))
+                connection.execute(text("CREATE TABLE much (bytes BLOB)"))
+                connection.execute(text("INSERT INTO much VALUES (zeroblob(1000000))"))
+
+        with pytest.raises(Unavailable, match="full"):
+            write_too_much()
+        with reading(engine) as connection:
+            assert connection.scalar(text("SELECT MAX(value) FROM counters")) == 0

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from icewright.domain.codec import dumps
 from icewright.domain.errors import Conflict, NotFound, Unavailable, Unreadable
+from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.jobs import Cancelled
 from icewright.domain.names import TableName
@@ -23,6 +25,8 @@ from icewright.services import planner as planner_module
 from icewright.services.planner import PlanRefused
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
+
+WIDE = TableName("lake", ("db",), "wide")
 
 
 @pytest.fixture
@@ -462,3 +466,18 @@ def test_two_looks_at_one_table_never_overlap(house: Lakehouse, monkeypatch: pyt
         thread.join()
     assert most == 1
     assert house.tables.partitions(house.record().table_id)[0].counts.data_files == 8
+
+
+def test_a_table_of_ten_thousand_partitions(house: Lakehouse) -> None:
+    """One of them is worth it; none of the others is forgotten, and no list of them is kept in the plan."""
+    many = [Partition(0, f'["city {number}"]') for number in range(10_000)]
+    house.create(WIDE)
+    house.catalog.append(WIDE, [house.files(1, partition)[0] for partition in many])
+    for _ in range(2):
+        house.append(4, many[4711], WIDE)
+        house.pass_time(10 * MINUTE_MS)
+    looked = house.control.keeper.look(WIDE)
+    assert looked.enqueued is not None
+    assert [group.partition for group in looked.enqueued.task.action.groups] == [many[4711]]
+    assert len(house.tables.partitions(house.record(WIDE).table_id)) == 10_000
+    assert len(dumps(looked.plan)) < 100_000

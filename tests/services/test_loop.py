@@ -226,6 +226,20 @@ def test_storage_that_is_away_for_several_tables_is_that_of_the_catalog(
     assert house.control.loop.paused_until("lake") is not None
 
 
+def test_a_clock_that_is_set_back_lengthens_no_pause(house: Lakehouse) -> None:
+    """Neither of a catalog that did not answer, nor until the next listing, nor until the next pruning."""
+    house.catalog.available = False
+    house.control.loop.round()
+    house.catalog.available = True
+    house.server_clock.ahead_ms = -HOUR_MS
+    assert house.control.loop.paused_until("lake") is None
+    house.control.loop.round()
+    house.ready_table()
+    house.server_clock.ahead_ms = -2 * HOUR_MS
+    house.control.loop.round()
+    assert house.record().snapshot_id == house.metadata().current_snapshot_id
+
+
 def test_paused_catalogs_are_told(house: Lakehouse) -> None:
     house.catalog.available = False
     house.control.loop.round()

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskSpec
-from icewright.domain.names import TableName, identifier
+from icewright.domain.names import PART_LENGTH_MAX, TableName, identifier
 from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import TaskState
 from tests.lakes.sqlite import BY_CITY, SCHEMA, append, make_lake, make_table, rows, writer
@@ -255,10 +255,11 @@ def test_a_cancelled_task_commits_nothing(loop: SparkLoop, lake: CatalogEntry) -
 
 
 ORDINARY_NAMES = ("plain", "my-table", "2024", "1e5", "städte", "表")
-HOSTILE_NAMES = ("with`tick", "with'quote", "with\nnewline", "ice🧊berg", "a.dot", "--drop")
+LONG_NAME = "n" * PART_LENGTH_MAX
+HOSTILE_NAMES = ("with`tick", "with'quote", "with\nnewline", "ice🧊berg", "a.dot", "--drop", "with/*comment", LONG_NAME)
 
 
-@pytest.mark.parametrize("table", [*ORDINARY_NAMES, *HOSTILE_NAMES])
+@pytest.mark.parametrize("table", [*ORDINARY_NAMES, *HOSTILE_NAMES], ids=lambda name: name[:20])
 def test_hostile_names(loop: SparkLoop, lake: CatalogEntry, spark: SparkSession, table: str) -> None:
     make_table(lake)
     # Hadoop's own paths cannot hold a line break, so the table gets a plain location, as a careful owner's would.

@@ -81,12 +81,13 @@ class Loop:
         self._keeper, self._dispatcher, self._verifier = keeper, dispatcher, verifier
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._discover_at: dict[str, Instant] = {}
+        # All by the wall clock, which may be set back: what was noted later than now was noted before that.
+        self._listed: dict[str, tuple[Instant, int]] = {}
         self._found: dict[str, deque[TableName]] = {}
-        self._paused_until: dict[str, Instant] = {}
+        self._paused_at: dict[str, Instant] = {}
         self._storage_away_for: dict[str, set[TableName]] = {}
         """By catalog, the tables whose storage did not answer, since that of another one last did."""
-        self._prune_at: Instant = 0
+        self._pruned_at: Instant | None = None
         self._round_ended_at: Instant | None = None
         self.unreadable: dict[TableName, Reason] = {}
         """Tables that were never readable, so that there is no record to keep their reason in."""
@@ -97,7 +98,7 @@ class Loop:
 
     def paused_until(self, catalog: str) -> Instant | None:
         """Until when a catalog is left alone because it did not answer; None when it is not."""
-        return self._paused_until[catalog] if self._is_paused(catalog) else None
+        return self._paused_at[catalog] + CATALOG_PAUSE_MS if self._is_paused(catalog) else None
 
     @property
     def stalled_since(self) -> Instant | None:
@@ -182,7 +183,8 @@ class Loop:
             if self._is_paused(catalog.name):
                 continue
             with self._going_on("discover", catalog.name):
-                if not self._found.get(catalog.name) and now >= self._discover_at.get(catalog.name, now):
+                listed_at, rest_ms = self._listed.get(catalog.name, (None, 0))
+                if not self._found.get(catalog.name) and not _within(rest_ms, listed_at, now):
                     self._list(catalog)
                 self._look_at_found(catalog.name)
 
@@ -194,7 +196,7 @@ class Loop:
             self._pause(catalog.name, error)
             return
         listing_ms = max(0, self._clock.now() - asked_at)
-        self._discover_at[catalog.name] = asked_at + max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
+        self._listed[catalog.name] = asked_at, max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
         for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
             self.unreadable.pop(name, None)
         self._found[catalog.name] = deque(sorted(name for name in names if self._tables.record_by_name(name) is None))
@@ -210,12 +212,12 @@ class Loop:
 
     def _prune(self) -> None:
         now = self._clock.now()
-        if now >= self._prune_at:
+        if not _within(PRUNING_INTERVAL_MS, self._pruned_at, now):
             fault(Fault.PRUNE_BEFORE)
             more = self._prune_tasks()
             self._tables.prune(now)
             fault(Fault.PRUNE_AFTER)
-            self._prune_at = now if more else now + PRUNING_INTERVAL_MS
+            self._pruned_at = None if more else now
 
     def _prune_tasks(self) -> bool:
         """Forget what ended long ago; whether there may be more of it."""
@@ -310,11 +312,11 @@ class Loop:
     def _pause(self, catalog: str, error: Unavailable | Unknown) -> None:
         if isinstance(error, StoreAway | Unknown):
             raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
-        self._paused_until[catalog] = self._clock.now() + CATALOG_PAUSE_MS
+        self._paused_at[catalog] = self._clock.now()
         _log.warning("catalog away", catalog=catalog, detail=error.message)
 
     def _is_paused(self, catalog: str) -> bool:
-        return self._paused_until.get(catalog, 0) > self._clock.now()
+        return _within(CATALOG_PAUSE_MS, self._paused_at.get(catalog), self._clock.now())
 
     @contextmanager
     def _asking(self, step: str, task: Task) -> Iterator[None]:
@@ -337,6 +339,11 @@ class Loop:
             _log.info("changed meanwhile", step=step, what=what, detail=error.message)
         except Exception:  # noqa: BLE001 - the service's loop: the trouble of one is logged and never stops the rest
             _log.exception("step failed", step=step, what=what)
+
+
+def _within(span_ms: int, since: Instant | None, now: Instant) -> bool:
+    """Whether something noted at ``since`` is less than ``span_ms`` ago."""
+    return since is not None and since <= now < since + span_ms
 
 
 def _tell(name: TableName, looked: Looked) -> None:
