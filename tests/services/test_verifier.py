@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,13 +10,13 @@ import pytest
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
-from icewright.domain.files import FileContent
+from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Committed, CommitUnknown, TaskSpec
 from icewright.domain.names import TableName
-from icewright.domain.tables import TASK_ID_KEY
+from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.scheduling.breaker import FAILURES_MAX
-from icewright.services.evidence import changes_between, problem_of
+from icewright.services.evidence import Changes, changes_between, problem_of
 from icewright.services.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, STOPPED, Worker
@@ -343,6 +344,139 @@ def test_delete_files_that_a_commit_drops_are_noticed(house: Lakehouse) -> None:
     assert (
         [delete.path for delete in changes.removed_deletes] == [delete.path for delete in changes.lost_deletes] == ["d"]
     )
+
+
+# Deletes.
+
+
+@pytest.fixture
+def deleted_from() -> Lakehouse:
+    """Eight files of ten rows, three of the rows deleted by position deletes, which were planned."""
+    return planned_with_deletes(2)
+
+
+def planned_with_deletes(format_version: int) -> Lakehouse:
+    house = Lakehouse()
+    house.create(format_version=format_version)
+    files = house.files(8)
+    house.catalog.append(NAME, files)
+    house.catalog.overwrite(NAME, add=[deletes_of(files[n], n + 1, format_version) for n in range(2)], remove=[])
+    house.pass_time(2 * HOUR_MS)
+    assert house.control.keeper.look(NAME).enqueued is not None
+    return house
+
+
+def deletes_of(file: MemoryFile, records: int, format_version: int = 2) -> MemoryFile:
+    form = FileFormat.PARQUET if format_version == 2 else FileFormat.PUFFIN
+    position = FileContent.POSITION_DELETES
+    return MemoryFile(f"{file.path}-deletes", BONN, 100, records, form, position, referenced_data_file=file.path)
+
+
+@pytest.mark.parametrize("format_version", [2, 3])
+def test_rows_that_deletes_remove_may_be_gone(format_version: int) -> None:
+    house = planned_with_deletes(format_version)
+    task = house.control.verifier.verify(Worker(house).carry_out())
+    assert (task.state, code(task)) == (TaskState.SUCCEEDED, "verified"), task.outcome
+    assert task.outcome is not None
+    assert task.outcome.reason.text == "8 files became 1, 77 rows without the 3 deleted ones"
+    assert (task.outcome.reason.figures["records"], task.outcome.reason.figures["deleted_records"]) == (77, 3)
+    left = [file.path for file in house.catalog.live_files(NAME) if file.content is not FileContent.DATA]
+    assert len(left) == (2 if format_version == 2 else 0)
+    assert house.control.keeper.look(NAME, plan_anew=True).plan.is_empty
+
+
+@pytest.mark.parametrize(("format_version", "lost"), [(2, 1), (2, -4), (3, 1), (3, -1)])
+def test_a_row_more_or_less_than_deletes_can_remove_is_an_alarm(format_version: int, lost: int) -> None:
+    house = planned_with_deletes(format_version)
+    task = house.control.verifier.verify(Worker(house, lost_rows=lost).carry_out())
+    assert (task.state, code(task)) == (TaskState.FAILED, "verification-failed")
+    assert task.outcome is not None
+    assert "its deletes remove" in task.outcome.reason.text
+
+
+def test_position_deletes_may_say_less_than_they_list_but_the_proof_has_to_agree(deleted_from: Lakehouse) -> None:
+    """A row that two delete files name is gone once: manifests allow that, and then the proof must have counted so."""
+    task = deleted_from.control.verifier.verify(Worker(deleted_from, lost_rows=-1).carry_out())
+    assert task.outcome is not None
+    assert task.outcome.reason.text == "its proof says records=77, the manifests say 78"
+
+
+def verdict_on(house: Lakehouse, changes: Callable[[Changes], Changes], **summary: str) -> str | None:
+    """What is wrong with the commit of the only task when it did something else, or says so."""
+    action: RewriteDataFiles = house.only_task().action
+    parent = house.metadata().current_snapshot
+    assert parent is not None
+    Worker(house).carry_out()
+    metadata = house.metadata()
+    assert metadata.current_snapshot is not None
+    snapshot = replace(metadata.current_snapshot, summary={**metadata.current_snapshot.summary, **summary})
+    return problem_of(action, snapshot, changes(changes_between(house.catalog, metadata, parent, snapshot)))
+
+
+PROOFS = [
+    (None, "m;groups=1;records=77;deleted=3;digest=0"),
+    (None, "m;digest=0;deleted=3;records=77;groups=1;more=x"),
+    ("its proof says groups=2, the manifests say 1", "m;groups=2;records=77;deleted=3;digest=0"),
+    ("its proof says records=80, the manifests say 77", "m;groups=1;records=80;deleted=3;digest=0"),
+    ("its proof says deleted=2, the manifests say 3", "m;groups=1;records=77;deleted=2;digest=0"),
+    ("its proof says deleted=None, the manifests say 3", "m;groups=1;records=77;digest=0"),
+    ("its proof says groups=None, the manifests say 1", ""),
+    ("its proof says groups=None, the manifests say 1", "nonsense;;=;"),
+]
+
+
+@pytest.mark.parametrize(("expected", "proof"), PROOFS)
+def test_the_proof_in_the_summary_has_to_be_what_the_manifests_say(
+    deleted_from: Lakehouse, expected: str | None, proof: str
+) -> None:
+    assert verdict_on(deleted_from, lambda changes: changes, **{PROOF_KEY: proof}) == expected
+
+
+def test_vectors_of_replaced_files_have_to_go() -> None:
+    house = planned_with_deletes(3)
+    said = verdict_on(house, lambda changes: replace(changes, removed_deletes=changes.removed_deletes[1:]))
+    assert said is not None
+    assert said.endswith("is still listed, and its file is not")
+
+
+def test_no_delete_file_may_come_with_a_rewrite() -> None:
+    house = planned_with_deletes(3)
+    said = verdict_on(house, lambda changes: replace(changes, added_deletes=changes.removed_deletes))
+    assert said == "2 delete files were added, first f00000.parquet-deletes"
+
+
+def test_delete_files_may_go_that_apply_to_nothing_and_no_others(deleted_from: Lakehouse) -> None:
+    """Iceberg's own rewrite drops delete files that are older than all data, of any partition."""
+    house = deleted_from
+    dangling = MemoryFile("old", KYOTO, 100, 3, content=FileContent.POSITION_DELETES)
+    house.catalog.overwrite(NAME, add=[dangling], remove=[])
+    house.catalog.append(NAME, house.files(1, KYOTO))
+    parent = house.catalog.overwrite(
+        NAME, add=[MemoryFile("new", KYOTO, 100, 3, content=FileContent.POSITION_DELETES)], remove=[]
+    )
+    snapshot = house.catalog.delete(NAME, ["old", "new"])
+    changes = changes_between(house.catalog, house.metadata(), parent, snapshot)
+    assert {delete.path for delete in changes.removed_deletes} == {"old", "new"}
+    assert [delete.path for delete in changes.lost_deletes] == ["new"]
+    action: RewriteDataFiles = house.only_task().action
+    empty = replace(action, groups=())
+    proof = replace(snapshot, summary={PROOF_KEY: "m;groups=0;records=0"})
+    assert problem_of(empty, proof, changes) == "1 delete files went that still apply, first new"
+    assert problem_of(empty, proof, replace(changes, lost_deletes=())) is None
+
+
+def test_equality_deletes_of_all_partitions_must_not_go_while_they_apply() -> None:
+    house = Lakehouse()
+    house.create()
+    house.append(2)
+    house.catalog.set_spec(NAME, ())
+    whole = Partition(1, UNPARTITIONED)
+    parent = house.catalog.overwrite(
+        NAME, add=[MemoryFile("e", whole, 100, 3, content=FileContent.EQUALITY_DELETES)], remove=[]
+    )
+    snapshot = house.catalog.delete(NAME, ["e"])
+    changes = changes_between(house.catalog, house.metadata(), parent, snapshot)
+    assert [delete.path for delete in changes.lost_deletes] == ["e"]
 
 
 def test_an_optimizer_that_cannot_tell_is_not_asked_twice(house: Lakehouse) -> None:

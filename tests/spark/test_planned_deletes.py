@@ -8,20 +8,19 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.names import TableName, quote_part
+from icewright.domain.files import DeleteFile
+from icewright.domain.names import TableName
 from icewright.domain.plans import Plan
 from icewright.domain.tasks import TaskState
+from tests.spark.hand_planned import hand_planned, sql_name
 from tests.spark.loop import SparkLoop
 
 pytestmark = pytest.mark.spark
 
 FILES, ROWS = 6, 40
 LINEAGE = "id, _row_id, _last_updated_sequence_number"
-
-
-def sql_name(name: TableName) -> str:
-    return ".".join(quote_part(part) for part in (name.catalog, *name.path))
 
 
 @dataclass
@@ -58,6 +57,29 @@ def table_of(spark: SparkSession, entry: CatalogEntry, version: int) -> Table:
     return table
 
 
+def told(groups: tuple[FileGroup, ...]) -> dict[str, tuple[int, int | None, frozenset[tuple[object, ...]]]]:
+    """What a plan says of each file and of its deletes."""
+    return {
+        file.path: (file.data_sequence_number, file.first_row_id, _deletes(group, file))
+        for group in groups
+        for file in group.files
+    }
+
+
+def _deletes(group: FileGroup, file: InputFile) -> frozenset[tuple[object, ...]]:
+    return frozenset(_fact(group.delete_files[number]) for number in file.deletes)
+
+
+def _fact(delete: DeleteFile) -> tuple[object, ...]:
+    return (
+        delete.path,
+        delete.content_offset,
+        delete.content_size_bytes,
+        delete.record_count,
+        delete.data_sequence_number,
+    )
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_deletes_are_planned_folded_in_and_verified(spark: SparkSession, lake: CatalogEntry, version: int) -> None:
     table = table_of(spark, lake, version)
@@ -66,6 +88,12 @@ def test_deletes_are_planned_folded_in_and_verified(spark: SparkSession, lake: C
     table.append(FILES)
     before = table.contents(), None if version == 2 else table.contents(LINEAGE)
     (action,) = table.plan().actions
+    planned, by_hand = told(action.groups), told(hand_planned(spark, table.name).action.groups)
+    assert planned.keys() == by_hand.keys()
+    for path, (number, first_row_id, deletes) in planned.items():
+        # By hand nothing is told by the bounds of paths, which is how version 2 says that deletes are for one file.
+        assert (number, first_row_id) == by_hand[path][:2]
+        assert deletes == by_hand[path][2] if version > 2 else deletes <= by_hand[path][2]
     assert sum(len(file.deletes) for group in action.groups for file in group.files) >= FILES
 
     task = table.loop.rewrite(table.name)
@@ -87,7 +115,9 @@ def test_an_upgraded_table_has_row_ids_from_its_next_commit_on(spark: SparkSessi
     assert verdict.reason.code == "no-row-ids"
     table.append(FILES)
     (action,) = table.plan().actions
-    firsts = {file.first_row_id for group in action.groups for file in group.files}
+    planned = told(action.groups)
+    assert planned == told(hand_planned(spark, table.name).action.groups)
+    firsts = {first for _, first, _ in planned.values()}
     assert firsts == {ROWS * number for number in range(FILES + 1)}
     before = table.contents(LINEAGE)
     assert table.loop.rewrite(table.name).state is TaskState.SUCCEEDED

@@ -23,6 +23,8 @@ _VERDICTS = (
     Column("files after", is_number=True),
     Column("files read", is_number=True),
     Column("bytes read", is_number=True),
+    Column("deletes", is_number=True),
+    Column("by"),
     Column("because"),
 )
 
@@ -160,5 +162,7 @@ def _verdict_cells(view: PlanView, index: int) -> tuple[str, ...]:
         text.number(item.files_after),
         text.number(item.input_files),
         text.size(item.input_bytes),
+        text.number(item.delete_files),
+        "+".join(item.executors),
         item.reason.text,
     )

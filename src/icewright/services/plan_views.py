@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from icewright.domain.actions import Action
+from icewright.domain.actions import Action, Executor, FileGroup
+from icewright.domain.files import Partition
 from icewright.domain.names import TableName
-from icewright.domain.plans import Plan, Prediction, Reason, Verdict
+from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant
 from icewright.planning import wording
@@ -21,11 +22,17 @@ DELETED_SHARE_SHOWN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ActionView:
-    """One action, without its list of files; ``call`` is the Spark statement that comes nearest."""
+    """One action, without its list of files; ``call`` is the Spark statement that comes nearest.
+
+    ``groups`` become one file each, ``staged_groups`` of them by Spark's own reader and writer. ``delete_files`` are
+    folded in.
+    """
 
     action: str
     base_snapshot_id: int
     groups: int
+    staged_groups: int
+    delete_files: int
     input_files: int
     input_bytes: int
     output_files: int
@@ -36,7 +43,10 @@ class ActionView:
 
 @dataclass(frozen=True, slots=True)
 class VerdictView:
-    """What a plan says of one partition; ``input_files`` and ``input_bytes`` are what would be read of it."""
+    """What a plan says of one partition; ``input_files`` and ``input_bytes`` are what would be read of it.
+
+    ``executors`` are those of its groups, ``delete_files`` those that are folded in; nothing where nothing is planned.
+    """
 
     path: str
     spec_id: int
@@ -47,6 +57,8 @@ class VerdictView:
     files_after: int
     input_files: int
     input_bytes: int
+    executors: tuple[Executor, ...]
+    delete_files: int
     wait_until: Instant | None
 
 
@@ -73,12 +85,10 @@ class PlanView:
 
 def plan_view(plan: Plan) -> PlanView:
     """The plan for display: everything but the names of the files."""
-    read: dict[tuple[int, str], tuple[int, int]] = {}
+    groups: dict[Partition, list[FileGroup]] = {}
     for action in plan.actions:
         for group in action.groups:
-            key = (group.partition.spec_id, group.partition.values)
-            files, size_bytes = read.get(key, (0, 0))
-            read[key] = (files + len(group.files), size_bytes + group.size_bytes)
+            groups.setdefault(group.partition, []).append(group)
     return PlanView(
         plan_id=plan.plan_id,
         table=str(plan.table_name),
@@ -92,23 +102,26 @@ def plan_view(plan: Plan) -> PlanView:
         explanation=explain(plan),
         prediction=plan.prediction,
         verdict_counts={verdict.value: count for verdict, count in plan.verdict_counts.items()},
-        verdicts=tuple(
-            VerdictView(
-                path=item.path,
-                spec_id=item.partition.spec_id,
-                values=item.partition.values,
-                verdict=item.verdict,
-                reason=item.reason,
-                files_before=item.files_before,
-                files_after=item.files_after,
-                input_files=read.get((item.partition.spec_id, item.partition.values), (0, 0))[0],
-                input_bytes=read.get((item.partition.spec_id, item.partition.values), (0, 0))[1],
-                wait_until=item.wait_until,
-            )
-            for item in plan.verdicts
-        ),
+        verdicts=tuple(_verdict_view(item, groups.get(item.partition, ())) for item in plan.verdicts),
         actions=tuple(action_view(plan.table_name, action) for action in plan.actions),
         look_again_at=plan.look_again_at,
+    )
+
+
+def _verdict_view(item: PartitionVerdict, groups: Sequence[FileGroup]) -> VerdictView:
+    return VerdictView(
+        path=item.path,
+        spec_id=item.partition.spec_id,
+        values=item.partition.values,
+        verdict=item.verdict,
+        reason=item.reason,
+        files_before=item.files_before,
+        files_after=item.files_after,
+        input_files=sum(len(group.files) for group in groups),
+        input_bytes=sum(group.size_bytes for group in groups),
+        executors=tuple(sorted({group.executor for group in groups})),
+        delete_files=len({delete for group in groups for delete in group.delete_files}),
+        wait_until=item.wait_until,
     )
 
 
@@ -138,6 +151,8 @@ def action_view(table: TableName, action: Action) -> ActionView:
         action=action.kind,
         base_snapshot_id=action.base_snapshot_id,
         groups=len(action.groups),
+        staged_groups=sum(group.executor is Executor.STAGED for group in action.groups),
+        delete_files=len({delete for group in action.groups for delete in group.delete_files}),
         input_files=action.input_files,
         input_bytes=action.input_bytes,
         output_files=len(action.groups),
