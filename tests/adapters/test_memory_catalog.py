@@ -8,7 +8,7 @@ from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import Conflict, Rejected, Unreadable
-from icewright.domain.files import UNPARTITIONED, FileContent, Partition
+from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.names import TableName
 from icewright.domain.tables import MAIN_BRANCH, TASK_ID_KEY, Operation
 
@@ -62,6 +62,35 @@ def test_a_rewrite_beside_newer_deletes_is_a_conflict(catalog: MemoryCatalog) ->
         catalog.commit_rewrite(NAME, base_snapshot_id=base.snapshot_id, remove=["a"], add=[file("a2")])
     catalog.commit_rewrite(NAME, base_snapshot_id=newer.snapshot_id, remove=["a"], add=[file("a2")])
     assert paths(catalog) == {"a2", "b", "d"}
+
+
+def test_vectors_go_with_their_files_and_other_deletes_stay(catalog: MemoryCatalog) -> None:
+    position, puffin = FileContent.POSITION_DELETES, FileFormat.PUFFIN
+    vectors = [MemoryFile(f"v-{of}", ALL, 1, 1, puffin, position, referenced_data_file=of) for of in ("a", "b")]
+    catalog.append(NAME, [file("a"), file("b"), file("c")])
+    base = catalog.overwrite(NAME, add=[*vectors, file("d", position)], remove=[])
+    catalog.commit_rewrite(NAME, base_snapshot_id=base.snapshot_id, remove=["a"], add=[file("a2")])
+    assert paths(catalog) == {"a2", "b", "c", "v-b", "d"}
+    catalog.delete(NAME, ["b"])
+    assert paths(catalog) == {"a2", "c", "d"}
+
+
+def test_row_ids_come_with_the_first_commit_of_version_3(catalog: MemoryCatalog) -> None:
+    def row_ids() -> dict[str, int | None]:
+        metadata = catalog.load(NAME)
+        assert metadata.current_snapshot is not None
+        keys = catalog.manifests(metadata, metadata.current_snapshot)
+        files = catalog.data_files(metadata, metadata.current_snapshot, keys, frozenset({ALL}))
+        return {file.path: file.first_row_id for file in files}
+
+    catalog.append(NAME, [file("a"), file("b")])
+    catalog.upgrade(NAME, 3)
+    assert row_ids() == {"a": None, "b": None}
+    base = catalog.append(NAME, [file("c")])
+    before = row_ids()
+    assert sorted(before.values(), key=str) == [0, 10, 20]
+    catalog.commit_rewrite(NAME, base_snapshot_id=base.snapshot_id, remove=["a"], add=[file("a2")])
+    assert row_ids() == {"a2": 30, "b": before["b"], "c": before["c"]}
 
 
 def test_a_rewrite_from_an_expired_base_is_a_conflict(catalog: MemoryCatalog) -> None:

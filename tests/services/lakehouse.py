@@ -119,9 +119,11 @@ class Lakehouse:
         """Somebody reports a commit."""
         return self.control.tables.receive(CommitEvent(name, snapshot.snapshot_id))
 
-    def ready_table(self, name: TableName = NAME, properties: Mapping[str, str] | None = None) -> TableId:
+    def ready_table(
+        self, name: TableName = NAME, properties: Mapping[str, str] | None = None, *, format_version: int = 2
+    ) -> TableId:
         """A table with eight small files that are old enough to be merged."""
-        table_id = self.create(name, properties)
+        table_id = self.create(name, properties, format_version=format_version)
         for _ in range(2):
             self.append(4, name=name)
             self.pass_time(10 * MINUTE_MS)

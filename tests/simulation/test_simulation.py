@@ -191,6 +191,11 @@ def commits_unvalidated(world: World) -> None:
     catalog.commit_rewrite = commit  # type: ignore[method-assign,assignment]  # the guard is removed
 
 
+def forgets_deletes(world: World) -> None:
+    """A server that plans, and checks its plans, without the delete files of its tables."""
+    world.house.control.planner._delete_files = lambda *_: iter(())  # type: ignore[method-assign]  # as above
+
+
 @pytest.mark.parametrize(
     "mutation",
     [
@@ -206,6 +211,7 @@ def commits_unvalidated(world: World) -> None:
         lets_anybody_report,
         brings_back_what_was_deleted,
         commits_unvalidated,
+        forgets_deletes,
     ],
 )
 def test_a_missing_guard_is_noticed(mutation: Mutation) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import IcewrightError
-from icewright.domain.files import FileContent
+from icewright.domain.files import FileContent, FileFormat
 from icewright.domain.jobs import Committed, Conflicted, TaskSpec
 from icewright.domain.tasks import TERMINAL_STATES, TaskState
 from icewright.planning import wording
@@ -34,15 +34,24 @@ class Story:
         self._began_at = self.house.clock.now()
         self._told: set[tuple[str, int]] = set()
 
-    def begin(self) -> None:
+    def begin(self, format_version: int = 2) -> None:
         """Eight small files, old enough; icewright comes to know of them."""
-        self.house.ready_table()
+        self.house.ready_table(format_version=format_version)
         self.happens("a table has eight small files, and icewright may act by itself")
         self.rounds()
 
     def happens(self, text: str) -> None:
         """Something in the world outside."""
         self.lines.append(f"{self._time(self.house.clock.now())}  {text}")
+
+    def deletes(self, records: int) -> None:
+        """Rows of the first data file are deleted, by the means of the table's format version."""
+        file = next(file for file in self.house.catalog.live_files(NAME) if file.content is FileContent.DATA)
+        form = FileFormat.PUFFIN if self.house.metadata().format_version > 2 else FileFormat.PARQUET
+        kind = FileContent.POSITION_DELETES
+        deletes = MemoryFile("deletes", BONN, 100, records, form, kind, referenced_data_file=file.path)
+        self.house.notify(self.house.catalog.overwrite(NAME, add=[deletes], remove=[]))
+        self.happens(f"the owner deletes {records} rows of one file")
 
     def rounds(self, count: int = 1, every_ms: int = SECOND_MS) -> None:
         """The server does what is due; what it did is told."""
@@ -124,11 +133,40 @@ def conflict_with_a_delete(story: Story) -> None:
     """A DELETE commits while the rewrite runs."""
     story.begin()
     spec = story.claims()
-    deletes = MemoryFile("deletes", BONN, 100, 3, content=FileContent.POSITION_DELETES)
-    story.house.notify(story.house.catalog.overwrite(NAME, add=[deletes], remove=[]))
-    story.happens("the owner deletes three rows")
+    story.deletes(3)
     story.worker.report(spec, story.commits(spec))
     story.rounds(2)
+    story.rounds(2, every_ms=31 * MINUTE_MS)
+    spec = story.claims()
+    story.worker.report(spec, story.commits(spec))
+    story.rounds()
+
+
+def vectors_are_folded_in(story: Story) -> None:
+    """Format version 3: what was deleted is left out of the new file, and the vectors go with the old ones."""
+    story.begin(format_version=3)
+    spec = story.claims()
+    story.worker.report(spec, story.commits(spec))
+    story.rounds()
+    story.deletes(30)
+    story.rounds(2, every_ms=HOUR_MS)
+    spec = story.claims()
+    story.worker.report(spec, story.commits(spec))
+    story.rounds()
+
+
+def upgraded_and_not_committed_to(story: Story) -> None:
+    """A table gets format version 3 while its rewrite waits: its rows have no ids before the next commit."""
+    story.begin()
+    story.house.catalog.upgrade(NAME, 3)
+    story.happens("its owner raises the format version to 3")
+    story.rounds(2, every_ms=HOUR_MS)
+    story.house.append(1)
+    story.happens("a writer appends a file")
+    story.rounds(2, every_ms=HOUR_MS)
+    spec = story.claims()
+    story.worker.report(spec, story.commits(spec))
+    story.rounds()
 
 
 def append_while_the_rewrite_runs(story: Story) -> None:
@@ -326,6 +364,8 @@ def damaged_manifest(story: Story) -> None:
 STORIES: list[Callable[[Story], None]] = [
     commit_to_verified,
     conflict_with_a_delete,
+    vectors_are_folded_in,
+    upgraded_and_not_committed_to,
     append_while_the_rewrite_runs,
     optimizer_killed_before_commit,
     optimizer_killed_after_commit,

@@ -14,6 +14,7 @@ from icewright.domain.faults import Fault, fault
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
+from icewright.planning import wording
 from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
@@ -140,7 +141,7 @@ class Verifier:
             "deleted_records": deleted,
             "input_bytes": action.input_bytes,
         }
-        text = f"{action.input_files:,} files became {len(action.groups):,}, "
+        text = f"{wording.count(action.input_files, 'file')} became {len(action.groups):,}, "
         text += (
             f"the same {action.record_count:,} rows"
             if not deleted

@@ -110,6 +110,7 @@ class MemoryTable:
 class Commit:
     """A commit to be made: files to add and paths to remove, on a branch.
 
+    Deletion vectors of removed files go with them, as with Iceberg's Java; position and equality deletes stay.
     ``data_sequence_number`` is what added files get in place of the commit's own, as rewrites do.
     ``merge_manifests`` writes all kept entries into one new manifest per spec and content.
     """
@@ -132,6 +133,8 @@ def committed(table: MemoryTable, commit: Commit) -> MemoryTable:
     parent_id = head(metadata, commit.branch)
     before = () if parent_id is None else table.manifests[parent_id]
     live = table.live_entries(parent_id)
+    vectors = {e.file.path for e in live if e.file.is_deletion_vector and e.file.referenced_data_file in commit.remove}
+    commit = replace(commit, remove=commit.remove | vectors)
     gone = commit.remove - {entry.file.path for entry in live}
     if gone:
         raise Conflict(f"not in branch {commit.branch} any more: {', '.join(sorted(gone))}")

@@ -157,8 +157,7 @@ class MemoryTables:
         """Replace files by others of the same rows, which keep the base snapshot's sequence number.
 
         Validated from the base as Iceberg's ``RewriteFiles`` does: raises :class:`Conflict` when an input is gone,
-        when delete files were added since to a partition of the inputs, or when the base has expired. Deletion vectors
-        of the replaced files go with them, position and equality deletes stay.
+        when delete files were added since to a partition of the inputs, or when the base has expired.
         """
         with self._lock:
             table = self._table(name)
@@ -166,16 +165,15 @@ class MemoryTables:
             if base is None:
                 raise Conflict(f"snapshot {base_snapshot_id} of table {name} has expired")
             live = table.live_entries(table.metadata.current_snapshot_id)
-            gone = set(remove)
+            gone = frozenset(remove)
             partitions = {entry.file.partition for entry in live if entry.file.path in gone}
-            vectors = {e.file.path for e in live if e.file.is_deletion_vector and e.file.referenced_data_file in gone}
             if any(_deletes_since(base, entry) and entry.file.partition in partitions for entry in live):
                 raise Conflict(f"rows of the rewritten files were deleted since snapshot {base_snapshot_id}")
             return self._commit(
                 name,
                 Operation.REPLACE,
                 add=tuple(add),
-                remove=frozenset(gone | vectors),
+                remove=gone,
                 data_sequence_number=base.sequence_number,
                 summary=summary,
             )
