@@ -9,7 +9,7 @@ from icewright.domain.files import DataFile
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy
-from icewright.planning import candidates
+from icewright.planning import candidates, level0
 from icewright.planning.level0 import plan_level0
 from icewright.planning.outcome import VERDICTS_LISTED_MAX
 from icewright.planning.shortlist import shortlist
@@ -21,9 +21,11 @@ from tests.planning.observations import (
     NOW,
     data_file,
     data_files,
+    deletion_vector,
     month,
     observe,
     policy,
+    position_deletes,
     snapshot,
     table,
 )
@@ -179,6 +181,55 @@ def test_files_are_taken_from_a_stream() -> None:
     verdicts = shortlist(observation, policy(), NOW)
     plan = plan_level0(observation, policy(), verdicts, iter(files), plan_id="plan-1", now=NOW)
     assert plan == planned(files)
+
+
+def test_a_task_lists_only_so_many_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "REFERENCES_MAX", 20)
+    monkeypatch.setattr(level0, "REFERENCES_MAX", 20)
+    files = data_files(month(1), 24)
+    for number, sizes in ((4, [5]), (1, [20]), (100, [2])):
+        deletes = [position_deletes(month(1), index) for index in range(number)]
+        observation = observe(files, deletes=deletes)
+        rules = policy(min_input_files=2)
+        plan = plan_level0(
+            observation, rules, shortlist(observation, rules, NOW), files, deletes, plan_id="plan-1", now=NOW
+        )
+        assert [len(group) for group in paths(plan)] == sizes
+        assert plan.verdicts[0].reason.figures["files_following"] == 24 - sum(sizes)
+
+
+def test_a_burdened_file_larger_than_a_task_is_refused() -> None:
+    large = data_file(month(1), 0, 300 * MIB)
+    deletes = [deletion_vector(large, large.record_count // 2)]
+    observation = observe([large], deletes=deletes)
+    for limit, expected in ((300 * MIB, "deletes"), (300 * MIB - 1, "file-too-large")):
+        rules = policy(max_task_size_bytes=limit)
+        verdicts = shortlist(observation, rules, NOW)
+        plan = plan_level0(observation, rules, verdicts, [large], deletes, plan_id="plan-1", now=NOW)
+        assert plan.verdicts[0].reason.code == expected
+    assert [group.executor for action in plan.actions for group in action.groups] == []
+
+
+def test_two_vectors_of_one_file_stop_its_partition() -> None:
+    files = [*data_files(month(1), 6), *data_files(month(2), 6)]
+    vectors = [deletion_vector(files[0], 1), replace(deletion_vector(files[0], 2), path="another.puffin")]
+    observation = observe(files, deletes=vectors)
+    verdicts = shortlist(observation, policy(), NOW)
+    plan = plan_level0(observation, policy(), verdicts, files, vectors, plan_id="plan-1", now=NOW)
+    assert [v.reason.code for v in plan.verdicts if v.verdict is Verdict.REFUSE] == ["vectors-listed-twice"]
+    assert [group.partition for action in plan.actions for group in action.groups] == [month(2)]
+
+
+def test_young_files_are_no_reason_to_wait_where_deletes_alone_count() -> None:
+    metadata = table([snapshot(1), snapshot(2, NOW - 1_000)])
+    files = [data_file(month(1), 0, 200 * MIB), data_file(month(1), 1, 200 * MIB, snapshot_id=2)]
+    deletes = [deletion_vector(files[1], 5, sequence_number=2)]
+    for records, expected in ((5, (Verdict.LEAVE, "few-deletes")), (1_000_000, (Verdict.WAIT, "young-files"))):
+        some = [replace(deletes[0], record_count=records)]
+        observation = observe(files, metadata, deletes=some)
+        verdicts = shortlist(observation, policy(), NOW)
+        plan = plan_level0(observation, policy(), verdicts, files, some, plan_id="plan-1", now=NOW)
+        assert (plan.verdicts[0].verdict, plan.verdicts[0].reason.code) == expected
 
 
 def test_a_torn_observation_is_a_defect() -> None:

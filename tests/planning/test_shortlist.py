@@ -22,6 +22,7 @@ from tests.planning.observations import (
     month,
     observe,
     policy,
+    snapshot,
     table,
 )
 
@@ -70,6 +71,17 @@ def test_equality_deletes_in_an_unpartitioned_spec_apply_everywhere() -> None:
     files = [*data_files(month(1), 1), *data_files(WHOLE, 1)]
     assert said(files, deletes={WHOLE: Deletes(equality=1)}) == [("rewrite", "deletes")] * 2
     assert said(files, deletes={WHOLE: Deletes(position=1)})[0] == ("leave", "few-small-files")
+
+
+def test_only_so_many_delete_files_are_held_and_the_others_take_turns() -> None:
+    files = [file for number in (1, 2, 3) for file in data_files(month(number), 8)]
+    deletes = {month(1): Deletes(120_000), month(2): Deletes(vectors=90_000), month(3): Deletes(equality=200_001)}
+    for number, expected in ((3, ["rewrite", "wait", "refuse"]), (1, ["wait", "rewrite", "refuse"])):
+        metadata = table([replace(snapshot(1), sequence_number=number)])
+        found = verdicts(files, deletes=deletes, metadata=metadata)
+        assert [verdict.verdict.value for verdict in found] == expected
+        assert {verdict.reason.code for verdict in found} == {"small-files", "many-delete-files"}
+    assert said(files, deletes={month(1): Deletes(200_000)}) == [("rewrite", "small-files")] * 3
 
 
 def test_deletes_without_data_files_are_left() -> None:

@@ -31,6 +31,9 @@ SETTLED_AFTER_MS = 86_400_000
 COLLECTED_FILES_MAX = TASK_FILES_MAX
 """At most twice as many files are held in memory, about 100 MB, and as many are planned for."""
 
+REFERENCES_MAX = 100_000
+"""The most pairs of a data file and a delete file that applies to it in one task: its description lists each pair."""
+
 LINEAGE_SINCE = 3
 """The format version from which on rows have ids."""
 
@@ -44,6 +47,8 @@ class Group:
 
     files: Run
     choice: Choice
+    references: int
+    """Pairs of a file and a delete file that applies to it."""
 
     @property
     def size_bytes(self) -> int:
@@ -166,7 +171,10 @@ class _Finder:
     def _groups(self, ordered: Sequence[DataFile], *, settled: bool) -> list[Group | Reason]:
         """The groups among files in order, each with its executor; or the reason why nothing can carry one out."""
         burdened = frozenset(file.path for file in ordered if self._is_burdened(file))
-        runs = pack(ordered, Bounds.of(self.policy), allow_dominated=settled, burdened=burdened)
+        bounds, most = Bounds.of(self.policy), max((len(self.deletes.of(file)) for file in ordered), default=0)
+        if most:
+            bounds = replace(bounds, files_max=min(bounds.files_max, max(2, REFERENCES_MAX // most)))
+        runs = pack(ordered, bounds, allow_dominated=settled, burdened=burdened)
         return [self._group(run) for run in runs if not self._is_emptied(run)]
 
     def _is_emptied(self, run: Run) -> bool:
@@ -182,7 +190,7 @@ class _Finder:
             return Reason("file-too-large", f"its {wording.size(size_bytes)} are more than a task may read ({limit})")
         deletes = [delete for file in run for delete in self.deletes.of(file)]
         choice = choose_executor(self.executors, run, deletes, self.policy)
-        return Group(run, choice) if isinstance(choice, Choice) else choice
+        return Group(run, choice, len(deletes)) if isinstance(choice, Choice) else choice
 
     def _old_at(self, added_at: Instant | None) -> Instant:
         """When a file that was added then is old enough.

@@ -12,7 +12,7 @@ from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, V
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import outcome, wording
-from icewright.planning.candidates import DELETES, Candidate, Group, find, without
+from icewright.planning.candidates import DELETES, REFERENCES_MAX, Candidate, Group, find, without
 from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
 
@@ -82,12 +82,14 @@ def choose(found: Sequence[Candidate], policy: Policy) -> dict[Partition, tuple[
     means less work done.
     """
     chosen: dict[Partition, tuple[Group, ...]] = {}
-    files = size_bytes = 0
+    files = size_bytes = references = 0
     for partition in sorted(found, key=lambda item: (-item.gain, item.verdict.partition)):
         for group in partition.groups:
             files += len(group.files)
             size_bytes += group.size_bytes
-            if files > policy.max_task_files or size_bytes > policy.max_task_size_bytes:
+            references += group.references
+            full = files > policy.max_task_files or size_bytes > policy.max_task_size_bytes
+            if full or (chosen and references > REFERENCES_MAX):
                 return chosen
             chosen[partition.verdict.partition] = (*chosen.get(partition.verdict.partition, ()), group)
     return chosen

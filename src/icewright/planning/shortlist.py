@@ -7,7 +7,7 @@ files and may still find that it should wait or be left.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -34,6 +34,9 @@ CLOCK_AHEAD_MS_MAX = 60_000
 UNKNOWN_INTERVAL_WAIT_MS = 3_600_000
 """The same where the table has too few commits to have an interval: an hour, as long as most jobs run. Also the most
 that intervals may say: that a job runs once a day does not mean that it runs for a day."""
+
+DELETE_FILES_MAX = 200_000
+"""The most delete files that are held in memory for one plan, about 100 MB."""
 
 ACCESS_WAIT_MS = 60_000
 """When to look again at a table whose storage no optimizer has tried yet: one that starts does so within a minute."""
@@ -72,7 +75,36 @@ def shortlist(observation: Observation, policy: Policy, now: Instant) -> tuple[P
         wait_ms=removal_wait_ms(observation, policy),
         types=column_types(observation.metadata),
     )
-    return tuple(_verdict(table, statistics, now) for statistics in observation.inventory.partitions)
+    verdicts = tuple(_verdict(table, statistics, now) for statistics in observation.inventory.partitions)
+    return _within_memory(verdicts, observation, table.equality_deletes_everywhere)
+
+
+def _within_memory(
+    verdicts: tuple[PartitionVerdict, ...], observation: Observation, everywhere: int
+) -> tuple[PartitionVerdict, ...]:
+    """The verdicts, of which no more candidates are left than delete files can be held for; the others follow.
+
+    With each commit another partition is the first, so that none is left out for ever.
+    """
+    deletes = {one.partition: one.counts.delete_files for one in observation.inventory.partitions}
+    if sum(deletes.values()) <= DELETE_FILES_MAX:
+        return verdicts
+    current = observation.metadata.current_snapshot
+    first = current.sequence_number % len(verdicts) if current is not None else 0
+    held, kept = everywhere, dict[Partition, PartitionVerdict]()
+    for verdict in (*verdicts[first:], *verdicts[:first]):
+        its = deletes[verdict.partition] if verdict.verdict is Verdict.REWRITE else 0
+        held += its
+        if not its or held <= DELETE_FILES_MAX:
+            kept[verdict.partition] = verdict
+            continue
+        held -= its
+        kind = Verdict.REFUSE if its + everywhere > DELETE_FILES_MAX else Verdict.WAIT
+        text = f"its {wording.count(its, 'delete file')} are too many to be looked at"
+        text += " beside those of other partitions; they are with a later commit" if kind is Verdict.WAIT else ""
+        reason = Reason("many-delete-files", text, {"delete_files": its})
+        kept[verdict.partition] = replace(verdict, verdict=kind, reason=reason, files_after=verdict.files_before)
+    return tuple(kept[verdict.partition] for verdict in verdicts)
 
 
 def equality_deletes_everywhere(observation: Observation) -> int:
