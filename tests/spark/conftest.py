@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.object_stores import AWS_PACKAGE
 from icewright.domain.optimizers import OptimizerSettings
+from icewright.domain.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
 from tests.lakes.sqlite import make_lake
 
 
@@ -23,7 +24,7 @@ def settings(catalogs: tuple[CatalogEntry, ...] = ()) -> OptimizerSettings:
         slots=2,
         master="local[2]",
         driver_memory="2g",
-        packages=("org.xerial:sqlite-jdbc:3.50.3.0", AWS_PACKAGE),
+        packages=(SQLITE_PACKAGE, POSTGRESQL_PACKAGE, AWS_PACKAGE),
         jars=(),
         spark_conf={"spark.sql.shuffle.partitions": "2"},
         catalogs=catalogs,

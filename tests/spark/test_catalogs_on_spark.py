@@ -1,0 +1,133 @@
+"""One entry, two clients: a table of each kind of catalog is planned through PyIceberg and rewritten through Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.jobs import Conflicted
+from icewright.domain.names import TableName, identifier
+from icewright.domain.tasks import TaskState
+from icewright_spark.iceberg import SparkTable
+from tests.contracts.lakes import empty
+from tests.lakes.sqlite import append, make_lake, make_table, with_tables, writer
+from tests.spark.loop import SparkLoop
+
+pytestmark = pytest.mark.spark
+
+KINDS = ("postgresql", "rest", "hive")
+PATH = ("db", "events")
+APPENDS, ROWS_EACH = 6, 5
+
+
+def entry_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> CatalogEntry:
+    warehouse = str(folder / "warehouse")
+    match kind:
+        case "postgresql":
+            url = request.getfixturevalue("postgres").new_database()
+            return with_tables(CatalogEntry("on_postgresql", CatalogKind.SQL, url, warehouse))
+        case "rest":
+            server = request.getfixturevalue("rest_catalog")
+            server.forget()
+            return CatalogEntry("on_rest", CatalogKind.REST, server.uri, "")
+        case _:
+            entry = CatalogEntry("on_hive", CatalogKind.HIVE, request.getfixturevalue("metastore").uri, warehouse)
+            empty(writer(entry))
+            return entry
+
+
+def tell(spark: SparkSession, entry: CatalogEntry) -> None:
+    """Let the session know the catalog as an optimizer's does."""
+    for key, value in entry.spark_properties().items():
+        spark.conf.set(key, value)
+
+
+def fill(entry: CatalogEntry) -> None:
+    table = make_table(entry, PATH)
+    for number in range(APPENDS):
+        append(table, range(number * 10, number * 10 + ROWS_EACH))
+
+
+def contents(spark: SparkSession, name: TableName) -> Counter[str]:
+    """The multiset of rows, read from bytes."""
+    return Counter(str(row) for row in spark.table(".".join(map(identifier, (name.catalog, *name.path)))).collect())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_is_rewritten_from_commit_to_verified(
+    spark: SparkSession, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    entry = entry_of(kind, request, tmp_path)
+    tell(spark, entry)
+    fill(entry)
+    loop = SparkLoop(spark, entry)
+    name = loop.name(*PATH)
+    seen, seen_by_spark = loop.catalog.load(name), SparkTable(spark, name)
+    assert (seen_by_spark.uuid, seen_by_spark.metadata_location) == (seen.table_id.uuid, seen.metadata_location)
+    before = contents(spark, name)
+    task = loop.rewrite(name)
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert contents(spark, name) == before
+    assert len(before) == APPENDS * ROWS_EACH
+    table = writer(entry).load_table(PATH)
+    assert len(table.inspect.files()) == 1
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [
+        number * 10 + row for number in range(APPENDS) for row in range(ROWS_EACH)
+    ]
+    assert loop.catalog.load(name).metadata_location == table.metadata_location
+
+
+@pytest.fixture
+def misled(spark: SparkSession, tmp_path: Path) -> Callable[[bool], SparkLoop]:
+    """A loop whose optimizer was given another database under the catalog's name."""
+
+    def made(same_table: bool) -> SparkLoop:  # noqa: FBT001 - a case
+        name = f"misled{same_table}".lower()
+        entry = make_lake(tmp_path, name)
+        other = replace(entry, uri=f"sqlite:///{tmp_path}/{name}-other.db")
+        with_tables(other)
+        fill(entry)
+        if same_table:
+            writer(other).create_namespace("db")
+            writer(other).register_table(PATH, writer(entry).load_table(PATH).metadata_location)
+            append(writer(entry).load_table(PATH), [1000])
+        else:
+            fill(other)
+        tell(spark, other)
+        return SparkLoop(spark, entry)
+
+    return made
+
+
+def test_an_optimizer_that_sees_the_table_elsewhere_refuses_it(
+    spark: SparkSession, misled: Callable[[bool], SparkLoop]
+) -> None:
+    loop = misled(True)
+    spec = loop.claim(loop.name(*PATH))
+    before = loop.catalog.load(spec.table_name)
+    report = loop.attempt(spec)
+    assert isinstance(report.result, Conflicted)
+    assert "the two catalog configurations do not lead to the same table" in report.result.detail
+    assert before.metadata_location not in report.result.detail
+    assert loop.catalog.load(spec.table_name) == before
+    assert SparkTable(spark, spec.table_name).uuid == before.table_id.uuid
+
+
+def test_an_optimizer_that_sees_another_table_of_that_name_refuses_it(
+    spark: SparkSession, misled: Callable[[bool], SparkLoop]
+) -> None:
+    loop = misled(False)
+    spec = loop.claim(loop.name(*PATH))
+    report = loop.attempt(spec)
+    assert isinstance(report.result, Conflicted)
+    assert "is another table now" in report.result.detail
+    other = SparkTable(spark, spec.table_name)
+    assert other.uuid in report.result.detail
+    assert other.uuid != PyIcebergCatalog(loop.entry).load(spec.table_name).table_id.uuid
