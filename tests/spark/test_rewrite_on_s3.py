@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.jobs import Failed
+from icewright.domain.jobs import CommitUnknown, Failed
 from icewright.domain.names import TableName, identifier
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.tasks import TaskState
@@ -28,7 +29,9 @@ from icewright_spark.probe import PROBE_NAME
 from icewright_spark.session import java_gateway
 from icewright_spark.table_io import worker_storage
 from tests.lakes.sqlite import BY_CITY, append, make_table, with_tables, writer
+from tests.servers.processes import HOST
 from tests.servers.refusing import refusing_server
+from tests.servers.relay import Relay
 from tests.servers.s3 import SECRET_KEY, S3Server
 from tests.spark.loop import SparkLoop
 
@@ -74,6 +77,12 @@ def contents(spark: SparkSession, name: TableName) -> Counter[str]:
     return Counter(str(row) for row in spark.table(sql_name(name)).collect())
 
 
+def arrow_rows(entry: CatalogEntry) -> Counter[str]:
+    """The same as PyIceberg reads them."""
+    found = writer(entry).load_table("db.events").scan().to_arrow().to_pylist()
+    return Counter(f"Row(id={row['id']}, city={row['city']!r})" for row in found)
+
+
 def missing_objects(s3: S3Server, spark: SparkSession, name: TableName) -> list[str]:
     """Reachable paths that are not there."""
     table = sql_name(name)
@@ -112,8 +121,7 @@ def test_from_commit_to_verified(make_loop: Any, s3: S3Server, spark: SparkSessi
     assert contents(spark, name) == before
     table = writer(loop.entry).load_table("db.events")
     assert len(table.inspect.data_files()) == len(CITIES)
-    read = Counter(f"Row(id={row['id']}, city={row['city']!r})" for row in table.scan().to_arrow().to_pylist())
-    assert read == before
+    assert arrow_rows(loop.entry) == before
     assert missing_objects(s3, spark, name) == []
     probes = [path for path in objects(s3, loop.entry) if PROBE_NAME in path]
     assert len(probes) == 1
@@ -149,6 +157,35 @@ def test_what_arrow_cannot_honour_is_left_to_spark(make_loop: Any, spark: SparkS
     assert any("s3.write.tags.team" in line for line in plan_view(plan).explanation)
     with pytest.raises(UnsupportedLocation):
         worker_storage(spark, SparkTable(spark, name).java.io(), f"{loop.entry.warehouse}/db/events/data")
+
+
+def test_a_store_that_goes_away_loses_nothing(make_loop: Any, s3: S3Server, spark: SparkSession) -> None:
+    """Right before the commit: nobody can tell whether it was made, until the server looks."""
+    quick = {"s3.retry.num-retries": "1", "s3.retry.min-wait-ms": "10", "s3.retry.max-wait-ms": "20"}
+    loop: SparkLoop = make_loop(**quick)
+    relay = Relay(s3.port)
+    spark.conf.set(f"spark.sql.catalog.{loop.entry.name}.s3.endpoint", f"http://{HOST}:{relay.port}")
+    fill(loop.entry)
+    name = loop.name("db", "events")
+    before = arrow_rows(loop.entry)
+    loop.control.keeper.look(name)
+    loop.probe()
+    spec = loop.claim(name)
+    loop.before_commit = relay.cut
+
+    report = loop.attempt(spec)
+    loop.control.dispatcher.report(report)
+    loop.control.loop.round()
+
+    assert isinstance(report.result, CommitUnknown), report.result
+    task = loop.control.tasks.get(spec.task_id)
+    assert task.state is TaskState.QUEUED, task.outcome
+    assert arrow_rows(loop.entry) == before
+    again = loop.attempt(replace(spec, attempt=2))
+    assert isinstance(again.result, Failed), again.result
+    assert again.result.retryable
+    files = writer(loop.entry).load_table("db.events").inspect.all_files()["file_path"].to_pylist()
+    assert all(info.is_file for info in s3.files().get_file_info([path.removeprefix("s3://") for path in files]))
 
 
 def test_workers_that_are_not_let_in_any_more_take_the_proof_back(

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.domain.actions import InputFile
-from icewright.domain.errors import Unavailable
+from icewright.domain.errors import StorageAway, Unavailable
 from icewright.domain.files import DeleteFile
 from icewright_spark.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.merge import storage as storage_module
@@ -26,7 +26,6 @@ from icewright_spark.merge.errors import (
     FileUnreadable,
     OutputExists,
     OutputUnwritable,
-    StorageAway,
     StorageRefused,
     UnsupportedFile,
     UnsupportedLocation,

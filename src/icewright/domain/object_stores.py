@@ -18,8 +18,9 @@ AWS_PACKAGE: Final = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 S3_FILE_IO: Final = "org.apache.iceberg.aws.s3.S3FileIO"
 RESOLVING_FILE_IO: Final = "org.apache.iceberg.io.ResolvingFileIO"
 
-_CONNECT_TIMEOUT_S: Final = 10
-_REQUEST_TIMEOUT_S: Final = 30
+_TIMEOUTS: Final = {"s3.connect-timeout": "10", "s3.request-timeout": "10"}
+"""Seconds in which a store must have accepted, and in which it may send nothing; each request is tried three times. The
+loop of the server waits for them."""
 _REGION_OF_ANY_ENDPOINT: Final = "us-east-1"
 """What stores other than Amazon's take for a region. Without one, Arrow would ask Amazon where the bucket is."""
 
@@ -54,7 +55,7 @@ def for_pyiceberg(properties: Mapping[str, str]) -> dict[str, str]:
     path_style = _path_style(properties)
     if path_style is not None:
         found[_VIRTUAL_HOSTS] = _text(not path_style)
-    return {"s3.connect-timeout": str(_CONNECT_TIMEOUT_S), "s3.request-timeout": str(_REQUEST_TIMEOUT_S), **found}
+    return {**{key: properties.get(key, seconds) for key, seconds in _TIMEOUTS.items()}, **found}
 
 
 def for_java(properties: Mapping[str, str]) -> dict[str, str]:

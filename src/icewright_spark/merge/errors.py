@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from icewright.domain.errors import IcewrightError, Rejected, Unavailable, Unreadable, Unsupported
+from icewright.domain.errors import IcewrightError, Rejected, StorageAway, Unavailable, Unreadable, Unsupported
 
 
 class UnsupportedColumn(Unsupported):
@@ -50,12 +50,6 @@ class StorageRefused(Unavailable):
     """The storage does not let this worker in: its credentials are wrong or have expired, or have no permission."""
 
     code: ClassVar[str] = "storage-refused"
-
-
-class StorageAway(Unavailable):
-    """The storage cannot be reached from this worker, or does not answer in time."""
-
-    code: ClassVar[str] = "storage-away"
 
 
 class ProofFailed(IcewrightError):

@@ -1,0 +1,80 @@
+"""Metadata on an object store: read as from a disk, and a store that hangs, refuses or is away holds nobody up."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.errors import StorageAway, Unreadable
+from icewright.domain.names import TableName
+from tests.lakes.sqlite import append, make_table, writer
+from tests.servers.processes import HOST, free_port
+from tests.servers.refusing import refusing_server
+from tests.servers.s3 import S3Server
+
+NAME = TableName("lake", ("db",), "events")
+
+
+@pytest.fixture
+def entry(s3: S3Server, tmp_path: Path) -> CatalogEntry:
+    warehouse = f"s3://{s3.new_bucket()}/wh"
+    entry = CatalogEntry("lake", CatalogKind.SQL, f"sqlite:///{tmp_path}/lake.db", warehouse, s3.file_io)
+    writer(entry).create_tables()
+    append(make_table(entry), range(10))
+    return entry
+
+
+def at(entry: CatalogEntry, endpoint: str, **properties: str) -> PyIcebergCatalog:
+    """The same catalog, with its files sought elsewhere."""
+    return PyIcebergCatalog(replace(entry, properties={**entry.properties, "s3.endpoint": endpoint, **properties}))
+
+
+def test_metadata_manifests_and_times_are_read(entry: CatalogEntry) -> None:
+    catalog = PyIcebergCatalog(entry)
+    table = catalog.load(NAME)
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    assert table.location.startswith("s3://")
+    keys = catalog.manifests(table, snapshot)
+    (summary,) = catalog.summarize(table, snapshot, keys)
+    (file,) = catalog.data_files(table, snapshot, keys, frozenset(summary.partitions))
+    assert file.path.startswith(table.location)
+    assert file.record_count == 10
+    first_at = catalog.first_written_at(table, snapshot)
+    assert first_at is not None
+    # An object's time has seconds, a commit's has milliseconds.
+    assert first_at <= snapshot.committed_at + 1000
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Accepts connections and says nothing."""
+    with closing(socket.socket()) as listener:
+        listener.bind((HOST, 0))
+        listener.listen()
+        yield f"http://{HOST}:{listener.getsockname()[1]}"
+
+
+def test_a_store_that_hangs_is_given_up(entry: CatalogEntry, silent: str) -> None:
+    with pytest.raises(StorageAway):
+        at(entry, silent, **{"s3.request-timeout": "1"}).load(NAME)
+
+
+def test_nobody_waits_for_ever_for_a_store(entry: CatalogEntry) -> None:
+    properties = entry.pyiceberg_properties()
+    assert float(properties["s3.connect-timeout"]) <= 10
+    assert float(properties["s3.request-timeout"]) <= 60
+
+
+def test_a_store_that_is_away_is_told_from_one_that_refuses(entry: CatalogEntry) -> None:
+    with pytest.raises(StorageAway):
+        at(entry, f"http://{HOST}:{free_port()}").load(NAME)
+    with refusing_server() as address, pytest.raises(Unreadable):
+        at(entry, address).load(NAME)
