@@ -14,7 +14,7 @@ from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import StorageAway, Unreadable
 from icewright.domain.names import TableName
-from tests.lakes.sqlite import append, make_table, writer
+from tests.lakes.sqlite import append, make_table, with_tables
 from tests.servers.processes import HOST, free_port
 from tests.servers.refusing import refusing_server
 from tests.servers.s3 import S3Server
@@ -26,7 +26,7 @@ NAME = TableName("lake", ("db",), "events")
 def entry(s3: S3Server, tmp_path: Path) -> CatalogEntry:
     warehouse = f"s3://{s3.new_bucket()}/wh"
     entry = CatalogEntry("lake", CatalogKind.SQL, f"sqlite:///{tmp_path}/lake.db", warehouse, s3.file_io)
-    writer(entry).create_tables()
+    with_tables(entry)
     append(make_table(entry), range(10))
     return entry
 
