@@ -18,7 +18,11 @@ from tests.servers.s3 import S3Server, s3_server
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-REST_CATALOG_TESTS = ("tests/contracts/test_catalog_contract.py", "tests/spark/test_catalogs_on_spark.py")
+REST_CATALOG_TESTS = (
+    "tests/contracts/test_catalog_contract.py",
+    "tests/spark/test_catalogs_on_spark.py",
+    "tests/spark/test_commit_outcomes.py",
+)
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
 settings.register_profile("short", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)

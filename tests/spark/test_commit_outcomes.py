@@ -1,0 +1,167 @@
+"""Every outcome of a commit against every answer that may come back, by Iceberg's REST client on real Spark.
+
+Applied or dropped, times fourteen answers. In each cell the table is readable and has its rows once, our result is true
+of it, and nothing that was written is deleted. What the client itself does with an answer (it repeats a commit that
+was answered 503, and one that was answered 409 after looking) is part of the cell.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.table import Table
+from pyspark.sql import SparkSession
+
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.files import Partition
+from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, TaskSpec
+from icewright.domain.names import TableId, TableName
+from icewright.domain.tables import TASK_ID_KEY
+from icewright_spark.commit import CommitResult, commit_rewrite
+from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.rewrite_data_files import merge_jobs, merged_outputs, proof_of
+from icewright_spark.merge.merge import merge_group
+from tests.lakes.sqlite import SCHEMA, rows
+from tests.readers.duck import duckdb_with_iceberg
+from tests.servers.fault_proxy import Answer, Cell, FaultProxy
+from tests.servers.rest import RestCatalogServer
+
+pytestmark = pytest.mark.spark
+
+CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
+CATALOG, NAMESPACE = "outcomes", "commit_outcomes"
+ROWS = 30
+CELLS: list[tuple[Answer, bool, bool]] = [
+    (answer, applied, always)
+    for always in ((False, True) if CAMPAIGN else (False,))
+    for answer in Answer
+    for applied in (True, False)
+    if answer is not Answer.KILLED  # tests/e2e/test_kill_matrix.py
+]
+"""Each with the first commit befallen; in the campaign also with every one, should the client or we try again."""
+
+
+@dataclass(frozen=True)
+class Rig:
+    """Spark reaches the catalog through the proxy, everybody else directly."""
+
+    spark: SparkSession
+    proxy: FaultProxy
+    catalog: Catalog
+
+
+@pytest.fixture(scope="module")
+def rig(spark: SparkSession, rest_catalog: RestCatalogServer) -> Iterator[Rig]:
+    proxy = FaultProxy(rest_catalog.port)
+    entry = CatalogEntry(CATALOG, CatalogKind.REST, proxy.uri, "")
+    impatient = {f"spark.sql.catalog.{CATALOG}.rest.client.socket-timeout-ms": "1500"}
+    for key, value in {**entry.spark_properties(), **impatient}.items():
+        spark.conf.set(key, value)
+    catalog = load_catalog(CATALOG, type="rest", uri=rest_catalog.uri)
+    catalog.create_namespace(NAMESPACE)
+    try:
+        yield Rig(spark, proxy, catalog)
+    finally:
+        proxy.close()
+
+
+def make_table(rig: Rig, name: str) -> Table:
+    """A table of two small files."""
+    table = rig.catalog.create_table((NAMESPACE, name), SCHEMA)
+    for first in range(0, ROWS, 15):
+        table.append(rows(range(first, first + 15)))
+    return table.refresh()
+
+
+def spec_of(table: Table) -> TaskSpec:
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    files = tuple(
+        InputFile(task.file.file_path, task.file.file_size_in_bytes, task.file.record_count, 1)
+        for task in table.scan().plan_files()
+    )
+    group = FileGroup(0, Partition(0, "[]"), "", files)
+    return TaskSpec(
+        protocol_version=PROTOCOL_VERSION,
+        task_id=f"task-{table.name()[-1]}",
+        attempt=1,
+        fencing_token=1,
+        table_id=TableId(CATALOG, str(table.metadata.table_uuid)),
+        table_name=TableName(CATALOG, (NAMESPACE,), table.name()[-1]),
+        action=RewriteDataFiles(snapshot.snapshot_id, table.schema().schema_id, (group,), 1 << 29),
+        lease_ms=30_000,
+    )
+
+
+def commit(rig: Rig, spec: TaskSpec, cell: Cell) -> tuple[CommitResult, list[str]]:
+    """Merge as the job does, commit into the cell; the result, and the files written."""
+    table = SparkTable(rig.spark, spec.table_name)
+    results = [merge_group(job) for job in merge_jobs(rig.spark, table, spec)]
+    outputs = merged_outputs(table, spec.action, results)
+    proof = proof_of([result.receipt for result in results])
+    rig.proxy.cell = cell
+    try:
+        result = commit_rewrite(
+            table, spec, outputs, proof=proof, format_version=2, may_commit=lambda: None, pause=lambda _s: None
+        )
+    finally:
+        rig.proxy.cell = None
+    return result, [output.path for output in outputs]
+
+
+def reachable(table: Table) -> set[str]:
+    paths = {table.metadata_location}
+    for snapshot in table.metadata.snapshots:
+        paths.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            paths.add(manifest.manifest_path)
+            paths |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    return paths
+
+
+def is_there(path: str) -> bool:
+    return Path(urlsplit(path).path).is_file()
+
+
+def check(rig: Rig, spec: TaskSpec, result: CommitResult, written: list[str]) -> None:
+    """What must hold in every cell."""
+    table = rig.catalog.load_table((NAMESPACE, spec.table_name.name))
+    assert [path for path in (*reachable(table), *written) if not is_there(path)] == []
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(ROWS))
+    found = duckdb_with_iceberg().execute("SELECT id FROM iceberg_scan(?) ORDER BY id", [table.metadata_location])
+    assert [row[0] for row in found.fetchall()] == list(range(ROWS))
+
+    signed = [s for s in table.metadata.snapshots if s.summary and s.summary[TASK_ID_KEY] == spec.task_id]
+    assert len(signed) <= 1
+    match result:
+        case Committed(snapshot_id):
+            assert [s.snapshot_id for s in signed] == [snapshot_id]
+        case Conflicted():
+            assert signed == []
+        case CommitUnknown():
+            pass
+
+
+@pytest.mark.parametrize(
+    ("answer", "applied", "always"),
+    CELLS,
+    ids=[
+        f"{answer}, {'applied' if applied else 'dropped'}{', always' if always else ''}"
+        for answer, applied, always in CELLS
+    ],
+)
+def test_our_result_is_true_of_the_table(rig: Rig, answer: Answer, applied: bool, always: bool) -> None:  # noqa: FBT001 - a cell
+    spec = spec_of(make_table(rig, f"t{CELLS.index((answer, applied, always))}"))
+    cell = Cell(answer, applied=applied, always=always)
+    result, written = commit(rig, spec, cell)
+    assert cell.met >= 1
+    check(rig, spec, result, written)
+    if applied:
+        assert isinstance(result, Committed)
