@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.jobs import PROTOCOL_VERSION, Committed, TaskSpec
+from icewright.domain.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
 from icewright.domain.names import TableId, TableName, identifier
+from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.jobs.rewrite_data_files import Phase, Rewrite, rewrite_data_files
+from tests.spark.loop import SparkLoop
 
 CONTENTS = {
     "data": FileContent.DATA,
@@ -110,14 +113,22 @@ def rewrite(spark: SparkSession, spec: TaskSpec) -> Rewrite:
     return rewrite_data_files(spark, table, spec, Phase(len(spec.action.groups)), lambda: None)
 
 
-def rewritten(spark: SparkSession, name: TableName) -> Rewrite:
-    """Plan and carry out; the commit must be made, the rows be the same, and every reachable file exist."""
-    before = contents(spark, name)
-    done = rewrite(spark, plan_of(spark, name))
-    assert isinstance(done.result, Committed), done.result
-    assert contents(spark, name) == before
-    assert missing_files(spark, name) == []
-    return done
+def rewritten(loop: SparkLoop, name: TableName, planned: Executor = Executor.STAGED) -> TaskReport:
+    """The whole loop over a table: the commit must be verified, the rows be the same, and every reachable file exist.
+
+    ``planned`` is whom the planner must choose; groups that could be merged are staged all the same.
+    """
+    before, spec = contents(loop.spark, name), loop.claim(name)
+    assert {group.executor for group in spec.action.groups} == {planned}
+    groups = tuple(replace(group, executor=Executor.STAGED) for group in spec.action.groups)
+    report = loop.attempt(replace(spec, action=replace(spec.action, groups=groups)))
+    loop.control.dispatcher.report(report)
+    loop.control.loop.round()
+    task = loop.control.tasks.get(spec.task_id)
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert contents(loop.spark, name) == before
+    assert missing_files(loop.spark, name) == []
+    return report
 
 
 def contents(spark: SparkSession, name: TableName) -> Counter[str]:

@@ -21,6 +21,7 @@ from icewright_spark.commit import Rewritten
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.staged.cost import executors
+from icewright_spark.staged.empty_file import write_empty_file
 from icewright_spark.staged.hash_job import HashedRows, hash_rows, hash_rows_by_file
 from icewright_spark.staged.staging import StagedTasks, staged, task_of_new_file
 
@@ -49,7 +50,8 @@ def rewrite_group(
     started_ns = time.perf_counter_ns()
     with executors(spark, set_id) as cost:
         with staged(spark, table, f"{set_id}-written", tasks) as inputs:
-            data_file = _one_file(table, group, write(inputs, inputs.rows_in_one_split(), group))
+            files = write(inputs, inputs.rows_in_one_split(), group)
+            data_file = _one_file(table, group, files or [write_empty_file(table, group, set_id)])
         with staged(spark, table, f"{set_id}-read", tasks) as inputs:
             before = hash_rows_by_file(inputs.rows(**{"vectorization-enabled": "false"}))
         with staged(spark, table, f"{set_id}-new", [task_of_new_file(spark, table, data_file)]) as output:
@@ -82,7 +84,7 @@ def rewrite_group(
 
 
 def write(staged_tasks: StagedTasks, rows: DataFrame, group: FileGroup) -> list[Any]:
-    """The rows as new files of the group's spec."""
+    """The rows as new files of the group's spec: one, unless something is wrong or there are no rows."""
     return staged_tasks.write(rows, group.partition.spec_id)
 
 
@@ -112,11 +114,12 @@ def check_rows_of_files(group: FileGroup, by_file: Mapping[str, int]) -> None:
 
 
 def _one_file(table: SparkTable, group: FileGroup, files: Sequence[Any]) -> Any:
-    if not files:
-        raise Unsupported(f"group {group.group_id}: no row is left of its files, and Spark writes no empty file")
-    if len(files) > 1:
+    if len(files) != 1:
         raise Unsupported(f"group {group.group_id}: Spark wrote {len(files)} files instead of one")
     (file,) = files
+    size_bytes = int(table.java.io().newInputFile(file.location()).getLength())
+    if size_bytes != file.fileSizeInBytes():
+        raise ProofFailed(f"{file.location()} has {size_bytes} bytes, and was written with {file.fileSizeInBytes()}")
     if not table.is_in_partition(file, group.partition):
         raise ProofFailed(f"{file.location()} was not written to partition {group.partition_path or '(all)'}")
     return table.unsorted(file)
