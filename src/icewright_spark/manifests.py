@@ -8,7 +8,7 @@ looked at one by one.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,14 +82,16 @@ class PartitionFiles:
 
     def delete_files(self, paths: Collection[str], since: int) -> list[FoundDelete]:
         """Delete files that may apply to data files of these paths, none of which is older than ``since``."""
-        return [
-            self._found(java, row["dataSequenceNumber"])
-            for manifest in self.delete_manifests()
-            if manifest.sequenceNumber() >= since
-            for java, row in self._delete_rows(manifest)
-            if row["dataSequenceNumber"] >= since
-            and (row["referencedDataFile"] is None or row["referencedDataFile"] in paths)
-        ]
+        found = []
+        for manifest in self.delete_manifests():
+            if manifest.sequenceNumber() < since:
+                continue
+            files = self._delete_entries(manifest)
+            for number, row in enumerate(self._columns(files, "DeleteFile", _OF_DELETES)):
+                sequence_number, path = row["dataSequenceNumber"], row["referencedDataFile"]
+                if sequence_number >= since and (path is None or path in paths):
+                    found.append(self._found(files.get(number), sequence_number))
+        return found
 
     def data_files(self, paths: Collection[str]) -> dict[str, DataEntry]:
         """What the snapshot says of data files of these paths; those that are not in the partitions are left out.
@@ -111,13 +113,10 @@ class PartitionFiles:
                     found[path] = DataEntry(path, row["dataSequenceNumber"], row["firstRowId"])
         return found
 
-    def _delete_rows(self, manifest: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    def _delete_entries(self, manifest: Any) -> Any:
         io, specs = self._table.java.io(), self._table.java.specs()
         reader = self._jvm.org.apache.iceberg.ManifestFiles.readDeleteManifest(manifest, io, specs)
-        files = self._listed(reader.filterPartitions(self._deletes))
-        rows = self._columns(files, "DeleteFile", _OF_DELETES)
-        for number, row in enumerate(rows):
-            yield files.get(number), row
+        return self._listed(reader.filterPartitions(self._deletes))
 
     def _listed(self, reader: Any) -> Any:
         """All that a manifest reader gives, as a Java list; the reader is closed."""
