@@ -18,7 +18,7 @@ from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec
-from icewright.domain.names import TableName, quote_part
+from icewright.domain.names import TableName
 from icewright.domain.tables import PROOF_KEY
 from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable
@@ -26,6 +26,7 @@ from icewright_spark.manifests import PartitionFiles
 from tests.conftest import CAMPAIGN
 from tests.lakes.sqlite import writer
 from tests.readers.duck import duckdb_with_iceberg
+from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
 
 pytestmark = pytest.mark.spark
@@ -35,10 +36,6 @@ VERSIONS = (2, 3) if CAMPAIGN else (3,)
 """For what version 2 shows nothing new: its position deletes are validated by the same code of Iceberg's."""
 MONTH_MS = 30 * 86_400_000
 LINEAGE = "_row_id, _last_updated_sequence_number"
-
-
-def sql_name(name: TableName) -> str:
-    return ".".join(quote_part(part) for part in (name.catalog, *name.path))
 
 
 class Lake:
