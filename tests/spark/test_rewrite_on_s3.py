@@ -141,11 +141,12 @@ def test_probes_do_not_pile_up(make_loop: Any, s3: S3Server) -> None:
     assert len([path for path in objects(s3, loop.entry) if PROBE_NAME in path]) == 1
 
 
-def test_what_arrow_cannot_honour_is_left_to_spark(make_loop: Any, spark: SparkSession) -> None:
+def test_what_arrow_cannot_honour_is_left_to_spark(make_loop: Any, s3: S3Server, spark: SparkSession) -> None:
     """Objects are to be tagged: Java does it, Arrow would not."""
     loop: SparkLoop = make_loop(**{"s3.write.tags.team": "lakehouse"})
     fill(loop.entry)
     name = loop.name("db", "events")
+    before = contents(spark, name)
     loop.control.keeper.look(name)
     (report,) = loop.probe()
     assert report.access is WorkerAccess.REFUSED
@@ -157,6 +158,13 @@ def test_what_arrow_cannot_honour_is_left_to_spark(make_loop: Any, spark: SparkS
     assert any("s3.write.tags.team" in line for line in plan_view(plan).explanation)
     with pytest.raises(UnsupportedLocation):
         worker_storage(spark, SparkTable(spark, name).java.io(), f"{loop.entry.warehouse}/db/events/data")
+
+    task = loop.rewrite(name)
+
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert contents(spark, name) == arrow_rows(loop.entry) == before
+    assert missing_objects(s3, spark, name) == []
+    assert len(writer(loop.entry).load_table("db.events").inspect.data_files()) == len(CITIES)
 
 
 def test_a_store_that_goes_away_loses_nothing(make_loop: Any, s3: S3Server, spark: SparkSession) -> None:
