@@ -11,6 +11,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from pyiceberg.catalog import Catalog as WritersCatalog
+from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import Table
 
@@ -166,8 +167,8 @@ def hive_lake(server: HiveMetastore, folder: Path) -> PyIcebergLake:
 
 def empty(metastore: WritersCatalog) -> None:
     """Drop what earlier tests left in a metastore that all tests share."""
-    for namespace in metastore.list_namespaces():
-        for identifier in metastore.list_tables(namespace):
-            metastore.drop_table(identifier)
-        if namespace != ("default",):
-            metastore.drop_namespace(namespace)
+    assert isinstance(metastore, HiveCatalog)
+    with metastore._client as client:
+        for database in client.get_all_databases():
+            if database != "default":
+                client.drop_database(database, deleteData=False, cascade=True)
