@@ -175,6 +175,8 @@ def test_s3_by_the_other_clients_names() -> None:
     assert (told["s3.access-key-id"], java["s3.access-key-id"]) == ("key", "key")
     assert (told["s3.secret-access-key"], java["s3.secret-access-key"]) == (SECRET, SECRET)
     assert (told["s3.force-virtual-addressing"], java["s3.path-style-access"]) == ("true", "false")
+    assert not {"client.access-key-id", "client.secret-access-key", "s3.force-virtual-addressing"} & java.keys()
+    assert "s3.region" not in spark(hive(**S3))
 
 
 def test_without_keys_nothing_stands_in_the_way_of_those_of_the_machine() -> None:

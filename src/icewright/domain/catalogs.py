@@ -77,7 +77,11 @@ class CatalogEntry:
 
         ``cache-enabled=false``: a maintenance session must never act on a cached table.
         """
-        given = {key: text for key, text in self.properties.items() if not key.startswith("py-")}
+        given = {
+            key: text
+            for key, text in self.properties.items()
+            if not key.startswith("py-") and key not in object_stores.NOT_FOR_JAVA
+        }
         found = {**given, **object_stores.for_java(self.properties), **self._file_io(), **self._for_spark()}
         prefix = f"spark.sql.catalog.{self.name}"
         return {

@@ -32,6 +32,10 @@ _KEYS: Final = (
 )
 _PATH_STYLE: Final = "s3.path-style-access"
 _VIRTUAL_HOSTS: Final = "s3.force-virtual-addressing"
+NOT_FOR_JAVA: Final = frozenset(
+    {"s3.region", _VIRTUAL_HOSTS, "s3.connect-timeout", "s3.request-timeout", *(names[1] for names in _KEYS)}
+)
+"""Names that only PyIceberg knows."""
 _TRUTH: Final = {"true": True, "false": False}
 
 
