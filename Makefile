@@ -51,7 +51,7 @@ campaign: $(READY) ## the long forms: 20,000 simulated lakehouses, every kill th
 	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest tests/e2e/test_kill_matrix.py $(TEST_ARGS)
 
 acceptance: $(READY) ## what a user is promised, on real processes
-	@$(BIN)/pytest -m e2e -v $(TEST_ARGS)
+	@ICEWRIGHT_ACCEPTANCE=1 $(BIN)/pytest -m e2e -v $(TEST_ARGS)
 
 docs: $(READY) ## write the pages that come from the code
 	@$(BIN)/python scripts/write_reference.py

@@ -22,9 +22,10 @@ from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import IcewrightError
 from icewright.domain.names import TableName
 from icewright.domain.tables import TASK_ID_KEY, Json
+from icewright_spark.iceberg import SparkTable
 from tests.servers.processes import free_port
 
-WAIT_S = 100.0
+WAIT_S = 400.0
 _ENDED = frozenset({"succeeded", "failed", "cancelled", "superseded"})
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
@@ -42,19 +43,21 @@ class House:
     def __post_init__(self) -> None:
         lines = ["[server]", _toml("state_dir", str(self.folder / "state")), f"port = {free_port()}", "lease_ms = 4000"]
         if self.store_url is not None:
-            lines.append(_toml("store_url", self.store_url))
+            url, _, password = self.store_url.rpartition("#")
+            lines += [_toml("store_url", url), self._secret("store_password", password)]
         lines += ["[optimizer]", _toml("master", "local[2]"), "poll_interval_ms = 200"]
         for entry in self.entries:
-            lines += [
-                "[[catalogs]]",
-                _toml("name", entry.name),
-                _toml("type", entry.kind.value),
-                _toml("uri", entry.uri),
-            ]
+            lines += ["[[catalogs]]", _toml("name", entry.name), _toml("type", entry.kind.value)]
+            lines += [self._secret("uri", entry.uri), _toml("mode", "auto")]
             lines += [_toml("warehouse", entry.warehouse)] if entry.warehouse else []
-            lines += [_toml("mode", "auto"), "[catalogs.properties]"]
-            lines += [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in entry.properties.items()]
+            lines += ["[catalogs.properties]", *(self._secret(key, text) for key, text in entry.properties.items())]
         self.configuration.write_text("\n".join(lines))
+
+    def _secret(self, key: str, text: str) -> str:
+        """A setting whose value the processes find in their environment."""
+        name = f"HOUSE_{len(self.environ)}"
+        self.environ[name] = text
+        return _toml(key, f"env:{name}")
 
     @property
     def configuration(self) -> Path:
@@ -151,6 +154,13 @@ def settled(house: House, client: Client, names: Sequence[TableName]) -> dict[st
         raise
 
 
+def executors_of(client: Client, task: Json) -> set[str]:
+    """What carried the groups of a task out, as told by how each was proved: in order, or as a multiset."""
+    report = client.task(task["task_id"])["attempts"][-1]["report"]
+    methods = [receipt["method"] for receipt in (report or {"receipts": []})["receipts"]]
+    return {"merge" if method.startswith("ordered") else "staged" for method in methods}
+
+
 def rows_of(spark: SparkSession, table: str, *, lineage: bool) -> list[str]:
     """Every row, read from its bytes by Spark, sorted; with the row's id and last update where it has them."""
     columns = ["*", *_LINEAGE] if lineage else ["*"]
@@ -168,8 +178,9 @@ def live_files(spark: SparkSession, table: str) -> list[Any]:
     return spark.sql(f"SELECT file_path, file_format, record_count FROM {table}.data_files").collect()  # noqa: S608 - a name of the tests
 
 
-def missing_paths(spark: SparkSession, table: str) -> list[str]:
+def missing_paths(spark: SparkSession, name: TableName) -> list[str]:
     """Paths that some snapshot of the table reaches and that are not there."""
+    table = str(name)
     queries = (
         f"SELECT file_path FROM {table}.all_files",  # noqa: S608 - a name of the tests
         f"SELECT path FROM {table}.all_manifests",  # noqa: S608 - the same
@@ -177,13 +188,8 @@ def missing_paths(spark: SparkSession, table: str) -> list[str]:
         f"SELECT file FROM {table}.metadata_log_entries",  # noqa: S608 - the same
     )
     paths = {row[0] for query in queries for row in spark.sql(query).collect()}
-    jvm: Any = spark._jvm
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    missing = []
-    for path in sorted(paths):
-        where = jvm.org.apache.hadoop.fs.Path(path)
-        if not where.getFileSystem(hadoop).exists(where):
-            missing.append(path)
+    io = SparkTable(spark, name).java.io()
+    missing = [path for path in sorted(paths) if not io.newInputFile(path).exists()]
     assert paths
     return missing
 
@@ -195,4 +201,4 @@ def tasks_in_table(spark: SparkSession, table: str) -> list[str]:
 
 
 def _toml(key: str, value: str) -> str:
-    return f"{key} = {json.dumps(value)}"
+    return f"{json.dumps(key)} = {json.dumps(value)}"

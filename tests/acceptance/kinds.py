@@ -8,20 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
+from icewright.domain.names import TableName
+from icewright_spark.iceberg import SparkTable
+from tests.lakes.deletes import delete_where_equal
+
 COMMITS = 6
 ROWS_PER_COMMIT = 50
+
+Change: TypeAlias = Callable[[SparkSession, str], None]
+"""Something that happens to the table of a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of table.
 
-    ``columns`` is its DDL, ``row`` the SQL expressions of one row over ``id``; ``before`` and ``after`` are statements
-    with ``{table}`` around the appends, ``between`` halfway. ``executor`` is what the plan must choose. ``read_by`` are
-    the readers beside Spark that can read it. ``short``: also over every other catalog in the short form.
+    ``columns`` is its DDL, ``row`` the SQL expressions of one row over ``id``. ``between`` happens halfway through the
+    appends, ``after`` are statements behind them, with ``{table}``, and ``last`` is what SQL has no statement for.
+    ``executor`` is what the plan must choose. ``read_by`` are the readers beside Spark that can read it. ``short``:
+    also over every other catalog in the short form.
     """
 
     name: str
@@ -30,9 +39,9 @@ class Kind:
     executor: str = "merge"
     properties: tuple[tuple[str, str], ...] = ()
     partitioning: str = ""
-    before: tuple[str, ...] = ()
-    between: Callable[[SparkSession, str], None] | None = None
+    between: Change | None = None
     after: tuple[str, ...] = ()
+    last: Change | None = None
     version: int = 2
     read_by: frozenset[str] = frozenset({"pyiceberg"})
     short: bool = False
@@ -53,8 +62,6 @@ class Kind:
         }
         listed = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
         spark.sql(f"CREATE TABLE {table} ({self.columns}) USING iceberg {self.partitioning} TBLPROPERTIES ({listed})")
-        for statement in self.before:
-            spark.sql(statement.format(table=table))
         for number in range(COMMITS):
             if number == COMMITS // 2 and self.between is not None:
                 self.between(spark, table)
@@ -64,6 +71,8 @@ class Kind:
             )
         for statement in self.after:
             spark.sql(statement.format(table=table))
+        if self.last is not None:
+            self.last(spark, table)
 
 
 def _evolve_nested(spark: SparkSession, table: str) -> None:
@@ -82,6 +91,32 @@ def _evolve_spec(spark: SparkSession, table: str) -> None:
 
 def _orc_from_here(spark: SparkSession, table: str) -> None:
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.format.default' = 'orc')")
+
+
+def _equality_deletes(spark: SparkSession, table: str) -> None:
+    delete_where_equal(spark, _java(spark, table), [{"city": "city 1", "n": number} for number in range(3)])
+
+
+def _new_column_with_default(spark: SparkSession, table: str) -> None:
+    iceberg: Any = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # there is a JVM
+    five = iceberg.expressions.Expressions.lit(5)
+    _java(spark, table).updateSchema().addColumn("n", iceberg.types.Types.IntegerType.get(), five).commit()
+
+
+def _imported_files(spark: SparkSession, table: str) -> None:
+    catalog, *path = table.split(".")
+    for number in range(3):
+        folder = f"{_java(spark, table).location()}-imported/{number}"
+        rows = spark.range(1000 + number * 10, 1005 + number * 10)
+        rows.selectExpr("id", "concat('city ', id % 3) AS city", "1 AS n").coalesce(1).write.parquet(folder)
+        spark.sql(
+            f"CALL {catalog}.system.add_files(table => '{'.'.join(path)}', source_table => '`parquet`.`{folder}`')"
+        )
+
+
+def _java(spark: SparkSession, table: str) -> Any:
+    catalog, *namespace, name = table.split(".")
+    return SparkTable(spark, TableName(catalog, tuple(namespace), name)).java
 
 
 _NOBODY_ELSE: frozenset[str] = frozenset()
@@ -128,6 +163,17 @@ KINDS = (
         executor="staged",
         between=_evolve_nested,
     ),
+    Kind(
+        "equality_deletes",
+        _PLAIN,
+        _PLAIN_ROW,
+        "staged",
+        last=_equality_deletes,
+        read_by=_NOBODY_ELSE,
+        short=True,
+    ),
+    Kind("initial_default", "id bigint", "id", "staged", last=_new_column_with_default, version=3),
+    Kind("imported_files", _PLAIN, _PLAIN_ROW, "staged", between=_imported_files),
     Kind(
         "variant",
         "id bigint, v variant",

@@ -1,0 +1,110 @@
+"""Every kind of table, over every catalog, by real processes: files and deletes folded away, every row kept.
+
+The short form, in CI, has every kind over SQLite and some over the other catalogs; ``make acceptance`` has all.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.names import TableName
+from tests.acceptance.house import (
+    executors_of,
+    house,
+    live_files,
+    missing_paths,
+    rows_by_pyiceberg,
+    rows_of,
+    settled,
+    tasks_in_table,
+)
+from tests.acceptance.kinds import KINDS, Kind
+from tests.contracts.lakes import empty
+from tests.lakes.sqlite import make_lake, with_tables, writer
+from tests.servers.postgres import PASSWORD, USER, PostgresServer
+from tests.servers.processes import HOST
+from tests.servers.s3 import S3Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(1800)]
+
+LONG = bool(os.environ.get("ICEWRIGHT_ACCEPTANCE"))
+CATALOGS = ("postgresql", "rest", "hive", "s3")
+
+
+def test_every_kind_over_sqlite(spark: SparkSession, tmp_path: Path) -> None:
+    check([make_lake(tmp_path, "sqlite")], KINDS, spark, tmp_path)
+
+
+def test_every_catalog_with_the_store_on_postgresql(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    postgres: PostgresServer = request.getfixturevalue("postgres")
+    entries = [entry_of(catalog, request, tmp_path) for catalog in CATALOGS]
+    database = postgres.new_database().rpartition("/")[2]
+    store_url = f"postgresql://{USER}@{HOST}:{postgres.port}/{database}#{PASSWORD}"
+    check(entries, tuple(kind for kind in KINDS if LONG or kind.short), spark, tmp_path, store_url)
+
+
+def entry_of(catalog: str, request: pytest.FixtureRequest, folder: Path) -> CatalogEntry:
+    """A catalog on a real server, without tables."""
+    warehouse = str(folder / catalog)
+    match catalog:
+        case "postgresql":
+            url = request.getfixturevalue("postgres").new_database()
+            return with_tables(CatalogEntry(catalog, CatalogKind.SQL, url, warehouse))
+        case "rest":
+            server = request.getfixturevalue("rest_catalog")
+            server.forget()
+            return CatalogEntry(catalog, CatalogKind.REST, server.uri, "")
+        case "hive":
+            entry = CatalogEntry(catalog, CatalogKind.HIVE, request.getfixturevalue("metastore").uri, warehouse)
+            empty(writer(entry))
+            return entry
+        case _:
+            s3: S3Server = request.getfixturevalue("s3")
+            where, uri = f"s3://{s3.new_bucket()}/warehouse", f"sqlite:///{folder}/s3.db"
+            return with_tables(CatalogEntry(catalog, CatalogKind.SQL, uri, where, s3.file_io))
+
+
+def check(
+    entries: list[CatalogEntry],
+    kinds: tuple[Kind, ...],
+    spark: SparkSession,
+    folder: Path,
+    store_url: str | None = None,
+) -> None:
+    """Make a table of each kind in each catalog, let icewright work on them, and look behind its back."""
+    tables = {TableName(entry.name, ("db",), kind.name): (entry, kind) for entry in entries for kind in kinds}
+    for entry in entries:
+        for key, value in entry.spark_properties().items():
+            spark.conf.set(key, value)
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {entry.name}.db")
+    for name, (_, kind) in tables.items():
+        kind.make(spark, str(name))
+    before = {name: rows_of(spark, str(name), lineage=kind.lineage) for name, (_, kind) in tables.items()}
+    files_before = {name: live_files(spark, str(name)) for name in tables}
+    others = {
+        name: rows_by_pyiceberg(entry, name) for name, (entry, kind) in tables.items() if "pyiceberg" in kind.read_by
+    }
+    with house(folder, entries, store_url=store_url) as processes:
+        processes.start("serve")
+        processes.start("optimizer")
+        with processes.client() as client:
+            tasks = settled(processes, client, list(tables))
+            executors = {task["task_id"]: executors_of(client, task) for each in tasks.values() for task in each}
+        logs = processes.logs()
+    for name, (entry, kind) in tables.items():
+        said = f"{name}: {[(task['state'], task['outcome']) for task in tasks[str(name)]]}\n{logs}"
+        assert {task["state"] for task in tasks[str(name)]} == {"succeeded"}, said
+        assert {used for task in tasks[str(name)] for used in executors[task["task_id"]]} == {kind.executor}, said
+        assert rows_of(spark, str(name), lineage=kind.lineage) == before[name], said
+        if name in others:
+            assert rows_by_pyiceberg(entry, name) == others[name], said
+        assert len(live_files(spark, str(name))) < len(files_before[name]), said
+        assert missing_paths(spark, name) == [], said
+        assert set(tasks_in_table(spark, str(name))) == {task["task_id"] for task in tasks[str(name)]}, said
