@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from icewright.domain.actions import FileGroup, InputFile
+from icewright.domain.actions import Executor, FileGroup, InputFile
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import DeleteFile
 from icewright.domain.names import TableName
 from icewright.domain.plans import Plan
 from icewright.domain.tasks import TaskState
+from icewright_spark.iceberg import SparkTable
+from tests.lakes.deletes import delete_where_equal
 from tests.spark.hand_planned import hand_planned, sql_name
 from tests.spark.loop import SparkLoop
 
@@ -41,7 +43,8 @@ class Table:
         return self.loop.control.keeper.look(self.name, plan_anew=True).plan
 
     def append(self, number: int) -> None:
-        frame = self.loop.spark.range(number * ROWS, (number + 1) * ROWS).coalesce(1)
+        ids = self.loop.spark.range(number * ROWS, (number + 1) * ROWS)
+        frame = ids.selectExpr("CAST(id AS int) AS id").coalesce(1)
         frame.writeTo(sql_name(self.name)).append()
 
 
@@ -49,7 +52,7 @@ def table_of(spark: SparkSession, entry: CatalogEntry, version: int) -> Table:
     spark.sql(f"CREATE NAMESPACE {entry.name}.db")
     table = Table(SparkLoop(spark, entry), TableName(entry.name, ("db",), "events"))
     table.sql(
-        f"CREATE TABLE {{t}} (id bigint) USING iceberg TBLPROPERTIES ('format-version' = '{version}', "
+        f"CREATE TABLE {{t}} (id int) USING iceberg TBLPROPERTIES ('format-version' = '{version}', "
         "'write.delete.mode' = 'merge-on-read', 'icewright.ignore-other-optimizers' = 'true')"
     )
     for number in range(FILES):
@@ -141,3 +144,20 @@ def test_a_file_with_many_deletes_is_rewritten_alone(spark: SparkSession, lake: 
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert table.contents(LINEAGE) == before
     assert table.sql("SELECT * FROM {t}.delete_files") == []
+
+
+def test_equality_deletes_are_staged_and_verified(spark: SparkSession, lake: CatalogEntry) -> None:
+    table = table_of(spark, lake, 2)
+    delete_where_equal(spark, SparkTable(spark, table.name).java, [{"id": 3}, {"id": 77}])
+    table.append(FILES)
+    before = table.contents()
+    plan = table.plan()
+    (action,) = plan.actions
+    assert [group.executor for group in action.groups] == [Executor.STAGED]
+    assert plan.verdicts[0].reason.text.endswith("equality deletes apply to it, which a merge cannot do")
+    task = table.loop.rewrite(table.name)
+    assert task.outcome is not None
+    assert (task.state, task.outcome.reason.code) == (TaskState.SUCCEEDED, "verified"), task.outcome
+    assert task.outcome.reason.figures["deleted_records"] == 2
+    assert table.contents() == before
+    assert table.plan().is_empty
