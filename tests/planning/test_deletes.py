@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
-from icewright.planning.deletes import DeleteIndex, known_deleted, only_data_file, too_many_deletes
+from icewright.planning.deletes import Burden, DeleteIndex, only_data_file, too_many_deletes
 from tests.planning.observations import (
     WHOLE,
     data_file,
@@ -104,6 +104,8 @@ def test_the_index_gives_what_the_spec_says(lake: tuple[list[DataFile], list[Del
         assert set(found) == by_the_spec(file, deletes)
         assert len(set(found)) == len(found)
         assert DeleteIndex(table(), reversed(deletes)).of(file) == found
+        named = sum(one.record_count for one in found if only_data_file(one) is not None)
+        assert index.burden(file) == Burden(len(found), min(named, file.record_count))
 
 
 def test_position_deletes_of_the_same_commit_apply_and_older_ones_do_not() -> None:
@@ -165,10 +167,17 @@ THRESHOLDS = [
 
 @pytest.mark.parametrize(("expected", "deletes"), THRESHOLDS)
 def test_too_many_deletes(expected: bool, deletes: list[DeleteFile]) -> None:  # noqa: FBT001 - a parameter of the table above
-    assert too_many_deletes(FILE, deletes, policy()) is expected
+    assert too_many_deletes(FILE, DeleteIndex(table(), aged(deletes)).burden(FILE), policy()) is expected
+
+
+def aged(deletes: Sequence[DeleteFile]) -> list[DeleteFile]:
+    """As young as they must be to apply to the file."""
+    return [replace(delete, data_sequence_number=6) for delete in deletes]
 
 
 def test_no_more_rows_are_known_to_be_deleted_than_there_are() -> None:
-    assert known_deleted(FILE, [position_deletes(month(1), n, 60, of=FILE) for n in range(2)]) == 100
+    index = DeleteIndex(table(), aged([position_deletes(month(1), number, 60, of=FILE) for number in range(2)]))
+    assert index.burden(FILE) == Burden(2, 100)
     empty = replace(FILE, record_count=0)
-    assert not too_many_deletes(empty, [position_deletes(month(1), 0, of=empty)], policy())
+    assert index.burden(empty) == Burden(2, 0)
+    assert not too_many_deletes(empty, index.burden(empty), policy())

@@ -16,7 +16,7 @@ from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import wording
-from icewright.planning.deletes import DeleteIndex, known_deleted, too_many_deletes
+from icewright.planning.deletes import DeleteIndex, too_many_deletes
 from icewright.planning.executors import Choice, TableExecutors, choose_executor, table_executors
 from icewright.planning.packing import Bounds, Run, in_order, pack
 from icewright.planning.settings import TASK_FILES_MAX
@@ -110,7 +110,7 @@ class _Finder:
         return file.size_bytes < self.policy.small_file_size_bytes or self._is_burdened(file)
 
     def _is_burdened(self, file: DataFile) -> bool:
-        return too_many_deletes(file, self.deletes.of(file), self.policy)
+        return too_many_deletes(file, self.deletes.burden(file), self.policy)
 
     def _refused(self, verdict: PartitionVerdict, files: Sequence[DataFile], *, damaged: bool) -> Candidate | None:
         """Why nothing may be done to a partition, told by its files."""
@@ -171,7 +171,7 @@ class _Finder:
     def _groups(self, ordered: Sequence[DataFile], *, settled: bool) -> list[Group | Reason]:
         """The groups among files in order, each with its executor; or the reason why nothing can carry one out."""
         burdened = frozenset(file.path for file in ordered if self._is_burdened(file))
-        bounds, most = Bounds.of(self.policy), max((len(self.deletes.of(file)) for file in ordered), default=0)
+        bounds, most = Bounds.of(self.policy), max((self.deletes.burden(file).files for file in ordered), default=0)
         if most:
             bounds = replace(bounds, files_max=min(bounds.files_max, max(2, REFERENCES_MAX // most)))
         runs = pack(ordered, bounds, allow_dominated=settled, burdened=burdened)
@@ -179,9 +179,9 @@ class _Finder:
 
     def _is_emptied(self, run: Run) -> bool:
         """Whether no row is left of some files, which are to become one file."""
-        deletes = [self.deletes.of(file) for file in run]
-        left = (file.record_count - known_deleted(file, its) for file, its in zip(run, deletes, strict=True))
-        return any(deletes) and not any(left)
+        burdens = [(file, self.deletes.burden(file)) for file in run]
+        left = any(file.record_count > burden.records for file, burden in burdens)
+        return not left and any(burden.files for _, burden in burdens)
 
     def _group(self, run: Run) -> Group | Reason:
         size_bytes = sum(file.size_bytes for file in run)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
@@ -51,6 +51,26 @@ class _BySequenceNumber:
     def after(self, number: int) -> list[DeleteFile]:
         return self.files[bisect_right(self.numbers, number) :]
 
+    def count_since(self, number: int) -> int:
+        return len(self.numbers) - bisect_left(self.numbers, number)
+
+    def count_after(self, number: int) -> int:
+        return len(self.numbers) - bisect_right(self.numbers, number)
+
+
+@dataclass(frozen=True, slots=True)
+class Burden:
+    """What deletes mean to a data file: how many delete files apply to it, and how many rows they surely remove.
+
+    The rows are counted as Iceberg counts them, by the deletes that are for this file alone.
+    """
+
+    files: int
+    records: int
+
+
+_NONE = _BySequenceNumber()
+
 
 class DeleteIndex:
     """The delete files of some partitions of one snapshot, to be asked for those of a data file."""
@@ -90,32 +110,37 @@ class DeleteIndex:
     def of(self, file: DataFile) -> tuple[DeleteFile, ...]:
         """The delete files that apply to a data file, in a fixed order."""
         number, key = file.data_sequence_number, (file.partition, file.path)
-        found = self._everywhere.after(number)
-        if file.partition in self._equality:
-            found += self._equality[file.partition].after(number)
-        vector = self._vectors.get(key)
-        if vector is not None and number <= vector.data_sequence_number:
+        found = [*self._everywhere.after(number), *self._equality.get(file.partition, _NONE).after(number)]
+        vector = self._vector(file)
+        if vector is not None:
             return (*found, vector)
-        for scope in (self._of_partition.get(file.partition), self._of_file.get(key)):
-            found += [] if scope is None else scope.since(number)
-        return tuple(found)
+        around, own = self._of_partition.get(file.partition, _NONE), self._of_file.get(key, _NONE)
+        return (*found, *around.since(number), *own.since(number))
+
+    def burden(self, file: DataFile) -> Burden:
+        """What :meth:`of` comes to, without listing it: there may be many of both."""
+        number = file.data_sequence_number
+        files = self._everywhere.count_after(number)
+        files += self._equality.get(file.partition, _NONE).count_after(number)
+        vector = self._vector(file)
+        if vector is not None:
+            return Burden(files + 1, min(file.record_count, vector.record_count))
+        own = self._of_file.get((file.partition, file.path), _NONE).since(number)
+        files += len(own) + self._of_partition.get(file.partition, _NONE).count_since(number)
+        return Burden(files, min(file.record_count, sum(delete.record_count for delete in own)))
+
+    def _vector(self, file: DataFile) -> DeleteFile | None:
+        vector = self._vectors.get((file.partition, file.path))
+        return vector if vector is not None and file.data_sequence_number <= vector.data_sequence_number else None
 
 
-def known_deleted(file: DataFile, deletes: Sequence[DeleteFile]) -> int:
-    """How many rows of a file its delete files surely name: as Iceberg counts them, by those for this file alone."""
-    return min(file.record_count, sum(one.record_count for one in deletes if only_data_file(one) is not None))
-
-
-def too_many_deletes(file: DataFile, deletes: Sequence[DeleteFile], policy: Policy) -> bool:
+def too_many_deletes(file: DataFile, burden: Burden, policy: Policy) -> bool:
     """Whether its deletes alone are a reason to rewrite a file, by Iceberg's two thresholds.
 
     As ``BinPackRewriteFilePlanner`` has it: so many delete files apply to it, or so much of its rows is deleted.
     """
-    if not deletes:
-        return False
-    known = known_deleted(file, deletes)
-    share_reached = known >= policy.delete_ratio_threshold * file.record_count
-    return len(deletes) >= policy.delete_file_threshold or (known > 0 and share_reached)
+    share_reached = burden.records >= policy.delete_ratio_threshold * file.record_count
+    return burden.files >= policy.delete_file_threshold or (burden.records > 0 and share_reached)
 
 
 def _new() -> _BySequenceNumber:
