@@ -31,8 +31,9 @@ SETTLED_AFTER_MS = 86_400_000
 COLLECTED_FILES_MAX = TASK_FILES_MAX
 """At most twice as many files are held in memory, about 100 MB, and as many are planned for."""
 
-REFERENCES_MAX = 100_000
-"""The most pairs of a data file and a delete file that applies to it in one task: its description lists each pair."""
+REFERENCES_MAX = 500_000
+"""The most pairs of a data file and a delete file that applies to it in one task: its description lists each of them,
+in 2 MB."""
 
 LINEAGE_SINCE = 3
 """The format version from which on rows have ids."""

@@ -164,7 +164,8 @@ SETTINGS: tuple[Setting, ...] = (
         whole_number(2, TASK_FILES_MAX),
         10_000,
         f"a whole number, 2 to {TASK_FILES_MAX}",
-        "The most files that one task replaces: 10,000 keep its description near 2 MB and its commit short.",
+        "The most files that one task replaces: 10,000 keep its description near 2 MB (6 MB with a deletion vector for "
+        "each) and its commit short.",
     ),
     Setting(
         PREFIX + "write-window",
