@@ -1,5 +1,6 @@
 """Opening a SQLite database: what durability and exclusion rest on. What holds on both databases is beside this."""
 
+import re
 import sqlite3
 import stat
 import threading
@@ -43,11 +44,11 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def ddl(engine: Engine) -> dict[str, str]:
-    """The statements that made the schema, without layout."""
+def ddl(engine: Engine) -> dict[str, list[str]]:
+    """The statements that made the schema, in parts, since a column that is added comes behind everything else."""
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
-        return {name: " ".join(sql.split()) for name, sql in rows if name != VERSION_TABLE}
+        return {name: sorted(re.split(r",\s*", sql.rstrip(")\n\t "))) for name, sql in rows if name != VERSION_TABLE}
 
 
 class TestOpening:

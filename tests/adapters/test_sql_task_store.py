@@ -233,6 +233,23 @@ class TestSpeed:
         assert store.tasks(TaskFilter(), limit=9) == listed
         assert [task.action.base_snapshot_id for task in listed] == [2, 1]
 
+    def test_a_list_for_people_decodes_no_action_at_all(
+        self, engine: Engine, store: SqlTaskStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        task = store.enqueue(new_task("task-1")).task
+        with writing(engine) as connection:
+            connection.execute(update(tasks).values(action=b"not an action"))
+        monkeypatch.setattr(actions, "unpack", None)
+        assert store.listed(TaskFilter(), limit=9) == [task.listed()]
+
+    def test_a_task_that_is_older_than_its_figures_is_listed_by_its_action(
+        self, engine: Engine, store: SqlTaskStore
+    ) -> None:
+        task = store.enqueue(new_task("task-1")).task
+        with writing(engine) as connection:
+            connection.execute(update(tasks).values(figures=None))
+        assert store.listed(TaskFilter(), limit=9) == [task.listed()]
+
     def test_an_action_of_many_files_is_stored_in_little_room(self, engine: Engine, store: SqlTaskStore) -> None:
         task = new_task("task-1")
         group = task.action.groups[0]

@@ -28,7 +28,7 @@ _SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[Heal
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     clock = ManualClock()
     directory: Path = tmp_path_factory.mktemp("state")
-    with opened(request.param, directory, clock) as stores:
+    with opened(request, directory, clock) as stores:
         yield Served(clock, (stores.tables(), stores.tasks()))
 
 

@@ -538,6 +538,17 @@ class TestReading:
         second = store.tasks(everything, limit=9, before=first[-1].task_id)
         assert [task.task_id for task in second] == ["task-2", "task-1", "task-0"]
 
+    @pytest.mark.parametrize("state", sorted(TaskState))
+    def test_lists_show_everything_but_files(self, store: TaskStore, state: TaskState) -> None:
+        task = in_state(store, state)
+        store.enqueue(new_task("task-2", table=2))
+        other = store.enqueue(new_task("task-3", table=2, base_snapshot_id=9)).task
+        assert store.listed(TaskFilter(), limit=9) == [other.listed(), task.listed()]
+        assert other.listed().figures.base_snapshot_id == 9
+        assert store.listed(TaskFilter(states=frozenset({state}), table_id=table_id(1)), limit=9) == [task.listed()]
+        assert store.listed(TaskFilter(), limit=1) == [other.listed()]
+        assert store.listed(TaskFilter(), limit=9, before="task-2") == [task.listed()]
+
     def test_filters_restrict(self, store: TaskStore) -> None:
         started(store, "task-1", table=1)
         store.enqueue(new_task("task-2", table=2))

@@ -124,6 +124,7 @@ class TwoStores(RuleBasedStateMachine):
     def answers_agree(self) -> None:
         self.both(lambda store: store.counts())
         self.both(lambda store: [task.task_id for task in store.expired(99)])
+        self.both(lambda store: list(store.listed(EVERYTHING, limit=999)))
         for task in self.both(lambda store: list(store.tasks(EVERYTHING, limit=999))):
             history, attempts = self.past(task.task_id)
             last = history[-1]

@@ -33,7 +33,7 @@ def read_literal(text: str) -> str:
 
 
 def test_the_plain_case() -> None:
-    assert nearest_call(TableName("lake", ("db",), "events"), ACTION) == (
+    assert nearest_call(TableName("lake", ("db",), "events"), ACTION.figures) == (
         "CALL `lake`.system.rewrite_data_files(table => '`db`.`events`', strategy => 'binpack', "
         "options => map('target-file-size-bytes', '1000', 'use-starting-sequence-number', 'true'))"
     )
@@ -64,7 +64,7 @@ def test_identifiers() -> None:
 @given(ANY, st.lists(ANY, min_size=1, max_size=3), ANY)
 def test_no_name_ends_its_quotes(catalog: str, namespace: list[str], table: str) -> None:
     name = TableName("lake", tuple(namespace), table)
-    statement = _STATEMENT.fullmatch(nearest_call(name, ACTION))
+    statement = _STATEMENT.fullmatch(nearest_call(name, ACTION.figures))
     assert statement is not None
     assert split_parts(read_literal(statement["table"])) == [*namespace, table]
     assert split_parts(identifier(catalog)) == [catalog]

@@ -9,7 +9,17 @@ from typing import Any
 from icewright.domain.names import TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.tables import Instant
-from icewright.domain.tasks import Attempt, AttemptState, HistoryEntry, Lease, Outcome, Progress, Task, TaskState
+from icewright.domain.tasks import (
+    Attempt,
+    AttemptState,
+    HistoryEntry,
+    Lease,
+    ListedTask,
+    Outcome,
+    Progress,
+    Task,
+    TaskState,
+)
 from icewright.services.plan_views import ActionView, action_view
 
 
@@ -63,7 +73,7 @@ class TaskDocument:
     attempts: tuple[AttemptView, ...]
 
 
-def task_view(task: Task) -> TaskView:
+def task_view(task: Task | ListedTask) -> TaskView:
     """The task for display."""
     return TaskView(
         task_id=task.task_id,
@@ -73,7 +83,7 @@ def task_view(task: Task) -> TaskView:
         uuid=task.table_id.uuid,
         plan_id=task.plan_id,
         state=task.state,
-        action=action_view(task.table_name, task.action),
+        action=action_view(task.table_name, task.figures),
         reason=task.reason,
         prediction=task.prediction,
         priority=task.priority,

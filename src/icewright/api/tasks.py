@@ -37,7 +37,7 @@ def list_tasks(
     before = decode_cursor(str, cursor)
     table_id = None if table is None else lookups.record(table, catalog).table_id
     only = TaskFilter(frozenset(state) if state else None, table_id)
-    found = control.tasks.tasks(only, limit=limit + 1, before=before)
+    found = control.tasks.listed(only, limit=limit + 1, before=before)
     return page([task_view(task) for task in found[:limit]], found[limit - 1].task_id if len(found) > limit else None)
 
 

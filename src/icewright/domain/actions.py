@@ -63,6 +63,27 @@ class FileGroup:
         return sum(file.record_count for file in self.files)
 
 
+class ActionKind(StrEnum):
+    """The actions there are, by the names of Iceberg's procedures."""
+
+    REWRITE_DATA_FILES = "rewrite_data_files"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFigures:
+    """What lists show of an action: everything but its files, which may be many thousands."""
+
+    kind: ActionKind
+    base_snapshot_id: int
+    groups: int
+    staged_groups: int
+    delete_files: int
+    input_files: int
+    input_bytes: int
+    record_count: int
+    target_file_size_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class RewriteDataFiles:
     """Merge each group of small files into one file, without re-ordering rows, in one commit.
@@ -90,6 +111,21 @@ class RewriteDataFiles:
     def record_count(self) -> int:
         """Rows in all files, those that delete files remove included."""
         return sum(group.record_count for group in self.groups)
+
+    @property
+    def figures(self) -> ActionFigures:
+        """The action without its files."""
+        return ActionFigures(
+            kind=ActionKind(self.kind),
+            base_snapshot_id=self.base_snapshot_id,
+            groups=len(self.groups),
+            staged_groups=sum(group.executor is Executor.STAGED for group in self.groups),
+            delete_files=len({delete for group in self.groups for delete in group.delete_files}),
+            input_files=self.input_files,
+            input_bytes=self.input_bytes,
+            record_count=self.record_count,
+            target_file_size_bytes=self.target_file_size_bytes,
+        )
 
 
 Action: TypeAlias = RewriteDataFiles

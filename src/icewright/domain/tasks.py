@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from icewright.domain.actions import Action
+from icewright.domain.actions import Action, ActionFigures
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.tables import Instant
@@ -110,14 +110,13 @@ class NewTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A task as it stands. ``version`` grows with each change and guards compare-and-swap."""
+class TaskHead:
+    """A task as it stands, but for its action. ``version`` grows with each change and guards compare-and-swap."""
 
     task_id: str
     table_id: TableId
     table_name: TableName
     plan_id: str
-    action: Action
     reason: Reason
     prediction: Prediction
     priority: int
@@ -134,6 +133,30 @@ class Task:
     progress: Progress | None
     cancel_requested: bool
     outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Task(TaskHead):
+    """A task as it stands, with all that its action needs."""
+
+    action: Action
+
+    @property
+    def figures(self) -> ActionFigures:
+        """What lists show of the action."""
+        return self.action.figures
+
+    def listed(self) -> ListedTask:
+        """The task as lists show it."""
+        head = {field.name: getattr(self, field.name) for field in fields(TaskHead)}
+        return ListedTask(**head, figures=self.figures)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTask(TaskHead):
+    """A task as it stands, as lists show it: without the files of its action."""
+
+    figures: ActionFigures
 
 
 @dataclass(frozen=True, slots=True)

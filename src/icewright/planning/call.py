@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from icewright.domain.actions import Action, RewriteDataFiles
+from icewright.domain.actions import ActionFigures, ActionKind
 from icewright.domain.names import TableName, identifier
 
 _BMP_MAX = 0xFFFF
@@ -20,10 +20,10 @@ _ESCAPES = {"'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-def nearest_call(name: TableName, action: Action) -> str:
+def nearest_call(name: TableName, action: ActionFigures) -> str:
     """One SQL statement on one line of printable characters."""
-    match action:
-        case RewriteDataFiles():
+    match action.kind:
+        case ActionKind.REWRITE_DATA_FILES:
             options = {
                 "target-file-size-bytes": str(action.target_file_size_bytes),
                 "use-starting-sequence-number": "true",

@@ -16,6 +16,7 @@ from icewright.domain.tasks import (
     Attempt,
     AttemptState,
     HistoryEntry,
+    ListedTask,
     NewTask,
     Outcome,
     Progress,
@@ -137,6 +138,10 @@ class TaskStore(Protocol):
 
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
         """Tasks, newest first by id; ``before`` is the id that the last page ended with."""
+        ...
+
+    def listed(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[ListedTask]:
+        """As :meth:`tasks`, without the files of their actions: for lists, however long those are."""
         ...
 
     def history(self, task_id: str) -> Sequence[HistoryEntry]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
-from icewright.domain.tasks import Task, TaskState
+from icewright.domain.tasks import TaskHead, TaskState
 
 FAILURES_MAX = 5
 """So many tasks without a success in a row open the breaker."""
@@ -27,7 +27,7 @@ TRIES_CARRIED_OUT = "tries_carried_out"
 _WASTED = frozenset({TaskState.FAILED, TaskState.SUPERSEDED})
 
 
-def parked(latest: Sequence[Task], now: Instant) -> Reason | None:
+def parked(latest: Sequence[TaskHead], now: Instant) -> Reason | None:
     """Why nothing more is queued for a table, None when the breaker is closed.
 
     ``latest`` are the table's last tasks, newest first, at least :data:`FAILURES_MAX` of them if there are so many.
@@ -49,7 +49,7 @@ def parked(latest: Sequence[Task], now: Instant) -> Reason | None:
     return Reason("parked", text, {"until": until, "tasks": FAILURES_MAX})
 
 
-def _counts(task: Task) -> bool:
+def _counts(task: TaskHead) -> bool:
     said = None if task.outcome is None else task.outcome.reason
     if said is None or task.state not in _WASTED:
         return task.attempt > 0

@@ -22,6 +22,7 @@ from icewright.domain.tasks import (
     Outcome,
     Progress,
     Task,
+    TaskHead,
     TaskState,
 )
 
@@ -85,7 +86,7 @@ def create(new: NewTask, now: Instant) -> Step:
     return Step(task, _entry(task, new.reason))
 
 
-def may_coalesce(task: Task) -> bool:
+def may_coalesce(task: TaskHead) -> bool:
     """Whether a newer candidate may take this task's place: it waits and was never tried."""
     return task.state is TaskState.QUEUED and task.attempt == 0
 

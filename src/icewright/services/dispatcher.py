@@ -42,7 +42,7 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, PolicyRule
 from icewright.domain.storage import ProbeReports, Probes
-from icewright.domain.tasks import COMMITTING, AttemptState, Lease, NewTask, Outcome, Task, TaskState
+from icewright.domain.tasks import COMMITTING, AttemptState, Lease, NewTask, Outcome, Task, TaskHead, TaskState
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.policy import effective_policy
@@ -292,7 +292,7 @@ class Dispatcher:
         reason = Reason("retried", "queued again on request")
         return self._tasks.change(Change(task_id, task.version, TaskState.QUEUED, Outcome(reason)))
 
-    def withdraw(self, task: Task, reason: Reason) -> Task:
+    def withdraw(self, task: TaskHead, reason: Reason) -> Task:
         """Take back a waiting task that must not be tried any more. Raises :class:`Conflict` once it is claimed."""
         return self._tasks.change(Change(task.task_id, task.version, TaskState.SUPERSEDED, Outcome(reason)))
 

@@ -15,7 +15,7 @@ from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
 from icewright.domain.tables import Instant, TableMetadata
-from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
+from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.ports.clock import Clock
 from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import FAILURES_MAX, parked
@@ -117,7 +117,9 @@ class TableKeeper:
         self._save(observation, plan, problem)
         return Looked(plan, is_new, enqueued, late)
 
-    def _standing_plan(self, observation: Observation, latest: Sequence[Task], parked_by: Reason | None) -> Plan | None:
+    def _standing_plan(
+        self, observation: Observation, latest: Sequence[TaskHead], parked_by: Reason | None
+    ) -> Plan | None:
         """The plan that still stands: the table is as it was, its time has not come, and its work is in hand."""
         metadata = observation.metadata
         record = self._tables.record(metadata.table_id)
@@ -133,7 +135,7 @@ class TableKeeper:
         acts = plan.mode is Mode.AUTO and not plan.is_empty and parked_by is None
         return None if due or (acts and _work_is_lost(plan, latest)) else plan
 
-    def _withdraw(self, latest: Sequence[Task], plan: Plan, metadata: TableMetadata, *, replaceable: bool) -> None:
+    def _withdraw(self, latest: Sequence[TaskHead], plan: Plan, metadata: TableMetadata, *, replaceable: bool) -> None:
         """Take back a waiting task that must not run; one that the new plan takes the place of stays (coalescing)."""
         for task in latest:
             if task.state is not TaskState.QUEUED or (replaceable and may_coalesce(task)):
@@ -142,10 +144,10 @@ class TableKeeper:
             if reason is not None:
                 self._take_back(task, reason)
 
-    def _obstacle(self, task: Task, plan: Plan, metadata: TableMetadata) -> Reason | None:
+    def _obstacle(self, task: TaskHead, plan: Plan, metadata: TableMetadata) -> Reason | None:
         if metadata.snapshot_of_task(task.task_id) is not None:
             return None  # an attempt thought dead did commit: the next claim finds out, and the task ends as it should
-        obstacle = self._dispatcher.leave.obstacle(task, metadata)
+        obstacle = self._dispatcher.leave.obstacle(self._tasks.get(task.task_id), metadata)
         if obstacle is None and plan.is_empty:
             return Reason("replanned", f"the table was planned anew: {plan.reason.text}")
         return obstacle
@@ -156,13 +158,13 @@ class TableKeeper:
             if task.state is TaskState.QUEUED:
                 self._take_back(task, Reason("table-gone", why))
 
-    def _take_back(self, task: Task, reason: Reason) -> None:
+    def _take_back(self, task: TaskHead, reason: Reason) -> None:
         # Claimed in the same moment: then its attempt finds out, and the commit is validated in any case.
         with suppress(Conflict):
             self._dispatcher.withdraw(task, reason)
 
-    def _latest(self, table_id: TableId) -> list[Task]:
-        return list(self._tasks.tasks(TaskFilter(table_id=table_id), limit=_TASKS_LOOKED_AT))
+    def _latest(self, table_id: TableId) -> Sequence[TaskHead]:
+        return self._tasks.listed(TaskFilter(table_id=table_id), limit=_TASKS_LOOKED_AT)
 
     def _save(self, observation: Observation, plan: Plan, problem: Reason | None) -> None:
         record = self._tables.record(observation.metadata.table_id)
@@ -197,7 +199,7 @@ class TableKeeper:
             self._tables.save_record(replace(record, **changes))
 
 
-def _work_is_lost(plan: Plan, latest: Sequence[Task]) -> bool:
+def _work_is_lost(plan: Plan, latest: Sequence[TaskHead]) -> bool:
     """Whether nothing became of the plan: it was never queued, or its task was superseded."""
     if any(task.state not in TERMINAL_STATES for task in latest):
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from icewright.domain.actions import Action, Executor, FileGroup
+from icewright.domain.actions import ActionFigures, Executor, FileGroup
 from icewright.domain.files import Partition
 from icewright.domain.names import TableName
 from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
@@ -103,7 +103,7 @@ def plan_view(plan: Plan) -> PlanView:
         prediction=plan.prediction,
         verdict_counts={verdict.value: count for verdict, count in plan.verdict_counts.items()},
         verdicts=tuple(_verdict_view(item, groups.get(item.partition, ())) for item in plan.verdicts),
-        actions=tuple(action_view(plan.table_name, action) for action in plan.actions),
+        actions=tuple(action_view(plan.table_name, action.figures) for action in plan.actions),
         look_again_at=plan.look_again_at,
     )
 
@@ -145,17 +145,17 @@ def findings(figures: FiguresView, policy: Policy, plan: Plan) -> tuple[Reason, 
     return tuple(found)
 
 
-def action_view(table: TableName, action: Action) -> ActionView:
-    """The action for display: everything but its list of files."""
+def action_view(table: TableName, action: ActionFigures) -> ActionView:
+    """The action for display."""
     return ActionView(
         action=action.kind,
         base_snapshot_id=action.base_snapshot_id,
-        groups=len(action.groups),
-        staged_groups=sum(group.executor is Executor.STAGED for group in action.groups),
-        delete_files=len({delete for group in action.groups for delete in group.delete_files}),
+        groups=action.groups,
+        staged_groups=action.staged_groups,
+        delete_files=action.delete_files,
         input_files=action.input_files,
         input_bytes=action.input_bytes,
-        output_files=len(action.groups),
+        output_files=action.groups,
         records=action.record_count,
         target_file_size_bytes=action.target_file_size_bytes,
         call=nearest_call(table, action),

@@ -15,6 +15,7 @@ from icewright.domain.tasks import (
     TERMINAL_STATES,
     Attempt,
     HistoryEntry,
+    ListedTask,
     NewTask,
     Progress,
     Task,
@@ -156,6 +157,10 @@ class MemoryTaskStore:
                 and (only.table_id is None or task.table_id == only.table_id)
             ]
             return found[:limit]
+
+    def listed(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[ListedTask]:
+        """See the port."""
+        return [task.listed() for task in self.tasks(only, limit=limit, before=before)]
 
     def history(self, task_id: str) -> Sequence[HistoryEntry]:
         """See the port."""

@@ -72,6 +72,7 @@ tasks = Table(
     Column("prediction", Text, nullable=False),
     Column("progress", Text),
     Column("outcome", Text),
+    Column("figures", Text),  # of the action; NULL for tasks that are older than the column
     PrimaryKeyConstraint("task_id", name="pk_tasks"),
     # A lease is whole or absent, and there is one exactly while an attempt may be at work.
     CheckConstraint(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from icewright.adapters.sql.schema import FENCING_TOKEN, attempts, counters, state_is, task_history, tasks
 from icewright.adapters.sql.task_rows import attempt_of, attempt_row, history_row, task_columns, task_of, task_row
@@ -13,6 +13,7 @@ from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES, Attempt, Task, TaskState
+from icewright.ports.store import TaskFilter
 from icewright.scheduling import lifecycle
 from icewright.scheduling.rank import Candidate
 
@@ -53,6 +54,17 @@ def ready(connection: Connection, now: Instant, resource_group: str, catalogs: f
         .limit(CLAIM_WINDOW)
     )
     return [Candidate(row.task_id, row.priority, row.created_at) for row in connection.execute(query)]
+
+
+def matches(only: TaskFilter, before: str | None) -> Iterator[ColumnElement[bool]]:
+    """The conditions of a list of tasks; ``before`` is the id that the last page ended with."""
+    if only.states is not None:
+        yield tasks.c.state.in_(sorted(state.value for state in only.states))
+    if only.table_id is not None:
+        yield tasks.c.catalog == only.table_id.catalog
+        yield tasks.c.table_uuid == only.table_id.uuid
+    if before is not None:
+        yield tasks.c.task_id < before
 
 
 def next_token(connection: Connection) -> int:

@@ -8,6 +8,7 @@ from sqlalchemy import RowMapping
 
 from icewright.adapters.sql.actions import KeptActions
 from icewright.adapters.sql.documents import dump, dump_optional, load, load_optional, pack
+from icewright.domain.actions import ActionFigures
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.tasks import (
@@ -15,6 +16,7 @@ from icewright.domain.tasks import (
     AttemptState,
     HistoryEntry,
     Lease,
+    ListedTask,
     Outcome,
     Progress,
     Task,
@@ -27,7 +29,7 @@ _actions = KeptActions()
 
 def task_row(task: Task) -> dict[str, Any]:
     """A task as the columns of ``tasks``."""
-    return {**task_columns(task), "action": pack(task.action)}
+    return {**task_columns(task), "action": pack(task.action), "figures": dump(task.figures)}
 
 
 def task_columns(task: Task) -> dict[str, Any]:
@@ -63,28 +65,36 @@ def task_columns(task: Task) -> dict[str, Any]:
 
 def task_of(row: RowMapping) -> Task:
     """A row of ``tasks`` as a task."""
-    return Task(
-        task_id=row["task_id"],
-        table_id=TableId(row["catalog"], row["table_uuid"]),
-        table_name=load(TableName, row["table_name"]),
-        plan_id=row["plan_id"],
-        action=_actions.unpack(row["action"]),
-        reason=load(Reason, row["reason"]),
-        prediction=load(Prediction, row["prediction"]),
-        priority=row["priority"],
-        resource_group=row["resource_group"],
-        attempts_max=row["attempts_max"],
-        state=TaskState(row["state"]),
-        version=row["version"],
-        attempt=row["attempt"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        not_before_at=row["not_before_at"],
-        lease=_lease(row),
-        progress=load_optional(Progress, row["progress"]),
-        cancel_requested=row["cancel_requested"],
-        outcome=load_optional(Outcome, row["outcome"]),
-    )
+    return Task(**_head(row), action=_actions.unpack(row["action"]))
+
+
+def listed_of(row: RowMapping) -> ListedTask:
+    """A row of ``tasks``, which may be without its action, as a task for lists; ``figures`` is there."""
+    return ListedTask(**_head(row), figures=load(ActionFigures, row["figures"]))
+
+
+def _head(row: RowMapping) -> dict[str, Any]:
+    return {
+        "task_id": row["task_id"],
+        "table_id": TableId(row["catalog"], row["table_uuid"]),
+        "table_name": load(TableName, row["table_name"]),
+        "plan_id": row["plan_id"],
+        "reason": load(Reason, row["reason"]),
+        "prediction": load(Prediction, row["prediction"]),
+        "priority": row["priority"],
+        "resource_group": row["resource_group"],
+        "attempts_max": row["attempts_max"],
+        "state": TaskState(row["state"]),
+        "version": row["version"],
+        "attempt": row["attempt"],
+        "created_at": row["created_at"],
+        "updated_at": row["updated_at"],
+        "not_before_at": row["not_before_at"],
+        "lease": _lease(row),
+        "progress": load_optional(Progress, row["progress"]),
+        "cancel_requested": row["cancel_requested"],
+        "outcome": load_optional(Outcome, row["outcome"]),
+    }
 
 
 def _lease(row: RowMapping) -> Lease | None:

@@ -18,6 +18,7 @@ from icewright.adapters.sql.task_rows import (
     attempt_of,
     history_of,
     history_row,
+    listed_of,
     task_columns,
     task_of,
     task_row,
@@ -30,6 +31,7 @@ from icewright.domain.tasks import (
     TERMINAL_STATES,
     Attempt,
     HistoryEntry,
+    ListedTask,
     NewTask,
     Progress,
     Task,
@@ -151,15 +153,19 @@ class SqlTaskStore:
 
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
         """See the port."""
-        query = select(tasks).order_by(tasks.c.task_id.desc()).limit(limit)
-        if only.states is not None:
-            query = query.where(tasks.c.state.in_(sorted(state.value for state in only.states)))
-        if only.table_id is not None:
-            query = query.where(tasks.c.catalog == only.table_id.catalog, tasks.c.table_uuid == only.table_id.uuid)
-        if before is not None:
-            query = query.where(tasks.c.task_id < before)
+        query = select(tasks).where(*queries.matches(only, before)).order_by(tasks.c.task_id.desc()).limit(limit)
         with reading(self._engine) as connection:
             return [task_of(row) for row in connection.execute(query).mappings()]
+
+    def listed(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[ListedTask]:
+        """See the port."""
+        query = select(*(column for column in tasks.c if column is not tasks.c.action))
+        query = query.where(*queries.matches(only, before)).order_by(tasks.c.task_id.desc()).limit(limit)
+        with reading(self._engine) as connection:
+            return [
+                queries.task_by_id(connection, row["task_id"]).listed() if row["figures"] is None else listed_of(row)
+                for row in connection.execute(query).mappings().all()
+            ]
 
     def history(self, task_id: str) -> Sequence[HistoryEntry]:
         """See the port."""
