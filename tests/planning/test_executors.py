@@ -56,6 +56,17 @@ def test_equality_deletes_are_staged() -> None:
     assert why(deletes=[position_deletes(month(1), 0), equality_deletes(month(1), 0)]) == "equality-deletes"
 
 
+@pytest.mark.parametrize("kind", ["variant", list_of("variant")])
+def test_variants_that_are_to_be_shredded_are_left_alone(kind: Any) -> None:
+    asking = {"write.parquet.shred-variants": "TRUE"}
+    variants = table(fields=(column(kind),), properties=asking)
+    assert why(table(properties=asking)) is None
+    assert why(replace(variants, properties={})) == "unsupported-type"
+    refused = chosen(variants)
+    assert isinstance(refused, Reason)
+    assert "shredded variants" in refused.text
+
+
 @pytest.mark.parametrize("file_format", [FileFormat.AVRO, FileFormat.ORC])
 def test_other_formats_are_staged(file_format: FileFormat) -> None:
     assert why(files=[*FILES, data_file(month(1), 9, file_format=file_format)]) == "not-parquet"

@@ -8,6 +8,8 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import FixedType, LongType, NestedField, UUIDType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit, when
 
@@ -22,6 +24,7 @@ from icewright_spark.scan_tasks import planned_tasks
 from icewright_spark.staged import rewrite as staged_rewrite
 from icewright_spark.staged.staging import StagedTasks
 from tests.lakes.deletes import delete_where_equal
+from tests.lakes.sqlite import writer
 from tests.spark.loop import SparkLoop
 from tests.spark.staged import contents, data_files, plan_of, rewrite, rewritten, sql_name
 
@@ -97,19 +100,58 @@ def test_equality_deletes_that_come_later_still_apply(spark: SparkSession, name:
 
 def test_variants_and_maps_with_their_lineage(loop: SparkLoop, spark: SparkSession, name: TableName) -> None:
     table = create(spark, name, "id bigint, v variant, m map<string, struct<a: int>>", **{"format-version": "3"})
-    insert(
-        spark,
-        table,
+    values = (
         "SELECT id + {number} * 10, IF(id = 4, NULL, parse_json(concat("
         """'{{"a": ', id, ', "b": [1.5, "x", null], "c": {{"', id, '": true}}}}'))), """
-        "map('k', named_struct('a', int(id)), 'j', NULL) FROM range(0, 10, 1, 1)",
-        times=3,
+        "map('k', named_struct('a', int(id)), 'j', NULL) FROM range(0, 10, 1, 1)"
     )
+    insert(spark, table, values, times=3)
     spark.sql(f"UPDATE {table} SET m = NULL WHERE id = 13")  # noqa: S608 - a test
 
     (receipt,) = rewritten(loop, name).receipts
 
     assert receipt.records == 30
+
+
+def test_variants_that_were_shredded_are_read_and_those_to_be_shredded_left_alone(
+    spark: SparkSession, name: TableName
+) -> None:
+    table = create(spark, name, "v variant", **{"format-version": "3", "write.parquet.shred-variants": "true"})
+    insert(spark, table, """SELECT parse_json(concat('{{"a": ', id, ', "b": "x"}}')) FROM range(0, 10, 1, 1)""")
+    before = by_row_readers(spark, table)
+    assert all("typed_value" in str(pq.read_schema(path)) for path in data_files(spark, name))
+
+    with pytest.raises(Unsupported, match="shredded"):
+        rewrite(spark, plan_of(spark, name))
+    spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.parquet.shred-variants')")
+    done = rewrite(spark, plan_of(spark, name))
+
+    assert isinstance(done.result, Committed), done.result
+    assert by_row_readers(spark, table) == before
+    assert len(data_files(spark, name)) == 1
+
+
+def by_row_readers(spark: SparkSession, table: str) -> list[str]:
+    """The vectorised reader cannot read shredded variants."""
+    return sorted(map(str, spark.read.option("vectorization-enabled", "false").table(table).collect()))
+
+
+def test_uuids_and_fixed_bytes(loop: SparkLoop, spark: SparkSession, name: TableName) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType()), NestedField(2, "u", UUIDType()), NestedField(3, "x", FixedType(5))
+    )
+    properties = {"icewright.rewrite-data-files.min-input-files": "2"}
+    writer(loop.entry).create_table(name.path, schema, properties=properties)
+    insert(
+        spark,
+        sql_name(name),
+        "SELECT id, IF(id = 1, NULL, concat('00000000-0000-4000-8000-00000000000', id)), "
+        "IF(id = 2, NULL, substr(unhex(md5(string(id))), 1, 5)) FROM range(0, 5, 1, 1)",
+    )
+
+    rewritten(loop, name, Executor.MERGE)
+
+    assert len(data_files(spark, name)) == 1
 
 
 def test_files_of_other_formats_become_one_of_the_tables_own(

@@ -33,6 +33,11 @@ def spark_keeps(kind: Any) -> bool:
     return _STAGED.fullmatch(kind) is not None if isinstance(kind, str) else bool(children(kind))
 
 
+def has_variant(fields: Iterable[Json]) -> bool:
+    """Whether any column, at any depth, is a variant."""
+    return any(field["type"] == "variant" for _, field in all_fields(fields))
+
+
 def first_not_kept(fields: Iterable[Json], keeps: Keeps) -> tuple[str, str] | None:
     """The first column at any depth whose type is not kept, None when all are: its dotted path, and its type."""
     for path, field in all_fields(fields):

@@ -21,6 +21,7 @@ _LEVEL_RANGES: Mapping[str, range] = {"zstd": range(1, 23), "gzip": range(10), "
 
 _PREFIX = "write.parquet."
 _BLOOM_FILTER = _PREFIX + "bloom-filter-enabled.column."
+_SHREDDING = _PREFIX + "shred-variants"
 _ENCRYPTION = "encryption."
 
 
@@ -64,6 +65,11 @@ def bloom_filter_property(properties: Mapping[str, str]) -> str | None:
     """The first property that asks for Parquet bloom filters, which a merge would drop."""
     asking = (k for k, v in properties.items() if k.startswith(_BLOOM_FILTER) and v.strip().lower() == "true")
     return min(asking, default=None)
+
+
+def shredding_property(properties: Mapping[str, str]) -> str | None:
+    """The property that asks for shredded variants, which Spark's writer does not do in a rewrite (Iceberg 1.12)."""
+    return _SHREDDING if properties.get(_SHREDDING, "").strip().lower() == "true" else None
 
 
 def encryption_property(properties: Mapping[str, str]) -> str | None:

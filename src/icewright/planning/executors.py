@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from icewright.domain.actions import Action, Executor
-from icewright.domain.column_types import all_fields, children, first_not_kept, merge_keeps, spark_keeps
+from icewright.domain.column_types import all_fields, children, first_not_kept, has_variant, merge_keeps, spark_keeps
 from icewright.domain.errors import InvalidConfiguration, Unsupported
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import TableMetadata
-from icewright.domain.writer_settings import bloom_filter_property, writer_settings
+from icewright.domain.writer_settings import bloom_filter_property, shredding_property, writer_settings
 from icewright.planning import wording
 
 _NAME_MAPPING = "schema.name-mapping.default"
@@ -56,7 +56,7 @@ def table_executors(metadata: TableMetadata, access: WorkerAccess, access_detail
     not_merged = next((reason for reason in checks if reason is not None), None)
     unknown = first_not_kept(metadata.schema.fields, spark_keeps)
     if unknown is None:
-        return TableExecutors(not_merged, None)
+        return TableExecutors(not_merged, _shredding_obstacle(metadata))
     text = f"Spark cannot keep the type {wording.name(unknown[1])} of column {wording.name(unknown[0])}"
     return TableExecutors(not_merged, Reason("unsupported-type", text))
 
@@ -151,6 +151,14 @@ def _property_obstacle(metadata: TableMetadata) -> Reason | None:
     except InvalidConfiguration:
         return None  # an obstacle for the whole table, whoever writes
     return None
+
+
+def _shredding_obstacle(metadata: TableMetadata) -> Reason | None:
+    asking = shredding_property(metadata.properties)
+    if asking is None or not has_variant(metadata.schema.fields):
+        return None
+    text = f"{wording.name(asking)} asks for shredded variants, which Spark's rewrites do not write"
+    return Reason("writer-property", text)
 
 
 def _access_obstacle(access: WorkerAccess, detail: str) -> Reason | None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from icewright.domain.column_types import has_variant
 from icewright.domain.errors import Unsupported
 from icewright_spark.iceberg import REFUSALS, SparkTable, first_line, iterate
 from icewright_spark.session import java_array, java_gateway
@@ -30,11 +31,14 @@ class StagedTasks:
     def __init__(self, spark: SparkSession, table: SparkTable, set_id: str) -> None:
         self._spark, self._table, self.set_id = spark, table, set_id
 
-    def rows(self, **options: str) -> DataFrame:
+    def rows(self, *, vectorised: bool, **options: str) -> DataFrame:
         """The rows of the tasks, deletes applied; from format version 3 on with their lineage in two more columns.
 
-        Raises :class:`Unsupported` for a column that Spark cannot read.
+        ``vectorised`` chooses between Iceberg's two readers of Parquet, but not for variants: of these, the vectorised
+        one cannot read those that are shredded. Raises :class:`Unsupported` for a column that Spark cannot read.
         """
+        if not vectorised or has_variant(self._table.schema_fields()):
+            options["vectorization-enabled"] = "false"
         try:
             return self._spark.read.format("iceberg").options(**options).load(self.set_id)
         except REFUSALS as error:
@@ -42,7 +46,7 @@ class StagedTasks:
 
     def rows_in_one_split(self) -> DataFrame:
         """As :meth:`rows`, in one partition, in the order of the tasks."""
-        return self.rows(**{"split-size": _EVERYTHING, "file-open-cost": "0"}).coalesce(1)
+        return self.rows(vectorised=True, **{"split-size": _EVERYTHING, "file-open-cost": "0"}).coalesce(1)
 
     def write(self, rows: DataFrame, spec_id: int) -> list[Any]:
         """Write rows as new files of the table, in their order, by one task; gives Java's ``DataFile`` of each.
