@@ -55,6 +55,7 @@ def test_one_table_in_full_says_which_rule_won() -> None:
     assert "table" in mode["origin"]
     assert document["table"]["partition_spec"] == "city"
     assert document["table"]["figures"] == document["summary"]["figures"]
+    assert set(document["attempts"].values()) == {0}
 
 
 def test_partitions_come_in_pages_with_small_files_and_ratio() -> None:

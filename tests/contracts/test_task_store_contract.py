@@ -566,6 +566,17 @@ class TestReading:
         store.enqueue(new_task("task-3", table=3))
         assert store.counts() == dict.fromkeys(TaskState, 0) | {TaskState.RUNNING: 1, TaskState.QUEUED: 2}
 
+    def test_counts_the_tries_of_a_table(self, store: TaskStore) -> None:
+        none = dict.fromkeys(AttemptState, 0)
+        assert store.attempt_counts(table_id(1)) == none
+        first = started(store, "task-1", table=1)
+        started(store, "task-2", table=2)
+        outcome = Outcome(Reason("conflict", "somebody else's commit came first"))
+        store.change(Change(first.task_id, first.version, TaskState.SUPERSEDED, outcome, AttemptState.CONFLICT))
+        started(store, "task-3", table=1)
+        assert store.attempt_counts(table_id(1)) == none | {AttemptState.CONFLICT: 1, AttemptState.RUNNING: 1}
+        assert store.attempt_counts(table_id(2)) == none | {AttemptState.RUNNING: 1}
+
     def test_folding_the_history_gives_the_present_state(self, store: TaskStore, clock: ManualClock) -> None:
         store.enqueue(new_task("task-1"))
         clock.advance(1)

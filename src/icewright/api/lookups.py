@@ -17,6 +17,7 @@ from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tasks import AttemptState
 from icewright.ports.store import TableRecord
 from icewright.services.control import ControlPlane
 from icewright.services.rewrites import optimized_at
@@ -67,11 +68,13 @@ class TableSummary:
 class TableDocument:
     """One table: ``summary`` as of its own ``snapshot_id``; ``table`` by its metadata as it is now.
 
-    The figures of both are as of the summary's snapshot.
+    The figures of both are as of the summary's snapshot. ``attempts`` counts how the tries at the table's tasks ended:
+    ``conflict`` are those that a writer's commit came before, ``lost`` those whose optimizer fell silent.
     """
 
     summary: TableSummary
     table: TableView
+    attempts: Mapping[AttemptState, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,7 @@ class Lookups:
             observed_at=record.observed_at,
             commit_interval_ms=record.commit_interval_ms,
         )
-        return TableDocument(self.summary(record), view)
+        return TableDocument(self.summary(record), view, self._control.tasks.attempt_counts(record.table_id))
 
     def _facts(self, record: TableRecord) -> _Known:
         known = self._known.get(record.table_id)

@@ -156,6 +156,10 @@ class TaskStore(Protocol):
         """Tasks by state; every state is there."""
         ...
 
+    def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
+        """All tries at the tasks of a table, by state; every state is there."""
+        ...
+
     def prune(self, ended_before: Instant, limit: int) -> int:
         """Forget tasks that ended before an instant, with their history and attempts, those that ended first first.
 

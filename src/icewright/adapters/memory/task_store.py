@@ -14,6 +14,7 @@ from icewright.domain.tasks import (
     ACTIVE_STATES,
     TERMINAL_STATES,
     Attempt,
+    AttemptState,
     HistoryEntry,
     ListedTask,
     NewTask,
@@ -179,6 +180,13 @@ class MemoryTaskStore:
         with self._lock:
             counted = Counter(task.state for task in self._tasks.values())
             return {state: counted[state] for state in TaskState}
+
+    def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
+        """See the port."""
+        with self._lock:
+            own = [task.task_id for task in self._tasks.values() if task.table_id == table_id]
+            counted = Counter(attempt.state for task_id in own for attempt in self._attempts.get(task_id, ()))
+            return {state: counted[state] for state in AttemptState}
 
     def prune(self, ended_before: Instant, limit: int) -> int:
         """See the port."""

@@ -25,11 +25,13 @@ from icewright.adapters.sql.task_rows import (
 )
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable
+from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     TERMINAL_STATES,
     Attempt,
+    AttemptState,
     HistoryEntry,
     ListedTask,
     NewTask,
@@ -187,6 +189,18 @@ class SqlTaskStore:
         with reading(self._engine) as connection:
             counted = {TaskState(state): count for state, count in connection.execute(query)}
         return {state: counted.get(state, 0) for state in TaskState}
+
+    def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
+        """See the port."""
+        query = (
+            select(attempts.c.state, func.count())
+            .join(tasks, tasks.c.task_id == attempts.c.task_id)
+            .where(tasks.c.catalog == table_id.catalog, tasks.c.table_uuid == table_id.uuid)
+            .group_by(attempts.c.state)
+        )
+        with reading(self._engine) as connection:
+            counted = {AttemptState(state): count for state, count in connection.execute(query)}
+        return {state: counted.get(state, 0) for state in AttemptState}
 
     def prune(self, ended_before: Instant, limit: int) -> int:
         """See the port."""
