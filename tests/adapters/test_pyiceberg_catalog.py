@@ -187,7 +187,7 @@ def test_a_file_cut_off_anywhere_is_noticed(entry: CatalogEntry, table: Table) -
     catalog, metadata, snapshot = loaded(entry)
     (newest, *_) = catalog.manifests(metadata, snapshot)
     for path, read in (
-        (local(snapshot.manifest_list), lambda: catalog.manifests(metadata, snapshot)),
+        (local(snapshot.manifest_list), lambda: PyIcebergCatalog(entry).manifests(metadata, snapshot)),
         (local(newest.path), lambda: list(catalog.summarize(metadata, snapshot, [newest]))),
     ):
         whole = path.read_bytes()
@@ -197,6 +197,20 @@ def test_a_file_cut_off_anywhere_is_noticed(entry: CatalogEntry, table: Table) -
                 read()
         path.write_bytes(whole)
         read()
+
+
+def test_a_manifest_list_is_read_once_for_its_table_and_snapshot(entry: CatalogEntry, table: Table) -> None:
+    sqlite.append(table, [1], ["Bonn"])
+    catalog, metadata, snapshot = loaded(entry)
+    keys = catalog.manifests(metadata, snapshot)
+    local(snapshot.manifest_list).unlink()
+    assert catalog.manifests(metadata, snapshot) == keys
+    assert len(list(catalog.summarize(metadata, snapshot, keys))) == 1
+    # Paths have been reused: the list of another table, or of another snapshot, is another one.
+    other = replace(metadata, table_id=replace(metadata.table_id, uuid="another"))
+    for table_asked, snapshot_asked in ((other, snapshot), (metadata, replace(snapshot, snapshot_id=1))):
+        with pytest.raises(Unreadable):
+            catalog.manifests(table_asked, snapshot_asked)
 
 
 def test_any_damage_ends_in_an_error_of_ours_or_in_none(entry: CatalogEntry, table: Table) -> None:
@@ -212,7 +226,8 @@ def test_any_damage_ends_in_an_error_of_ours_or_in_none(entry: CatalogEntry, tab
                 damaged[dice.randrange(len(damaged))] = dice.randrange(256)
             path.write_bytes(damaged)
             try:
-                list(catalog.summarize(catalog.load(NAME), snapshot, [key]))
+                fresh = PyIcebergCatalog(entry)  # which has read no manifest list yet
+                list(fresh.summarize(fresh.load(NAME), snapshot, [key]))
             except IcewrightError:
                 pass
             finally:

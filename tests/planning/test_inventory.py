@@ -15,7 +15,7 @@ from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.inventory import ManifestKey, PartitionCounts, SizeHistogram
 from icewright.domain.names import TableName
-from icewright.domain.tables import TASK_ID_KEY, PartitionField, TableMetadata
+from icewright.domain.tables import TASK_ID_KEY, PartitionField, Snapshot, TableMetadata
 from icewright.planning import histogram
 from icewright.planning.commits import commit_interval_ms
 from icewright.planning.histogram import NegativeCount, bucket
@@ -25,6 +25,7 @@ from icewright.planning.inventory import (
     advance,
     empty,
     manifest_changes,
+    needing_remaining,
     optimization_ratio,
     recompute,
     subtract,
@@ -231,6 +232,25 @@ def test_an_expired_write_is_unknown_to_a_recomputation_and_remembered_by_the_in
     change = advance(metadata, known, added=after, removed=before, remaining=())
     assert change.changed == ()
     assert change.removed == ()
+
+
+@pytest.mark.parametrize("v1", [False, True])
+def test_an_append_needs_nothing_of_what_was_there_before(v1: bool) -> None:  # noqa: FBT001 - pytest's parameter
+    catalog, clock = table(v1=v1)
+
+    def needing(came: Snapshot, gone: Snapshot) -> frozenset[Partition]:
+        metadata = catalog.load(NAME)
+        keys = manifest_changes(catalog.manifests(metadata, gone), catalog.manifests(metadata, came))
+        added, removed = (list(catalog.summarize(metadata, s, k)) for s, k in zip((came, gone), keys, strict=True))
+        return needing_remaining(metadata, added, removed)
+
+    first = catalog.append(NAME, [file("a"), file("b")])
+    clock.advance(1_000)
+    second = catalog.append(NAME, [file("c")])
+    assert needing(second, first) == (frozenset({ALL}) if v1 else frozenset())
+    third = catalog.delete(NAME, ["c"])
+    assert needing(third, second) == {ALL}
+    assert needing(catalog.rewrite_manifests(NAME), third) == {ALL}
 
 
 def test_the_commit_interval_is_the_median_of_the_owners_gaps() -> None:

@@ -19,7 +19,13 @@ from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Parti
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.names import TableName
 from icewright.domain.tables import MAIN_BRANCH, PartitionField, TableMetadata
-from icewright.planning.inventory import advance, affected_partitions, manifest_changes, recompute
+from icewright.planning.inventory import (
+    advance,
+    affected_partitions,
+    manifest_changes,
+    needing_remaining,
+    recompute,
+)
 
 NAME = TableName("lake", ("db",), "events")
 BY_CITY = (PartitionField(2, 1000, "city", "identity"),)
@@ -45,12 +51,14 @@ class Inventory:
         added = list(self._catalog.summarize(metadata, snapshot, added_keys))
         removed = [self.summaries[key] for key in removed_keys]
         affected = affected_partitions((*added, *removed))
+        needing = needing_remaining(metadata, added, removed)
+        assert needing <= affected
         change = advance(
             metadata,
             {partition: self.partitions[partition] for partition in affected & self.partitions.keys()},
             added=added,
             removed=removed,
-            remaining=[s for s in self.summaries.values() if affected & s.partitions.keys()],
+            remaining=[s for s in self.summaries.values() if needing & s.partitions.keys()],
         )
         for key in removed_keys:
             del self.summaries[key]

@@ -84,6 +84,29 @@ def affected_partitions(summaries: Iterable[ManifestSummary]) -> frozenset[Parti
     return frozenset(partition for summary in summaries for partition in summary.partitions)
 
 
+def needing_remaining(
+    metadata: TableMetadata, added: Sequence[ManifestSummary], removed: Sequence[ManifestSummary]
+) -> frozenset[Partition]:
+    """The partitions among the affected ones for which :func:`advance` has to know what remains.
+
+    Not those to which the current snapshot itself added data: no manifest has a higher sequence number than its own.
+    So an append reads nothing of what was there before it.
+    """
+    affected, current = affected_partitions((*added, *removed)), metadata.current_snapshot
+    if current is None or current.sequence_number == 0:
+        return affected
+    newest = _WriteMark(current.sequence_number, frozenset())
+    if _WriteTimes(metadata).of(newest) is None:
+        return affected  # then what was known counts, if nothing changed: only all manifests together can tell
+    told = {
+        partition
+        for summary in added
+        for partition, share in summary.partitions.items()
+        if share.sequence_number_max == current.sequence_number
+    }
+    return affected - told
+
+
 def recompute(metadata: TableMetadata, summaries: Iterable[ManifestSummary]) -> tuple[PartitionStatistics, ...]:
     """The statistics of all partitions from the summaries of all manifests of a snapshot, by partition."""
     counts: dict[Partition, PartitionCounts] = {}
@@ -113,7 +136,7 @@ def advance(
     """Move statistics forward to the snapshot whose manifests are the former ones plus ``added`` less ``removed``.
 
     ``current`` needs the affected partitions only (:func:`affected_partitions` of both), and ``remaining`` the
-    summaries that have one of them; those of ``removed`` may be among them and are passed over.
+    summaries that have one of :func:`needing_remaining`; those of ``removed`` may be among them and are passed over.
     The result is that of :func:`recompute`, save that a ``written_at`` once known outlives its snapshot's expiry.
     Raises :class:`~icewright.planning.histogram.NegativeCount` when ``current`` is not the sum it should be.
     """

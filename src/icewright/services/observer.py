@@ -5,19 +5,19 @@ A commit costs the manifests that it changed. Everything in an observation belon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import FileContent, Partition
-from icewright.domain.inventory import Inventory, ManifestKey, ManifestSummary
+from icewright.domain.inventory import Inventory, ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, Removals
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 from icewright.planning.commits import commit_interval_ms
 from icewright.planning.histogram import NegativeCount
-from icewright.planning.inventory import advance, affected_partitions, manifest_changes, recompute
+from icewright.planning.inventory import advance, affected_partitions, manifest_changes, needing_remaining, recompute
 from icewright.planning.shortlist import CLOCK_AHEAD_MS_MAX
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
@@ -90,24 +90,28 @@ class Observer:
         snapshot = metadata.current_snapshot
         after = () if snapshot is None else tuple(catalog.manifests(metadata, snapshot))
         before = () if record is None else tuple(self._tables.manifest_keys(metadata.table_id))
+        stored = tuple(self._tables.partitions(metadata.table_id))
         came, gone = manifest_changes(before, after)
         fault(Fault.OBSERVE_BEFORE)
         if came or gone:
             try:
-                self._tables.apply_inventory(self._update(catalog, metadata, record, came, gone))
+                update = self._update(catalog, metadata, record, stored, came, gone)
             except NegativeCount:
                 # The stored sum is not the sum of its manifests. It is only a copy: count anew from the table.
-                self._tables.apply_inventory(self._recount(catalog, metadata, record, before, after))
+                update = self._recount(catalog, metadata, record, stored, before, after)
+            self._tables.apply_inventory(update)
+            stored = _updated(stored, update)
         else:
             self._tables.save_record(self._record(metadata, record))
         fault(Fault.OBSERVE_AFTER)
-        return Inventory(metadata.current_snapshot_id, after, tuple(self._tables.partitions(metadata.table_id)))
+        return Inventory(metadata.current_snapshot_id, after, stored)
 
     def _update(
         self,
         catalog: Catalog,
         metadata: TableMetadata,
         record: TableRecord | None,
+        stored: Sequence[PartitionStatistics],
         came: tuple[ManifestKey, ...],
         gone: tuple[ManifestKey, ...],
     ) -> InventoryUpdate:
@@ -116,8 +120,9 @@ class Observer:
         gone_keys = frozenset(gone)
         removed = [s for s in self._tables.manifest_summaries(table_id) if s.key in gone_keys] if gone else []
         affected = affected_partitions((*added, *removed))
-        current = {s.partition: s for s in self._tables.partitions(table_id) if s.partition in affected}
-        remaining = self._tables.manifest_summaries(table_id, affected)
+        current = {s.partition: s for s in stored if s.partition in affected}
+        needing = needing_remaining(metadata, added, removed)
+        remaining = self._tables.manifest_summaries(table_id, needing) if needing else ()
         change = advance(metadata, current, added=added, removed=removed, remaining=remaining)
         return InventoryUpdate(self._record(metadata, record), added, gone, change.changed, change.removed)
 
@@ -126,13 +131,14 @@ class Observer:
         catalog: Catalog,
         metadata: TableMetadata,
         record: TableRecord | None,
+        stored: Sequence[PartitionStatistics],
         before: tuple[ManifestKey, ...],
         after: tuple[ManifestKey, ...],
     ) -> InventoryUpdate:
         summaries = _summaries(catalog, metadata, after)
         statistics = recompute(metadata, summaries)
         kept = {entry.partition for entry in statistics}
-        removed = tuple(s.partition for s in self._tables.partitions(metadata.table_id) if s.partition not in kept)
+        removed = tuple(s.partition for s in stored if s.partition not in kept)
         return InventoryUpdate(self._record(metadata, record), summaries, before, statistics, removed)
 
     def _record(self, metadata: TableMetadata, record: TableRecord | None) -> TableRecord:
@@ -187,6 +193,14 @@ class Observer:
         if len(self._removals) >= _REMOVALS_REMEMBERED:
             self._removals.clear()
         return self._removals.setdefault(key, _Removal(frozenset(touched), run_ms))
+
+
+def _updated(stored: Sequence[PartitionStatistics], update: InventoryUpdate) -> tuple[PartitionStatistics, ...]:
+    """What the store has after an update, without asking it for all of it again."""
+    by_partition = {statistics.partition: statistics for statistics in (*stored, *update.changed_partitions)}
+    for partition in update.removed_partitions:
+        by_partition.pop(partition, None)
+    return tuple(by_partition[partition] for partition in sorted(by_partition))
 
 
 def _may_have_removed(snapshot: Snapshot) -> bool:

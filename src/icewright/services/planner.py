@@ -69,18 +69,20 @@ class Planner:
             observation = assumed(observation)
         verdicts = shortlist(observation, policy, now)
         wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
+        known = self._known(observation, wanted)
         plan = plan_level0(
             observation,
             policy,
             verdicts,
-            self._data_files(observation, wanted),
-            self._delete_files(observation, wanted),
+            self._data_files(observation, known, wanted),
+            self._delete_files(observation, known, wanted),
             plan_id=self._ids.new("plan"),
             now=now,
         )
         partitions = frozenset(group.partition for action in plan.actions for group in action.groups)
-        deletes = tuple(self._delete_files(observation, partitions))
-        violations = check_plan(plan, observation, policy, self._planned_files(plan, observation, partitions), deletes)
+        deletes = tuple(self._delete_files(observation, known, partitions))
+        files = self._planned_files(plan, observation, known, partitions)
+        violations = check_plan(plan, observation, policy, files, deletes)
         if violations:
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
             raise PlanRefused(f"the plan for {observation.metadata.name} does not hold: {said}")
@@ -90,33 +92,56 @@ class Planner:
         return Planned(plan, observation, policy)
 
     def _planned_files(
-        self, plan: Plan, observation: Observation, partitions: frozenset[Partition]
+        self, plan: Plan, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]
     ) -> dict[str, DataFile]:
         """The files of a plan as the manifests describe them, read anew: the checker does not trust the planner."""
         planned = {file.path for action in plan.actions for group in action.groups for file in group.files}
-        return {file.path: file for file in self._data_files(observation, partitions) if file.path in planned}
+        return {file.path: file for file in self._data_files(observation, known, partitions) if file.path in planned}
 
-    def _data_files(self, observation: Observation, partitions: frozenset[Partition]) -> Iterator[DataFile]:
+    def _data_files(
+        self, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]
+    ) -> Iterator[DataFile]:
         """The data files of some partitions, manifest by manifest."""
         metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
         if not partitions or snapshot is None:
             return
-        keys = self._keys(observation, partitions, FileContent.DATA)
+        keys = _keys(known, FileContent.DATA, partitions)
         yield from self._observer.catalog(metadata.name.catalog).data_files(metadata, snapshot, keys, partitions)
 
-    def _delete_files(self, observation: Observation, partitions: frozenset[Partition]) -> Iterator[DeleteFile]:
+    def _delete_files(
+        self, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]
+    ) -> Iterator[DeleteFile]:
         """The delete files that may apply to some partitions, manifest by manifest."""
         metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
         if not partitions or snapshot is None:
             return
-        unpartitioned = {spec.spec_id for spec in metadata.specs if spec.is_unpartitioned}
-        everywhere = {s.partition for s in observation.inventory.partitions if s.partition.spec_id in unpartitioned}
-        keys = self._keys(observation, partitions | everywhere, FileContent.POSITION_DELETES)
+        keys = _keys(known, FileContent.POSITION_DELETES, partitions | _unpartitioned(observation))
         if keys:
             yield from self._observer.catalog(metadata.name.catalog).delete_files(metadata, snapshot, keys, partitions)
 
-    def _keys(
-        self, observation: Observation, partitions: frozenset[Partition], content: FileContent
-    ) -> list[ManifestKey]:
-        summaries = self._tables.manifest_summaries(observation.metadata.table_id, partitions)
-        return [summary.key for summary in summaries if summary.content is content]
+    def _known(self, observation: Observation, partitions: frozenset[Partition]) -> tuple[_Known, ...]:
+        """The manifests that may speak of some partitions, read from the store once for planner and checker."""
+        if not partitions:
+            return ()
+        wanted = partitions | _unpartitioned(observation)
+        summaries = self._tables.manifest_summaries(observation.metadata.table_id, wanted)
+        return tuple(_Known(s.key, s.content, frozenset(s.partitions)) for s in summaries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Which partitions a manifest speaks of."""
+
+    key: ManifestKey
+    content: FileContent
+    partitions: frozenset[Partition]
+
+
+def _keys(known: Sequence[_Known], content: FileContent, partitions: frozenset[Partition]) -> list[ManifestKey]:
+    return [m.key for m in known if m.content is content and not m.partitions.isdisjoint(partitions)]
+
+
+def _unpartitioned(observation: Observation) -> frozenset[Partition]:
+    """The partitions of specs without fields: deletes there may apply everywhere."""
+    unpartitioned = {spec.spec_id for spec in observation.metadata.specs if spec.is_unpartitioned}
+    return frozenset(s.partition for s in observation.inventory.partitions if s.partition.spec_id in unpartitioned)

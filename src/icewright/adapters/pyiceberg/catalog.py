@@ -1,7 +1,12 @@
-"""The catalog port over PyIceberg's libraries: its catalogs, ``FileIO`` and the Avro decoder. Uncached, read-only."""
+"""The catalog port over PyIceberg's libraries: its catalogs, ``FileIO`` and the Avro decoder. Read-only.
+
+Nothing is cached but the manifest lists that were read last, since one look at a table asks for the same several times.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from pyiceberg.io import FileIO
@@ -26,11 +31,14 @@ from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
-from icewright.domain.names import TableName
+from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
 from icewright.planning.tally import ManifestTally
 
 FILES_LOOKED_AT = 5
+_LISTS_KEPT = 4
+_LIST_LENGTH_MAX = 10_000
+"""Longer lists are not kept: some 500 bytes of memory per manifest."""
 _NANOS_PER_MS = 1_000_000
 
 
@@ -46,6 +54,8 @@ class PyIcebergCatalog:
         entry.check()
         self._entry = entry
         self._pointers = _pointers(entry)
+        self._lists: OrderedDict[tuple[TableId, int, str], tuple[Manifest, ...]] = OrderedDict()
+        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -135,7 +145,7 @@ class PyIcebergCatalog:
     def _some_added(self, io: FileIO, table: TableMetadata, snapshot: Snapshot) -> list[str]:
         reader = ManifestReader(io, table)
         paths: list[str] = []
-        for manifest in read_manifest_list(io, snapshot):
+        for manifest in self._manifests(table, snapshot):
             if manifest.key.added_snapshot_id != snapshot.snapshot_id:
                 continue
             for entry in reader.entries(manifest):
@@ -146,7 +156,19 @@ class PyIcebergCatalog:
         return paths
 
     def _manifests(self, table: TableMetadata, snapshot: Snapshot) -> tuple[Manifest, ...]:
-        return read_manifest_list(self._io(table.metadata_location), snapshot)
+        """The manifest list of a snapshot, which never changes. By table as well, for paths have been reused."""
+        key = (table.table_id, snapshot.snapshot_id, snapshot.manifest_list)
+        with self._lock:
+            kept = self._lists.get(key)
+        if kept is not None:
+            return kept
+        manifests = read_manifest_list(self._io(table.metadata_location), snapshot)
+        if len(manifests) <= _LIST_LENGTH_MAX:
+            with self._lock:
+                self._lists[key] = manifests
+                while len(self._lists) > _LISTS_KEPT:
+                    self._lists.popitem(last=False)
+        return manifests
 
     def _io(self, location: str) -> FileIO:
         return self._pointers.file_io(location)
