@@ -60,6 +60,48 @@ def test_integers_have_64_bits_at_most() -> None:
         CheckedDecoder(b"\xff" * 11).read_int()
 
 
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(NUMBERS, max_size=200), st.binary(max_size=3), st.integers(0, 3))
+def test_passing_over_integers_is_reading_them(numbers: list[int], rest: bytes, short: int) -> None:
+    data = b"".join(encoded(number) for number in numbers)
+    decoder = CheckedDecoder(data + rest)
+    decoder.skip_ints(len(numbers))
+    assert decoder.tell() == len(data)
+    assert decoder.read_rest() == rest
+    with pytest.raises(EOFError):
+        CheckedDecoder(data).skip_ints(len(numbers) + 1 + short)
+
+
+@given(st.lists(st.tuples(NUMBERS, st.binary(max_size=70)), max_size=150), st.binary(max_size=3), st.data())
+def test_passing_over_integers_and_bytes_is_reading_them(
+    pairs: list[tuple[int, bytes]], rest: bytes, draw: st.DataObject
+) -> None:
+    data = b"".join(encoded(number) + encoded(len(value)) + value for number, value in pairs)
+    decoder = CheckedDecoder(data + rest)
+    decoder.skip_int_bytes(len(pairs))
+    assert decoder.tell() == len(data)
+    assert decoder.read_rest() == rest
+    if data:
+        cut = draw.draw(st.integers(0, len(data) - 1))
+        with pytest.raises(EOFError):
+            CheckedDecoder(data[:cut]).skip_int_bytes(len(pairs))
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 11 + b"\x00", b"\x00\x01", b"\x00\xff\xff\xff\xff\x0f"])
+def test_what_is_no_integer_or_no_length_is_not_passed_over(data: bytes) -> None:
+    """An integer of more than ten bytes, and lengths below nothing."""
+    with pytest.raises((EOFError, ValueError)):
+        CheckedDecoder(data).skip_int_bytes(1)
+
+
+def test_more_than_there_can_be_ends_at_once() -> None:
+    for skip in (CheckedDecoder(b"\x00" * 1000).skip_ints, CheckedDecoder(b"\x00" * 1000).skip_int_bytes):
+        with pytest.raises(EOFError):
+            skip(2**60)
+
+
 @pytest.mark.parametrize("step", [-1, 4])
 def test_it_goes_forward_only_and_not_beyond_the_end(step: int) -> None:
     decoder = CheckedDecoder(b"abc")

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from pyiceberg.avro.decoder import BinaryDecoder
 from pyiceberg.avro.file import META_SCHEMA, SYNC_SIZE, AvroFileHeader
-from pyiceberg.avro.reader import Reader
+from pyiceberg.avro.reader import BinaryReader, IntegerReader, MapReader, OptionReader, Reader, StructReader
 from pyiceberg.avro.resolver import ReadSchemaResolver, SchemaPartnerAccessor, construct_reader
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema, visit_with_partner
@@ -79,7 +80,39 @@ def _projection(avro_schema: str, wanted: Wanted) -> tuple[Schema, Reader]:
     """The file's schema and a reader for the wanted part of it; kept, since a table's manifests share few schemas."""
     schema = AvroSchemaConversion().avro_to_iceberg(json.loads(avro_schema))
     visit: Any = visit_with_partner  # its single dispatch hides its types from the type checker
-    return schema, visit(schema, wanted.schema, ReadSchemaResolver({}, {}), _PartlyWanted())
+    return schema, _quick(visit(schema, wanted.schema, ReadSchemaResolver({}, {}), _PartlyWanted()))
+
+
+def _quick(reader: Reader) -> Reader:
+    """The same reader, but quick to pass over maps from column to number or bytes: most of a manifest is that."""
+    match reader:
+        case StructReader():
+            fields = tuple((position, _quick(field)) for position, field in reader.field_readers)
+            return StructReader(fields, reader.create_struct, reader.struct)
+        case OptionReader():
+            return OptionReader(_quick(reader.option))
+        case MapReader() if isinstance(reader.key, IntegerReader) and isinstance(
+            reader.value, IntegerReader | BinaryReader
+        ):
+            return _QuickMapReader(reader.key, reader.value)
+        case _:
+            return reader
+
+
+class _QuickMapReader(MapReader):
+    """Passes over a block of a map at once; reads as PyIceberg's does."""
+
+    def skip(self, decoder: BinaryDecoder) -> None:
+        """Pass over the map. What is decoded here is always decoded by ours."""
+        if not isinstance(decoder, CheckedDecoder):
+            raise TypeError(f"a {type(decoder).__name__} does not check where it reads")
+        while (count := decoder.read_int()) != 0:
+            if count < 0:
+                decoder.skip(decoder.read_int())
+            elif isinstance(self.value, IntegerReader):
+                decoder.skip_ints(2 * count)
+            else:
+                decoder.skip_int_bytes(count)
 
 
 class _PartlyWanted(SchemaPartnerAccessor):

@@ -7,9 +7,19 @@ bad file of one table must not end a service that looks after all the others.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import cache
+
 from pyiceberg.avro.decoder import BinaryDecoder
 
 _VARINT_BITS = 64
+_AT_ONCE = 64
+_INT = rb"(?>[\x80-\xff]{0,9}[\x00-\x7f])"
+"""An integer: bytes with the bit that says that more follows, then one without; ten at most."""
+_LENGTHS = sorted(range(64), key=lambda length: (length not in {4, 8, 16}, length))
+_SHORT = b"|".join(re.escape(bytes([2 * length])) + b".{%d}" % length for length in _LENGTHS)
+"""Bytes whose length is one byte; most values have a few lengths."""
 
 
 class CheckedDecoder(BinaryDecoder):
@@ -63,4 +73,42 @@ class CheckedDecoder(BinaryDecoder):
 
     def skip_int(self) -> None:
         """Pass over an integer."""
-        self.read_int()
+        self.skip_ints(1)
+
+    def skip_ints(self, count: int) -> None:
+        """Pass over integers."""
+        if not self._skip_all(_ints, count):
+            raise EOFError(f"an integer without end, or of more than {_VARINT_BITS} bits, behind byte {self._position}")
+
+    def skip_int_bytes(self, count: int) -> None:
+        """Pass over so many integers each of which has bytes behind it."""
+        position = self._position
+        if self._skip_all(_ints_with_short_bytes, count):
+            return
+        self._position = position
+        for _ in range(count):
+            self.skip_int()
+            self.skip(self.read_int())
+
+    def _skip_all(self, pattern_of: Callable[[int], re.Pattern[bytes]], count: int) -> bool:
+        """Pass over as many things of a pattern; False where they do not follow one another."""
+        while count > 0:
+            some = min(count, _AT_ONCE)
+            found = pattern_of(some).match(self._data, self._position)
+            if found is None:
+                return False
+            self._position = found.end()
+            count -= some
+        return True
+
+
+# Most of a manifest are maps from columns to numbers and bytes that nobody here wants: to pass over them byte by byte
+# takes longer than everything else. Regular expressions run in C, never look beyond their data, and say when it ends.
+@cache
+def _ints(count: int) -> re.Pattern[bytes]:
+    return re.compile(b"%s{%d}" % (_INT, count))
+
+
+@cache
+def _ints_with_short_bytes(count: int) -> re.Pattern[bytes]:
+    return re.compile(b"(?>%s(?:%s)){%d}" % (_INT, _SHORT, count), re.DOTALL)
