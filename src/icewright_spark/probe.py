@@ -41,6 +41,14 @@ class _Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A probe, and the table's own ``FileIO``, which stays with the driver."""
+
+    java_io: Any
+    probe: _Probe
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """What became of a probe: None when all went well, or why it did not."""
 
@@ -54,34 +62,34 @@ def probe(spark: SparkSession, requests: Sequence[ProbeRequest]) -> list[ProbeRe
     A table that cannot be loaded just now is left out: nothing was learned of it.
     """
     activate(spark)
-    tables: dict[int, SparkTable] = {}
-    probes: list[_Probe] = []
-    troubles: dict[int, str | None] = {}
-    for number, request in enumerate(requests):
-        try:
-            table = SparkTable(spark, request.table_name)
-        except (NotFound, Unavailable):
-            continue
-        if table.uuid != request.table_id.uuid:
-            continue
-        location = str(table.java.locationProvider().newDataLocation(PROBE_NAME))
-        content = _TEXT + secrets.token_hex(16).encode() + b"\n"
-        try:
-            storage = worker_storage(spark, table.java.io(), location)
-        except UnsupportedLocation as error:
-            troubles[number] = error.message
-            continue
-        if is_local(location):
-            troubles[number] = None
-            continue
-        tables[number] = table
-        probes.append(_Probe(number, location, storage, content))
-    for found in _run(spark, probes):
-        troubles[found.number] = found.trouble
-    for one in probes:
-        if troubles[one.number] is None:
-            troubles[one.number] = _seen_by_java(tables[one.number].java.io(), one)
+    prepared = {number: _prepare(spark, number, request) for number, request in enumerate(requests)}
+    ready = {number: one for number, one in prepared.items() if isinstance(one, _Prepared)}
+    troubles: dict[int, str | None] = {number: one for number, one in prepared.items() if isinstance(one, str)}
+    for found in _run(spark, [one.probe for one in ready.values()]):
+        one = ready[found.number]
+        troubles[found.number] = found.trouble or _seen_by_java(one.java_io, one.probe)
     return [_report(requests[number], trouble) for number, trouble in sorted(troubles.items())]
+
+
+def _prepare(spark: SparkSession, number: int, request: ProbeRequest) -> _Prepared | str | None:
+    """The probe of a table, or why there can be none; None when the table cannot be looked at."""
+    try:
+        table = SparkTable(spark, request.table_name)
+        if table.uuid != request.table_id.uuid:
+            return None
+        location = str(table.java.locationProvider().newDataLocation(PROBE_NAME))
+        java_io = table.java.io()
+        if is_local(location):
+            return "Spark puts the new files of this table on a local file system"
+        storage = worker_storage(spark, java_io, location)
+    except (NotFound, Unavailable):
+        return None
+    except UnsupportedLocation as error:
+        return error.message
+    except Exception as error:  # noqa: BLE001 - whatever a table makes Java throw: the other tables are not concerned
+        return f"Spark does not say where new files go: {first_line(error)}"
+    content = _TEXT + secrets.token_hex(16).encode() + b"\n"
+    return _Prepared(java_io, _Probe(number, location, storage, content))
 
 
 def try_out(one: _Probe) -> str | None:
@@ -98,6 +106,16 @@ def try_out(one: _Probe) -> str | None:
 
 
 def _run(spark: SparkSession, probes: Sequence[_Probe]) -> list[_Found]:
+    """All probes in one Spark job; one by one when that breaks, so that none takes the others with it."""
+    try:
+        return _job(spark, probes)
+    except Exception as error:  # noqa: BLE001 - whatever Spark throws when a worker breaks
+        if len(probes) == 1:
+            return [_Found(probes[0].number, f"a worker broke: {first_line(error)}")]
+    return [found for one in probes for found in _run(spark, [one])]
+
+
+def _job(spark: SparkSession, probes: Sequence[_Probe]) -> list[_Found]:
     if not probes:
         return []
 

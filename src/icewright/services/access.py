@@ -35,11 +35,13 @@ REFUSED_CODES: Final = frozenset({"storage-refused", "unsupported-location"})
 """Codes of failed attempts by which a worker says that it was not let in, or could not be."""
 
 
-@dataclass(slots=True)
-class _Wanted:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that an optimizer has."""
+
     request: ProbeRequest
-    asked: str | None = None
-    asked_at: Instant = 0
+    optimizer_id: str
+    at: Instant
 
 
 class AccessBook:
@@ -48,7 +50,8 @@ class AccessBook:
     def __init__(self, tables: TableStore, clock: Clock) -> None:
         self._tables, self._clock = tables, clock
         self._lock = threading.Lock()
-        self._wanted: dict[tuple[str, str], _Wanted] = {}
+        self._wanted: dict[tuple[str, str], ProbeRequest] = {}
+        self._asked: dict[tuple[str, str], _Asked] = {}
         self._roots: dict[TableId, str] = {}
 
     def known(self, metadata: TableMetadata) -> tuple[WorkerAccess, str]:
@@ -74,22 +77,21 @@ class AccessBook:
         with self._lock:
             if record is not None and self._clock.now() - record.decided_at < _fresh_for_ms(record.access):
                 self._wanted.pop(key, None)
-            elif key not in self._wanted and len(self._wanted) < WANTED_MAX:
-                self._wanted[key] = _Wanted(ProbeRequest(metadata.table_id, metadata.name, root))
+            elif not self._is_asked(key) and (key in self._wanted or len(self._wanted) < WANTED_MAX):
+                self._wanted[key] = ProbeRequest(metadata.table_id, metadata.name, root)
 
     def requests(self, optimizer_id: str, catalogs: Iterable[str]) -> tuple[ProbeRequest, ...]:
-        """What an optimizer that reaches these catalogs shall find out now, each thing told to one optimizer."""
-        reached, now = frozenset(catalogs), self._clock.now()
-        given: list[ProbeRequest] = []
+        """What an optimizer that reaches these catalogs shall find out now, each thing told to one optimizer.
+
+        What it does not answer in time is wanted again by the next look at the table, if that is still there.
+        """
+        reached = frozenset(catalogs)
         with self._lock:
-            for wanted in self._wanted.values():
-                if len(given) == PROBES_MAX:
-                    break
-                waiting = wanted.asked is not None and 0 <= now - wanted.asked_at < ASKED_FOR_MS
-                if wanted.request.table_id.catalog in reached and not waiting:
-                    wanted.asked, wanted.asked_at = optimizer_id, now
-                    given.append(wanted.request)
-        return tuple(given)
+            self._asked = {key: asked for key, asked in self._asked.items() if self._is_asked(key)}
+            given = [key for key in self._wanted if key[0] in reached][:PROBES_MAX]
+            for key in given:
+                self._asked[key] = _Asked(self._wanted.pop(key), optimizer_id, self._clock.now())
+            return tuple(self._asked[key].request for key in given)
 
     def settle(self, optimizer_id: str, report: ProbeReport) -> TableName | None:
         """Take down what an optimizer found out; the table whose planning may change by that, if it may.
@@ -98,15 +100,15 @@ class AccessBook:
         """
         key = (report.table_id.catalog, report.root)
         with self._lock:
-            wanted = self._wanted.get(key)
-            if wanted is None or wanted.asked != optimizer_id or wanted.request.table_id != report.table_id:
+            asked = self._asked.get(key)
+            if asked is None or asked.optimizer_id != optimizer_id or asked.request.table_id != report.table_id:
                 return None
         before = self._tables.access(*key)
         self._save(key, report.access, report.detail, optimizer_id)
         with self._lock:
-            self._wanted.pop(key, None)
+            self._asked.pop(key, None)
         unchanged = before is not None and (before.access, before.detail) == (report.access, report.detail)
-        return None if unchanged else wanted.request.table_name
+        return None if unchanged else asked.request.table_name
 
     def demote(self, table_id: TableId, detail: str, optimizer_id: str) -> None:
         """A worker was not let in after all: what was proved of the table's storage is not true any more."""
@@ -114,6 +116,11 @@ class AccessBook:
             root = self._roots.get(table_id)
         if root is not None:
             self._save((table_id.catalog, root), WorkerAccess.REFUSED, detail, optimizer_id)
+
+    def _is_asked(self, key: tuple[str, str]) -> bool:
+        """Whether an optimizer has the question, and time left for its answer. To be asked under the lock."""
+        asked = self._asked.get(key)
+        return asked is not None and 0 <= self._clock.now() - asked.at < ASKED_FOR_MS
 
     def _save(self, key: tuple[str, str], access: WorkerAccess, detail: str, optimizer_id: str) -> None:
         catalog, root = key
