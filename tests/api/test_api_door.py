@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from structlog.testing import capture_logs
 
 from icewright.api.access import SESSION_MS, Access, authority
-from icewright.domain.errors import Unavailable
+from icewright.domain.errors import Unavailable, Unknown
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
@@ -215,6 +215,18 @@ def test_health_tells_when_the_store_is_away(served: Served, monkeypatch: pytest
     monkeypatch.setattr(served.control.tasks, "now", away)
     response = served.client().get(f"{V1}/healthz")
     problem(response, 503, "unavailable")
+
+
+def test_a_write_whose_fate_is_not_known_is_told_as_such_and_may_be_asked_again(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unheard(*_: object) -> int:
+        raise Unknown("the store went away in the middle of a commit")
+
+    monkeypatch.setattr(served.control.tasks, "request_cancel", unheard)
+    response = served.http.post(f"{V1}/tasks/task-1/cancel")
+    problem(response, 503, "unknown")
+    assert int(response.headers["retry-after"]) > 0
 
 
 def test_health_tells_when_the_loop_hangs(served: Served) -> None:

@@ -6,8 +6,9 @@ import threading
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from icewright.domain.errors import Conflict, StorageAway, StoreAway, Unavailable
+from icewright.domain.errors import Conflict, StorageAway, StoreAway, Unavailable, Unknown
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.tasks import Task, TaskState
@@ -560,6 +561,51 @@ def test_many_new_tables_are_looked_at_over_several_rounds(house: Lakehouse, mon
         house.rounds(1, every_ms=1)
         known.append(sum(house.tables.record_by_name(name) is not None for name in names))
     assert known == [3, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("store", "write"),
+    [
+        ("tables", "apply_inventory"),
+        ("tables", "save_plan"),
+        ("tables", "save_record"),
+        ("tasks", "enqueue"),
+        ("tasks", "change"),
+    ],
+)
+@pytest.mark.parametrize("applied", [False, True])
+def test_a_write_that_nobody_heard_of_again_is_looked_for_and_made_once(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch, store: str, write: str, *, applied: bool
+) -> None:
+    """Each kind of write of the loop, each time it is made: its answer is lost, whether it took effect or not."""
+    owner = getattr(house, store)
+    real, heard = getattr(owner, write), [False]
+
+    def unheard(*arguments: object, **named: object) -> object:
+        heard[0] = not heard[0]
+        if heard[0] and not applied:
+            raise Unknown("the store went away in the middle of a commit")
+        answer = real(*arguments, **named)
+        if heard[0]:
+            raise Unknown("the store went away in the middle of a commit")
+        return answer
+
+    monkeypatch.setattr(owner, write, unheard)
+    house.ready_table()
+    with capture_logs() as logs:
+        for _ in range(6):
+            house.rounds(1)
+            house.pass_time(HOUR_MS)
+    assert [entry for entry in logs if entry["log_level"] == "error"] == []
+    assert house.control.loop.paused_until("lake") is None
+    assert house.control.loop.unreadable == {}
+    assert house.only_task().state is TaskState.QUEUED
+    monkeypatch.setattr(owner, write, real)
+    task = Worker(house).carry_out()
+    monkeypatch.setattr(owner, write, unheard)
+    house.rounds(3)
+    assert house.only_task().task_id == task.task_id
+    assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED
 
 
 def test_a_store_that_is_away_is_not_taken_for_a_catalog_that_is(

@@ -33,7 +33,7 @@ Instants (`..._at`) are milliseconds since the Unix epoch, UTC; sizes are bytes.
 `invalid-name` (400), `unauthenticated` (401), `wrong-origin` (403), `not-found` (404), `method-not-allowed` (405),
 `not-allowed`, `conflict`, `lease-lost`, `table-replaced`, `version-mismatch` (409), `too-large` (413),
 `unsupported-media-type` (415), `wrong-host` (421), `rejected`, `unsupported`, `invalid-configuration` (422),
-`internal`, `plan-refused`, `unknown` (500), `unavailable`, `unreadable` (503, with `Retry-After`).
+`internal`, `plan-refused` (500), `unavailable`, `unreadable`, `unknown` (503, with `Retry-After`).
 `hint` says what can be done about it.
 """
 
