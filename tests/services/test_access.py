@@ -98,6 +98,13 @@ def test_nothing_is_written_where_the_owner_only_lets_us_observe() -> None:
 
 
 @pytest.mark.usefixtures("worker")
+def test_nothing_is_written_to_a_table_that_is_left_alone_anyway(house: Lakehouse) -> None:
+    house.ready_table(properties={**ON_S3, "self-optimizing.enabled": "true"})
+    house.control.keeper.look(NAME)
+    assert asked(house) == ()
+
+
+@pytest.mark.usefixtures("worker")
 def test_what_is_known_is_asked_again_after_a_while_and_counts_meanwhile(house: Lakehouse) -> None:
     looked_at(house)
     for access, fresh_for_ms in ((WorkerAccess.PROVED, PROVED_FOR_MS), (WorkerAccess.REFUSED, REFUSED_FOR_MS)):

@@ -221,6 +221,13 @@ def test_a_storage_that_hangs_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
             with_endpoint(f"http://{HOST}:{silent.getsockname()[1]}").size("s3://bucket/a")
 
 
+def test_hdfs_without_its_library_is_said() -> None:
+    storage = storage_of({}, "hdfs://127.0.0.1:1/t")
+    with pytest.raises((UnsupportedLocation, StorageAway, FileUnreadable), match="hdfs") as refused:
+        storage.size("hdfs://127.0.0.1:1/t")
+    assert len(str(refused.value)) < 1000
+
+
 def test_an_unknown_bucket_cannot_be_written_to(s3: S3Server) -> None:
     with pytest.raises(OutputUnwritable, match="NO_SUCH_BUCKET"):
         storage_of(s3.file_io).put("s3://no-such-bucket/a", b"x")

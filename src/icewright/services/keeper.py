@@ -109,7 +109,7 @@ class TableKeeper:
         self._planned_from[metadata.table_id] = metadata.metadata_location, observation.worker_access
         if before is not None and before.table_id != metadata.table_id:
             self._gone(before.table_id, f"{name} is another table now (uuid {metadata.table_id.uuid})")
-        if plan.mode is not Mode.OBSERVE:
+        if plan.mode is not Mode.OBSERVE and plan.verdicts:  # without any the whole table is left alone
             self._access.want(metadata)
         acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
         self._withdraw(latest, plan, metadata, replaceable=acts)

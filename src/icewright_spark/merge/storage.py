@@ -173,7 +173,8 @@ class Storage:
             raise
         except (OSError, ValueError, pa.ArrowException) as error:  # libhdfs is not there, settings contradict
             trouble = storage_trouble(error) or UnsupportedLocation
-            raise trouble(f"Arrow cannot open the storage of {location}: {error}") from error
+            said = str(error).partition("\n")[0]  # Hadoop's goes on with every place where Java might have been
+            raise trouble(f"Arrow cannot open the storage of {location}: {said}") from error
 
 
 LOCAL: Final = Storage()
