@@ -16,11 +16,12 @@ from pyspark.sql.functions import col, lit, when
 from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Unsupported
-from icewright.domain.jobs import Committed, TaskSpec
+from icewright.domain.jobs import Committed, Failed, TaskSpec
 from icewright.domain.names import TableName
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.scan_tasks import planned_tasks
+from icewright_spark.session import cancel_job_group
 from icewright_spark.staged import rewrite as staged_rewrite
 from icewright_spark.staged.staging import StagedTasks
 from tests.lakes.deletes import delete_where_equal
@@ -344,6 +345,28 @@ def test_a_writer_that_does_not_write_what_it_was_given_is_caught(
             rewrite(spark, replace(spec, attempt=number))
     assert contents(spark, name) == before
     assert data_files(spark, name) == files
+
+
+def test_a_cancelled_attempt_ends_and_leaves_nothing_staged(
+    loop: SparkLoop, spark: SparkSession, name: TableName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(spark, name, "id int, city string", **{"write.parquet.bloom-filter-enabled.column.city": "true"})
+    insert(spark, table, IDS_AND_CITIES)
+    spec, files = loop.claim(name), data_files(spark, name)
+    honest, tasks = staged_rewrite.write, spark._jvm.org.apache.iceberg.spark.ScanTaskSetManager.get()  # type: ignore[union-attr]  # there is a JVM
+
+    def cancelled(staged_tasks: StagedTasks, rows: DataFrame, group: FileGroup) -> list[Any]:
+        assert tasks.fetchSetIds(java(spark, name)).size() == 1
+        cancel_job_group(spark, f"{spec.task_id}/{spec.attempt}")
+        return honest(staged_tasks, rows, group)
+
+    monkeypatch.setattr(staged_rewrite, "write", cancelled)
+    report = loop.attempt(spec)
+
+    assert isinstance(report.result, Failed), report.result
+    assert "cancel" in report.result.detail.lower()
+    assert data_files(spark, name) == files
+    assert tasks.fetchSetIds(java(spark, name)).isEmpty()
 
 
 def without_deletes(spec: TaskSpec) -> TaskSpec:

@@ -1,0 +1,91 @@
+"""Every input file must give its rows, but for those that its deletes can have removed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icewright.domain.actions import Executor, FileGroup, InputFile
+from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.staged.hash_job import _hash_partition, _hash_partition_by_file
+from icewright_spark.staged.rewrite import check_rows_of_files
+from icewright_spark.staged.rows_hash import rows_hash
+
+POSITIONS, EQUALITY = FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES
+UNPARTITIONED = Partition(0, "[]")
+
+
+def delete(content: FileContent, file_format: FileFormat, records: int) -> DeleteFile:
+    return DeleteFile("d", content, file_format, UNPARTITIONED, 1, records, 1, 2)
+
+
+VECTOR = delete(POSITIONS, FileFormat.PUFFIN, 3)
+POSITION_DELETES = delete(POSITIONS, FileFormat.PARQUET, 3)
+EQUALITY_DELETES = delete(EQUALITY, FileFormat.PARQUET, 1)
+
+
+def group(*deletes: DeleteFile) -> FileGroup:
+    """File ``a`` of 10 rows with all the deletes, file ``b`` of 5 rows without any."""
+    files = (InputFile("a", 1, 10, 1, deletes=tuple(range(len(deletes)))), InputFile("b", 1, 5, 1))
+    return FileGroup(0, UNPARTITIONED, "", files, Executor.STAGED, deletes)
+
+
+@pytest.mark.parametrize(
+    ("deletes", "rows"),
+    [
+        ([], {"a": 10, "b": 5}),
+        ([VECTOR], {"a": 7, "b": 5}),
+        ([POSITION_DELETES], {"a": 7, "b": 5}),
+        ([POSITION_DELETES], {"a": 10, "b": 5}),  # rows of other files, or of this one twice
+        ([EQUALITY_DELETES], {"b": 5}),
+        ([EQUALITY_DELETES, VECTOR], {"a": 2, "b": 5}),
+        ([POSITION_DELETES] * 4, {"b": 5}),
+    ],
+)
+def test_what_deletes_explain_is_well(deletes: list[DeleteFile], rows: Mapping[str, int]) -> None:
+    check_rows_of_files(group(*deletes), rows)
+
+
+@pytest.mark.parametrize(
+    ("deletes", "rows"),
+    [
+        ([], {"a": 9, "b": 5}),
+        ([], {"a": 11, "b": 5}),
+        ([], {"a": 10}),
+        ([], {"a": 9, "b": 6}),
+        ([VECTOR], {"a": 6, "b": 5}),
+        ([VECTOR], {"a": 8, "b": 5}),
+        ([VECTOR], {"a": 7, "b": 4}),
+        ([POSITION_DELETES], {"a": 6, "b": 5}),
+        ([POSITION_DELETES], {"a": 11, "b": 5}),
+        ([EQUALITY_DELETES], {"a": 11, "b": 5}),
+        ([EQUALITY_DELETES], {"a": 3, "b": 4}),
+        ([EQUALITY_DELETES], {"a": 3, "b": 5, "c": 1}),
+    ],
+)
+def test_rows_that_nothing_explains_are_an_error(deletes: list[DeleteFile], rows: Mapping[str, int]) -> None:
+    with pytest.raises(ProofFailed):
+        check_rows_of_files(group(*deletes), rows)
+
+
+def found(batches: Any) -> dict[str, Any]:
+    (batch,) = batches
+    said: dict[str, Any] = json.loads(batch.column(0)[0].as_py())
+    return said
+
+
+def test_workers_hash_all_columns_but_the_file_and_count_rows_by_it() -> None:
+    rows = pa.record_batch({"c0": [1, 2, 3], "c1": ["x", None, "z"]})
+    with_files = rows.append_column("c2", pa.array(["a", "b", "a"]))
+    whole = rows_hash([rows])
+    for said in (
+        found(_hash_partition([rows])),
+        found(_hash_partition_by_file([with_files.slice(0, 1), with_files.slice(1)])),
+    ):
+        assert (said["rows"], tuple(said["sums"])) == (whole.rows, whole.sums)
+    assert said["by_file"] == {"a": 2, "b": 1}
