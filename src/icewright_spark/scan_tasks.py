@@ -19,6 +19,7 @@ from icewright_spark.iceberg import SparkTable, iterate
 _FILTERED_PARTITIONS_MAX: Final = 64
 """Beyond so many partitions the whole table is planned: a filter of many alternatives costs more than it saves."""
 
+_API: Final = "org.apache.iceberg."
 _FLOATS: Final = ("float", "double")
 
 
@@ -39,10 +40,8 @@ def planned_tasks(table: SparkTable, base_snapshot_id: int, groups: Sequence[Fil
         scan = scan.filter(table.expression(narrowed))
     tasks = scan.planFiles()
     try:
-        for task in iterate(tasks):
-            path = str(task.file().location())
-            if path in wanted:
-                found[path] = task
+        for task in iterate(_only(table, tasks, wanted)):
+            found[str(task.file().location())] = task
     finally:
         tasks.close()
     for group in groups:
@@ -72,6 +71,27 @@ def partition_filter(table: SparkTable, partitions: Iterable[Partition]) -> dict
             return None
         whole = one if whole is None else {"type": "or", "left": whole, "right": one}
     return whole
+
+
+def _only(table: SparkTable, tasks: Any, paths: Iterable[str]) -> Any:
+    """Those of Java's scan tasks that are of these paths, picked within the JVM: there may be many others."""
+    wanted = table.jvm.java.util.HashSet()
+    for path in paths:
+        wanted.add(path)
+    loader, invoke = table.java.getClass().getClassLoader(), table.jvm.java.lang.invoke
+    lookup, typed = invoke.MethodHandles.publicLookup(), invoke.MethodType.fromMethodDescriptorString
+    handle = lookup.findVirtual(
+        loader.loadClass(f"{_API}FileScanTask"), "file", typed("()Lorg/apache/iceberg/ContentFile;", loader)
+    )
+    for step in (
+        lookup.findVirtual(loader.loadClass(f"{_API}ContentFile"), "location", typed("()Ljava/lang/String;", loader)),
+        lookup.bind(wanted, "contains", typed("(Ljava/lang/Object;)Z", loader)),
+    ):
+        handle = invoke.MethodHandles.filterReturnValue(
+            handle, step.asType(step.type().changeParameterType(0, handle.type().returnType()))
+        )
+    predicate = invoke.MethodHandleProxies.asInterfaceInstance(loader.loadClass("java.util.function.Predicate"), handle)
+    return table.jvm.org.apache.iceberg.io.CloseableIterable.filter(tasks, predicate)
 
 
 def _check(table: SparkTable, group: FileGroup, file: InputFile, task: Any) -> None:
