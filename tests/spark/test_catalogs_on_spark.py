@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hive_metastore.ttypes import UnlockRequest
+from pyiceberg.catalog.hive import HiveCatalog
 from pyspark.sql import SparkSession
 
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.jobs import Conflicted
+from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, Failed
 from icewright.domain.names import TableName, identifier
 from icewright.domain.tasks import TaskState
+from icewright_spark import commit
 from icewright_spark.iceberg import SparkTable
 from tests.contracts.lakes import empty
 from tests.lakes.sqlite import append, make_lake, make_table, with_tables, writer
+from tests.servers.hive import HiveMetastore
 from tests.spark.loop import SparkLoop
 
 pytestmark = pytest.mark.spark
@@ -49,8 +54,8 @@ def tell(spark: SparkSession, entry: CatalogEntry) -> None:
         spark.conf.set(key, value)
 
 
-def fill(entry: CatalogEntry) -> None:
-    table = make_table(entry, PATH)
+def fill(entry: CatalogEntry, **properties: str) -> None:
+    table = make_table(entry, PATH, properties=properties)
     for number in range(APPENDS):
         append(table, range(number * 10, number * 10 + ROWS_EACH))
 
@@ -82,6 +87,45 @@ def test_a_table_is_rewritten_from_commit_to_verified(
         number * 10 + row for number in range(APPENDS) for row in range(ROWS_EACH)
     ]
     assert loop.catalog.load(name).metadata_location == table.metadata_location
+
+
+def test_a_lock_of_the_metastore_is_waited_for_and_never_passed_by(
+    spark: SparkSession, metastore: HiveMetastore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a client leaves behind that died during its commit."""
+    monkeypatch.setattr(commit, "_TRIES_MAX", 1)
+    patience = {"hadoop.iceberg.hive.lock-timeout-ms": "1000", "hadoop.iceberg.hive.lock-check-max-wait-ms": "200"}
+    entry = CatalogEntry("on_locked_hive", CatalogKind.HIVE, metastore.uri, str(tmp_path / "warehouse"), patience)
+    catalog = writer(entry)
+    assert isinstance(catalog, HiveCatalog)
+    empty(catalog)
+    tell(spark, entry)
+    fill(entry, **{"commit.retry.num-retries": "0"})
+    loop = SparkLoop(spark, entry)
+    spec = loop.claim(loop.name(*PATH))
+    before = loop.catalog.load(spec.table_name)
+    with catalog._client as client:
+        held = client.lock(catalog._create_lock_request(*PATH))
+        report = loop.attempt(spec)
+        assert isinstance(report.result, Conflicted | CommitUnknown), report.result
+        assert loop.catalog.load(spec.table_name) == before
+        client.unlock(UnlockRequest(lockid=held.lockid))
+    assert isinstance(loop.attempt(replace(spec, attempt=2)).result, Committed)
+
+
+def test_a_table_without_a_uuid_is_not_written_to(spark: SparkSession, lake: CatalogEntry) -> None:
+    fill(lake, **{"format-version": "1"})
+    loop = SparkLoop(spark, lake)
+    spec = loop.claim(loop.name(*PATH))
+    path = Path(loop.catalog.load(spec.table_name).metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    del metadata["table-uuid"]
+    path.write_text(json.dumps(metadata))
+    before = loop.catalog.load(spec.table_name)
+    assert not before.has_uuid
+    report = loop.attempt(replace(spec, table_id=before.table_id))
+    assert isinstance(report.result, Conflicted | Failed), report.result
+    assert loop.catalog.load(spec.table_name) == before
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.optimizers import ICEBERG_RUNTIME
 from icewright_spark.session import launcher_settings, spark_settings
@@ -85,8 +86,15 @@ def test_the_command_line_of_the_jvm_holds_what_its_launcher_needs_and_no_secret
         "spark.driver.extraJavaOptions.password": "s5",
         "spark.anything": "s6",
     }
-    conf = spark_settings(settings_of(spark_conf=secrets, catalogs=(catalog(),)))
+    uri = "postgresql://me:hunter2@host/lake"
+    with_secrets = (
+        CatalogEntry("pond", CatalogKind.SQL, uri, "s3://b", {"s3.secret-access-key": "hunter2"}),
+        CatalogEntry("sea", CatalogKind.REST, "https://host", "", {"credential": "me:hunter2", "token": "hunter2"}),
+    )
+    conf = spark_settings(settings_of(spark_conf=secrets, catalogs=(catalog(), *with_secrets)))
     shown = launcher_settings(conf)
     assert not set(shown.values()) & set(secrets.values())
+    assert "hunter2" in str(conf)
+    assert "hunter2" not in str(shown)
     assert not [key for key in shown if key.startswith("spark.sql.catalog")]
     assert {"spark.master", "spark.driver.memory", "spark.jars.packages", "spark.driver.bindAddress"} <= shown.keys()
