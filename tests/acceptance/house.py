@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
 from icewright.adapters.http.client import Client
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import IcewrightError
 from icewright.domain.names import TableName
 from icewright.domain.tables import TASK_ID_KEY, Json
 from icewright_spark.iceberg import SparkTable
-from tests.servers.processes import free_port
+from tests.e2e.processes import Processes, free_port, wait_for
 
 WAIT_S = 400.0
 _ENDED = frozenset({"succeeded", "failed", "cancelled", "superseded"})
@@ -31,27 +25,28 @@ _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
 
 @dataclass
-class House:
-    """A configuration over some catalogs, in mode ``auto``, and the processes that ``icewright`` starts with it."""
+class House(Processes):
+    """Processes over some catalogs at once, in mode ``auto``. What may be a secret is in their environment alone."""
 
-    folder: Path
-    entries: Sequence[CatalogEntry]
-    store_url: str | None = None
-    environ: dict[str, str] = field(default_factory=dict)
-    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    others: Sequence[CatalogEntry] = ()
+    store_url: str = ""
+    store_password: str = ""
 
     def __post_init__(self) -> None:
         lines = ["[server]", _toml("state_dir", str(self.folder / "state")), f"port = {free_port()}", "lease_ms = 4000"]
-        if self.store_url is not None:
-            url, _, password = self.store_url.rpartition("#")
-            lines += [_toml("store_url", url), self._secret("store_password", password)]
+        if self.store_url:
+            lines += [_toml("store_url", self.store_url), self._secret("store_password", self.store_password)]
         lines += ["[optimizer]", _toml("master", "local[2]"), "poll_interval_ms = 200"]
-        for entry in self.entries:
+        for entry in (self.entry, *self.others):
             lines += ["[[catalogs]]", _toml("name", entry.name), _toml("type", entry.kind.value)]
             lines += [self._secret("uri", entry.uri), _toml("mode", "auto")]
             lines += [_toml("warehouse", entry.warehouse)] if entry.warehouse else []
             lines += ["[catalogs.properties]", *(self._secret(key, text) for key, text in entry.properties.items())]
         self.configuration.write_text("\n".join(lines))
+
+    def logs(self) -> str:
+        """The ends of the logs."""
+        return "\n".join(f"--- {name}\n{self.log(name)[-6000:]}" for name in self.running)
 
     def _secret(self, key: str, text: str) -> str:
         """A setting whose value the processes find in their environment."""
@@ -59,74 +54,11 @@ class House:
         self.environ[name] = text
         return _toml(key, f"env:{name}")
 
-    @property
-    def configuration(self) -> Path:
-        """The ``icewright.toml``."""
-        return self.folder / "icewright.toml"
-
-    def start(self, command: str) -> None:
-        """Start ``icewright serve`` or ``icewright optimizer``."""
-        with (self.folder / f"{command}.log").open("ab") as log:
-            self.running[command] = subprocess.Popen(  # noqa: S603 - our own command, as a list
-                [sys.executable, "-m", "icewright", "--config", str(self.configuration), command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env={**os.environ, **self.environ},
-            )
-
-    def client(self) -> Client:
-        """A client of the server, once it answers."""
-
-        def connected() -> Client | None:
-            try:
-                found = json.loads((self.folder / "state" / "server.json").read_text())
-                client = Client(found["url"], found["token"])
-                client.status()
-            except (OSError, ValueError, IcewrightError):
-                return None
-            return client
-
-        return self.wait_for(connected, "the server answers")
-
-    def wait_for(self, look: Callable[[], Answer | None], what: str) -> Answer:
-        """The first answer that is not None. Raises ``AssertionError`` with the logs when there is none in time."""
-        until_s = time.monotonic() + WAIT_S
-        while time.monotonic() < until_s:
-            dead = [name for name, process in self.running.items() if process.poll() is not None]
-            found = None if dead else look()
-            if found is not None:
-                return found
-            if dead:
-                break
-            time.sleep(0.1)
-        raise AssertionError(f"in vain: {what}\n{self.logs()}")
-
-    def logs(self) -> str:
-        """The ends of the logs."""
-        files = sorted(self.folder.glob("*.log"))
-        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-6000:]}" for file in files)
-
-    def end(self) -> None:
-        """End the processes in order."""
-        for process in self.running.values():
-            process.terminate()
-        for process in self.running.values():
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
-
-
-Answer = TypeVar("Answer")
-
 
 @contextmanager
 def house(folder: Path, entries: Sequence[CatalogEntry], **options: Any) -> Iterator[House]:
     """A house whose processes have ended when the block is left."""
-    found = House(folder, entries, **options)
+    found = House(folder, entries[0], others=entries[1:], **options)
     try:
         yield found
     finally:
@@ -146,7 +78,7 @@ def settled(house: House, client: Client, names: Sequence[TableName]) -> dict[st
         return tasks
 
     try:
-        return house.wait_for(look, f"work on {len(wanted)} tables ends")
+        return wait_for(look, f"work on {len(wanted)} tables ends", house, WAIT_S)
     except AssertionError as error:
         for table in client.tables().items:
             plan = table["plan"]

@@ -6,7 +6,9 @@ The short form, in CI, has every kind over SQLite and some over the other catalo
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from pyspark.sql import SparkSession
@@ -46,8 +48,8 @@ def test_every_catalog_with_the_store_on_postgresql(
     postgres: PostgresServer = request.getfixturevalue("postgres")
     entries = [entry_of(catalog, request, tmp_path) for catalog in CATALOGS]
     database = postgres.new_database().rpartition("/")[2]
-    store_url = f"postgresql://{USER}@{HOST}:{postgres.port}/{database}#{PASSWORD}"
-    check(entries, tuple(kind for kind in KINDS if LONG or kind.short), spark, tmp_path, store_url)
+    store = {"store_url": f"postgresql://{USER}@{HOST}:{postgres.port}/{database}", "store_password": PASSWORD}
+    check(entries, tuple(kind for kind in KINDS if LONG or kind.short), spark, tmp_path, store)
 
 
 def entry_of(catalog: str, request: pytest.FixtureRequest, folder: Path) -> CatalogEntry:
@@ -76,7 +78,7 @@ def check(
     kinds: tuple[Kind, ...],
     spark: SparkSession,
     folder: Path,
-    store_url: str | None = None,
+    store: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Make a table of each kind in each catalog, let icewright work on them, and look behind its back."""
     tables = {TableName(entry.name, ("db",), kind.name): (entry, kind) for entry in entries for kind in kinds}
@@ -91,7 +93,7 @@ def check(
     others = {
         name: rows_by_pyiceberg(entry, name) for name, (entry, kind) in tables.items() if "pyiceberg" in kind.read_by
     }
-    with house(folder, entries, store_url=store_url) as processes:
+    with house(folder, entries, **store) as processes:
         processes.start("serve")
         processes.start("optimizer")
         with processes.client() as client:

@@ -47,6 +47,7 @@ class Processes:
     folder: Path
     entry: CatalogEntry
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    environ: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         text = _CONFIGURATION.format(
@@ -66,7 +67,12 @@ class Processes:
         log = (self.folder / f"{command}.log").open("ab")
         arguments = [sys.executable, "-m", "icewright", "--config", str(self.configuration), command]
         self.running[command] = subprocess.Popen(  # noqa: S603 - our own command, as a list
-            arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, **self.environ},
         )
         log.close()
 
