@@ -185,7 +185,7 @@ def test_looking_changes_nothing(lake: Path) -> None:
 def test_without_any_catalog_the_next_step_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / ".pyiceberg.yaml").write_text("catalog:\n  cloud:\n    uri: https://example.org\n")
+    (tmp_path / ".pyiceberg.yaml").write_text("catalog:\n  cloud:\n    type: glue\n")
     for command in (["scan"], ["plan", "db.events"]):
         said = icewright(*command)
         assert said.status == 2
