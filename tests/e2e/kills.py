@@ -29,7 +29,7 @@ LEASE_MS = 3000
 
 @dataclass(frozen=True, order=True)
 class Kill:
-    """Who dies (``self``; Spark's ``jvm``; from a worker its ``driver``) where."""
+    """Who dies (``self``; Spark's ``jvm``; from a worker its ``driver``) where; a ``sleeper`` only stops."""
 
     point: Fault
     victim: str = "self"
@@ -137,26 +137,29 @@ class Mortals(Processes):
 
     # Dying.
 
-    def order(self, kill: Kill) -> None:
-        """From now on whoever comes by dies. Replaces an order that nobody has carried out."""
+    def order(self, kill: Kill) -> int:
+        """From now on whoever comes by dies; the number of the order. Replaces one for the same place."""
         self.kills += 1
         fresh = self.folder / "kills" / "fresh"
-        fresh.write_text(f"{kill.point.value} {kill.victim} {self.kills}")
-        fresh.rename(self.folder / "kills" / "order")
+        fresh.write_text(f"{kill.victim} {self.kills}")
+        fresh.rename(self.folder / "kills" / f"order-{kill.point.value}")
+        return self.kills
 
-    def killed(self) -> list[int] | None:
-        """The victims of the last order; None while nobody came by."""
-        path = self.folder / "kills" / f"killed-{self.kills}"
-        try:
-            victims = [int(pid) for pid in path.read_text().split()]
-        except (FileNotFoundError, ValueError):
-            return None
-        return victims or None
+    def await_order(self, number: int, what: object) -> list[int]:
+        """Wait until an order was carried out; the victims."""
+        path = self.folder / "kills" / f"killed-{number}"
 
-    def await_kill(self, what: object) -> None:
-        """Wait until the last order was carried out, and restart the server or the supervisor if it was they."""
-        victims = wait_for(self.killed, f"{what} dies", self)
-        for victim in victims:
+        def killed() -> list[int] | None:
+            try:
+                return [int(pid) for pid in path.read_text().split()] or None
+            except FileNotFoundError:
+                return None
+
+        return wait_for(killed, f"{what} dies", self)
+
+    def await_kill(self, number: int, what: object) -> None:
+        """Wait until an order was carried out, and restart the server or the supervisor if it was they."""
+        for victim in self.await_order(number, what):
             Forked(victim).wait(30)
         self.revive()
 

@@ -7,6 +7,7 @@ times. One lake, one table per kill; whatever does not die runs on.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from icewright.domain.faults import Fault
 from tests.e2e.kills import AFTER_LOSS, BEFORE_WORK, DURING_WORK, KILLS, OPTIMIZER, WORKER, Kill, Mortals, check_lake
+from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import make_lake
 
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
@@ -37,39 +39,54 @@ def test_every_place_has_its_kill() -> None:
 
 def kill_at(lake: Mortals, kill: Kill) -> None:
     """One table's work, and a death on its way."""
-    lake.order(kill)
+    order = lake.order(kill)
     lake.make_work()
-    lake.await_kill(kill)
+    lake.await_kill(order, kill)
 
 
 def kill_before_work(lake: Mortals) -> None:
     for kill in BEFORE_WORK:
         if kill.point in (Fault.PRUNE_BEFORE, Fault.PRUNE_AFTER):
-            lake.order(kill)
+            order = lake.order(kill)
             lake.kill("serve")  # it prunes when it starts
             lake.start("serve")
-            lake.await_kill(kill)
+            lake.await_kill(order, kill)
         else:
             kill_at(lake, kill)
 
 
 def lose_an_attempt(lake: Mortals, loss: Kill) -> None:
     """An attempt is lost; then the server dies at each step of finding that out."""
+    orders = [(lake.order(kill), kill) for kill in AFTER_LOSS]
     kill_at(lake, loss)
-    for kill in AFTER_LOSS:
-        lake.order(kill)
-        lake.await_kill(kill)
+    for order, kill in orders:
+        lake.await_kill(order, kill)
+
+
+def wake_a_zombie(lake: Mortals) -> None:
+    """An optimizer sleeps between its last leave and its commit, is given up, and commits all the same."""
+    order = lake.order(Kill(Fault.COMMIT_BEFORE, "sleeper"))
+    lake.make_work()
+    (sleeper,) = lake.await_order(order, "somebody sleeps or")
+
+    def given_up() -> bool | None:
+        with lake.client() as client:
+            states = [task["state"] for task in client.tasks().items]
+        return True if "queued" in states and "running" not in states and "in_doubt" not in states else None
+
+    wait_for(given_up, "the server gives the sleeper up", lake)
+    os.kill(sleeper, signal.SIGCONT)
 
 
 def kill_supervisors(lake: Mortals) -> None:
     """Once when its optimizer has died, and once when it has just started one."""
-    lake.order(Kill(Fault.SUPERVISOR_BURIED))
+    order = lake.order(Kill(Fault.SUPERVISOR_BURIED))
     lake.kill_optimizers()
-    lake.await_kill("a supervisor over its optimizer's death")
-    lake.order(Kill(Fault.SUPERVISOR_STARTED))
+    lake.await_kill(order, "a supervisor over its optimizer's death")
+    order = lake.order(Kill(Fault.SUPERVISOR_STARTED))
     lake.kill("optimizer")
     lake.start("optimizer")
-    lake.await_kill("a supervisor that has just started an optimizer")
+    lake.await_kill(order, "a supervisor that has just started an optimizer")
 
 
 def short_round(lake: Mortals) -> None:
@@ -89,6 +106,8 @@ def full_round(lake: Mortals) -> None:
     for kill in (*OPTIMIZER, *WORKER):
         kill_at(lake, kill)
     kill_supervisors(lake)
+    check_lake(lake, lake.settled())
+    wake_a_zombie(lake)
 
 
 def test_nothing_is_lost_whoever_dies_where(lake: Mortals) -> None:

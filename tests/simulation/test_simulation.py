@@ -179,6 +179,21 @@ def brings_back_what_was_deleted(world: World) -> None:
     world.writers.resurrects = True
 
 
+def leaves_vectors_behind(world: World) -> None:
+    """A commit in format version 3 that forgets the deletion vectors of the files that it takes away."""
+    catalog = world.house.catalog
+    overwrite = catalog.commit_rewrite
+
+    def commit(name: TableName, **what: Any) -> Any:
+        vectors = [file for file in catalog.live_files(name) if file.is_deletion_vector]
+        snapshot = overwrite(name, **what)
+        kept = {file.path for file in catalog.live_files(name)}
+        catalog.overwrite(name, add=[vector for vector in vectors if vector.path not in kept], remove=[])
+        return snapshot
+
+    catalog.commit_rewrite = commit  # type: ignore[method-assign]  # the guard is removed
+
+
 def commits_unvalidated(world: World) -> None:
     """A commit that is not validated from the snapshot that was planned."""
     catalog = world.house.catalog
@@ -210,6 +225,7 @@ def forgets_deletes(world: World) -> None:
         queues_twice,
         lets_anybody_report,
         brings_back_what_was_deleted,
+        leaves_vectors_behind,
         commits_unvalidated,
         forgets_deletes,
     ],

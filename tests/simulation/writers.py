@@ -153,6 +153,10 @@ class Writers:
     def _deletes(self, name: TableName) -> list[str]:
         return [f.path for f in self._house.catalog.live_files(name) if f.content is not FileContent.DATA]
 
+    def _deletes_of(self, name: TableName, file: MemoryFile) -> list[str]:
+        rows = self._rows_of(name)
+        return [delete for delete in self._deletes(name) if rows.deletes[delete][0] == file.path]
+
     def _overwrite(self, name: TableName, rows: Rows, file: MemoryFile) -> None:
         """Somebody removes a row by writing its file anew."""
         visible = self._visible(rows, file.path, self._deletes(name))
@@ -162,7 +166,8 @@ class Writers:
             rows.of_file[new.path] = kept
             add = [new]
         started_at = self._house.writers_clock.now() - self._chance.choice([0, 5 * MINUTE_MS])
-        self._house.catalog.overwrite(name, add=add, remove=[file.path], first_written_at=started_at)
+        vectors = [] if self._house.metadata_of(name).format_version < VECTORS_SINCE else self._deletes_of(name, file)
+        self._house.catalog.overwrite(name, add=add, remove=[file.path, *vectors], first_written_at=started_at)
         rows.expected.difference_update(visible[:1])
 
     def _delete_row(self, name: TableName, rows: Rows, file: MemoryFile) -> None:
@@ -173,7 +178,7 @@ class Writers:
         kind, file_format, gone, old = FileContent.POSITION_DELETES, FileFormat.PARQUET, {visible[0]}, list[str]()
         if self._house.metadata_of(name).format_version >= VECTORS_SINCE:  # one per data file
             file_format = FileFormat.PUFFIN
-            old = [delete for delete in self._deletes(name) if rows.deletes[delete][0] == file.path]
+            old = self._deletes_of(name, file)
             gone |= {row for delete in old for row in rows.deletes[delete][1]}
         deletes = MemoryFile(
             path, file.partition, 100, len(gone), file_format, content=kind, referenced_data_file=file.path
@@ -243,10 +248,15 @@ class Writers:
         rows = self._rows[metadata.table_id]
         deletes = self._deletes(name)
         seen: Counter[int] = Counter()
-        for file in self._house.catalog.live_files(name):
-            if file.content is FileContent.DATA:
-                seen.update(self._visible(rows, file.path, deletes))
+        live = [file.path for file in self._house.catalog.live_files(name) if file.content is FileContent.DATA]
+        for path in live:
+            seen.update(self._visible(rows, path, deletes))
         twice = [row for row, times in seen.items() if times > 1]
         missing, too_many = rows.expected - seen.keys(), seen.keys() - rows.expected
+        if metadata.format_version >= VECTORS_SINCE:
+            of = Counter(rows.deletes[delete][0] for delete in deletes)
+            astray = [path for path, count in of.items() if count > 1 or path not in live]
+            if astray:
+                raise Broken(f"{name}: deletion vectors without their data file, or two of one: {astray}")
         if twice or missing or too_many:
             raise Broken(f"{name}: rows {missing} are missing, {too_many} came again, {twice} are there twice")

@@ -1,7 +1,8 @@
 """Arms every Python process that a test starts with this folder on its path: Spark's Python workers, too.
 
-Python imports ``sitecustomize`` by itself when it starts. The order to die lies in a file, so that processes which
-run already can be told as well; who carries it out takes it away first, so that it is carried out once.
+Python imports ``sitecustomize`` by itself when it starts. Orders to die lie in files, one for each place, so that
+processes which run already can be told as well; who carries one out takes it away first, so that it is carried out
+once.
 """
 
 from __future__ import annotations
@@ -18,19 +19,18 @@ FOLDER = Path(os.environ["KILLS_FOLDER"])
 
 def come_by(point: Fault) -> None:
     """Carry the order out if it is for here."""
-    order = FOLDER / "order"
+    order = FOLDER / f"order-{point.value}"
     try:
-        wanted, victim, number = order.read_text().split()
-        if wanted != point.value:
-            return
+        victim, number = order.read_text().split()  # a `sleeper` stops until somebody wakes it, all others die
         order.rename(FOLDER / f"taken-{number}")
     except FileNotFoundError:
         return  # no order, or somebody else carries it out
-    victims = {"self": lambda: [os.getpid()], "jvm": jvms, "driver": drivers}[victim]()
+    own = [os.getpid()]
+    victims = {"self": lambda: own, "sleeper": lambda: own, "jvm": jvms, "driver": drivers}[victim]()
     (FOLDER / f"killed-{number}").write_text(" ".join(str(pid) for pid in victims))
     for pid in victims:
-        os.kill(pid, signal.SIGKILL)
-    if victim != "self":
+        os.kill(pid, signal.SIGSTOP if victim == "sleeper" else signal.SIGKILL)
+    if victim in ("jvm", "driver"):
         time.sleep(0.2)  # a dead process does not answer any more
 
 
