@@ -103,10 +103,15 @@ class SparkLoop:
 
     def claim(self, name: TableName) -> TaskSpec:
         """Plan the table and take its task, as an optimizer does."""
+        spec = self.claim_if_any(name)
+        assert spec is not None, self.control.keeper.look(name).plan.reason
+        return spec
+
+    def claim_if_any(self, name: TableName) -> TaskSpec | None:
+        """Plan the table and take its task, if there is anything to do."""
         self.control.keeper.look(name, plan_anew=True)
         spec = self.control.dispatcher.claim(OPTIMIZER)
-        assert spec is not None, self.control.keeper.look(name).plan.reason
-        assert spec.table_name == name
+        assert spec is None or spec.table_name == name
         return spec
 
     def attempt(self, spec: TaskSpec) -> TaskReport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
 from dataclasses import replace
@@ -122,9 +123,10 @@ def plain(rows: Counter[Row]) -> Counter[Any]:
 
 
 def test_position_deletes_of_version_2_are_folded_in(deletes: Lake) -> None:
-    """Two DELETEs, of which the second removes all rows of one file."""
+    """Two DELETEs: one with a delete file per data file, one with those per partition, and no row left of one file."""
     name = deletes.table(2)
     deletes.delete(name, "id % 10 = 3")
+    deletes.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.delete.granularity' = 'partition')", name)
     deletes.delete(name, "id < 30 OR id % 7 = 0 OR (id >= 150 AND city = 'c1')")
     before = deletes.contents(name)
     report = deletes.rewrite(name)
@@ -224,6 +226,35 @@ def test_a_delete_that_comes_first_stands_and_the_rewrite_conflicts(deletes: Lak
     ]
     deletes.rewrite(name)
     assert 14 not in {row["id"] for row in deletes.contents(name)}
+
+
+@pytest.mark.parametrize("seed", range(24 if CAMPAIGN else 1))
+def test_no_history_of_statements_and_rewrites_changes_a_row(deletes: Lake, seed: int) -> None:
+    """A statement is what it says, and a rewrite is nothing at all: whatever happened before it."""
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
+    version, partitioned = chance.choice([(2, True), (3, True), (2, False), (3, False)])
+    name = deletes.table(version, partitioned=partitioned)
+    statements = (
+        "DELETE FROM {{t}} WHERE id % {a} = {b}",
+        "UPDATE {{t}} SET id = id + 10000 WHERE id % {a} = {b}",
+        "INSERT INTO {{t}} SELECT id + 20000, 'c0' FROM range({a}, {a} + {b} + 1)",
+        "ALTER TABLE {{t}} SET TBLPROPERTIES ('write.delete.granularity' = '{granularity}')",
+        "ALTER TABLE {{t}} SET TBLPROPERTIES ('format-version' = '3')",
+    )
+    for _ in range(12 if CAMPAIGN else 3):
+        for text in chance.choices(statements, weights=(5, 3, 4, 1, 1), k=chance.randint(1, 3)):
+            a = chance.randint(2, 40)
+            granularity = chance.choice(["file", "partition"])
+            deletes.sql(text.format(a=a, b=chance.randrange(a), granularity=granularity), name)
+        version = max(version, SparkTable(deletes.spark, name).format_version)
+        columns = f"*, {LINEAGE}" if version > 2 else "*"
+        before = deletes.contents(name, columns)
+        spec = deletes.loop.claim_if_any(name)
+        if spec is not None:
+            deletes.carry_out(spec)
+            assert deletes.contents(name, columns) == before
+            assert deletes.missing(name) == []
+    assert deletes.by_duckdb(name) == plain(deletes.contents(name, "id, city"))
 
 
 class Pause:
