@@ -100,11 +100,13 @@ class PartitionFiles:
         """
         reader = self._jvm.org.apache.iceberg.ManifestFiles
         io, specs = self._table.java.io(), self._table.java.specs()
+        without_statistics = self._jvm.java.util.List.of("file_path", "partition")
         found: dict[str, DataEntry] = {}
         for manifest in iterate(self._snapshot.dataManifests(io)):
             if manifest.partitionSpecId() not in self._data_specs:
                 continue
-            files = self._listed(reader.read(manifest, io, specs).filterPartitions(self._data))
+            entries = reader.read(manifest, io, specs).select(without_statistics).filterPartitions(self._data)
+            files = self._listed(entries)
             for row in self._columns(files, "DataFile", _OF_DATA):
                 path = row["location"]
                 if path in found:

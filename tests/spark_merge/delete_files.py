@@ -77,6 +77,24 @@ def deletion_vector(
     return replace(delete, **changes)
 
 
+def shared_vectors(directory: Path, positions: dict[str, Sequence[int]]) -> list[DeleteFile]:
+    """One Puffin file with the deletion vectors of several data files."""
+    path = directory / f"deletes-{next(_NUMBERS)}.puffin"
+    blobs = [vector_blob(rows) for rows in positions.values()]
+    offsets = [4 + sum(map(len, blobs[:number])) for number in range(len(blobs))]
+    path.write_bytes(b"PFA1" + b"".join(blobs))
+    return [
+        replace(
+            deletion_vector(directory, data_file, rows),
+            path=str(path),
+            size_bytes=path.stat().st_size,
+            content_offset=offset,
+            content_size_bytes=len(blob),
+        )
+        for (data_file, rows), offset, blob in zip(positions.items(), offsets, blobs, strict=True)
+    ]
+
+
 def with_deletes(group: FileGroup, applied: Sequence[tuple[DeleteFile, Sequence[InputFile]]]) -> FileGroup:
     """The group with each delete file applied to these files."""
     files = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,17 +21,18 @@ from icewright.domain.actions import InputFile
 from icewright.domain.errors import IcewrightError, InvalidMessage
 from icewright.domain.files import DeleteFile, FileContent, FileFormat
 from icewright_spark.merge import MergeJob, merge_group, second_opinion
-from icewright_spark.merge import deletes as deletes_module
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.deletes import deleted_positions
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedFile
 from icewright_spark.merge.merge import FILES_PER_SAMPLE, sampled
+from icewright_spark.merge.storage import Storage
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.spark_merge.delete_files import (
     PATH_ID,
     POSITION_ID,
     deletion_vector,
     position_deletes,
+    shared_vectors,
     vector_blob,
     with_deletes,
 )
@@ -278,6 +280,14 @@ WRONG: dict[str, tuple[Callable[[Path, list[InputFile]], Any], type[IcewrightErr
         lambda directory, files: [(deletion_vector(directory, files[0].path, [1], content_offset=None), files[:1])],
         InvalidMessage,
     ),
+    "a vector before the Puffin file": (
+        lambda directory, files: [(deletion_vector(directory, files[0].path, [1], content_offset=-4), files[:1])],
+        FileUnreadable,
+    ),
+    "a vector beyond the Puffin file": (
+        lambda directory, files: [(deletion_vector(directory, files[0].path, [1], content_offset=9999), files[:1])],
+        FileUnreadable,
+    ),
     "a vector beyond the file": (
         lambda directory, files: [(deletion_vector(directory, files[0].path, [ROWS]), files[:1])],
         ProofFailed,
@@ -340,23 +350,37 @@ def test_a_mask_that_is_not_applied_is_caught(monkeypatch: pytest.MonkeyPatch, t
         merge_group(made)
 
 
-def test_a_delete_file_is_read_once_for_all_its_data_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    opened: list[str] = []
-    read = deletes_module._read
+@pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "position deletes"])
+def test_a_delete_file_is_read_once_for_all_its_data_files(
+    vectors: bool,  # noqa: FBT001 - a case
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    opened: Counter[str] = Counter()
+    for method in ("read", "source"):
+        real = getattr(Storage, method)
+        monkeypatch.setattr(Storage, method, _counting(opened, real))
 
-    def spy(delete: DeleteFile, paths: frozenset[str], storage: Any) -> Any:
-        opened.append(delete.path)
-        return read(delete, paths, storage)
+    def applied(files: list[InputFile]) -> Sequence[tuple[DeleteFile, Sequence[InputFile]]]:
+        if vectors:
+            shared = shared_vectors(tmp_path, {file.path: [1, 4] for file in files})
+            return [(delete, [file]) for delete, file in zip(shared, files, strict=True)]
+        return [(position_deletes(tmp_path, [(file.path, row) for file in files for row in (1, 4)]), files)]
 
-    monkeypatch.setattr(deletes_module, "_read", spy)
-    merge_group(
-        job(
-            tmp_path,
-            lambda files: [(position_deletes(tmp_path, [(file.path, 1) for file in files]), files)],
-            files=FILES_PER_SAMPLE + 1,
-        )
-    )
-    assert len(opened) == 1
+    made = job(tmp_path, applied, files=FILES_PER_SAMPLE)
+    found = deleted_positions(made.group)
+    assert [list(found[file.path]) for file in made.group.files] == [[1, 4]] * FILES_PER_SAMPLE
+    (location,) = {delete.path for delete in made.group.delete_files}
+    assert opened[location] == (1 if vectors else 2)  # footer and rows
+    assert merge_group(made).receipt.deleted_records == 2 * FILES_PER_SAMPLE
+
+
+def _counting(opened: Counter[str], real: Callable[..., Any]) -> Callable[..., Any]:
+    def method(storage: Storage, location: str, *more: Any) -> Any:
+        opened[location] += 1
+        return real(storage, location, *more)
+
+    return method
 
 
 def test_a_file_with_deletes_is_among_the_samples() -> None:

@@ -1,6 +1,7 @@
 """Which rows of its files a group's delete files remove: position deletes in Parquet, and deletion vectors.
 
-Each delete file is read once for the whole group and split by data file. A position counts the rows of the data file
+Each delete file is read once for the whole group and split by data file, as is a Puffin file of many vectors unless it
+is large. A position counts the rows of the data file
 from 0, deleted ones included (spec, "Position Delete Files" and "Deletion Vectors"; the frame of a vector's blob is
 in the Puffin spec). Paths are compared as exact strings, as the spec has it.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import struct
 import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any, TypeAlias
 
@@ -25,7 +26,7 @@ from icewright.domain.files import DeleteFile, FileContent, FileFormat
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedFile, reading
 from icewright_spark.merge.read import expect_size, open_footer
 from icewright_spark.merge.schema import field_id
-from icewright_spark.merge.storage import LOCAL, Storage
+from icewright_spark.merge.storage import LOCAL, WHOLE_BYTES_MAX, Storage
 
 FILE_PATH_ID = 2_147_483_546
 POSITION_ID = 2_147_483_545
@@ -48,12 +49,15 @@ def deleted_positions(group: FileGroup, storage: Storage = LOCAL) -> dict[str, P
     manifest says, or name a row that is not there.
     """
     found: dict[str, Positions] = {}
-    for index, paths in wanted_paths(group).items():
-        delete = group.delete_files[index]
-        expect_size(delete.path, delete.size_bytes, storage)
-        for path, positions in _read(delete, paths, storage):
-            if len(positions):
-                found[path] = found.get(path, BitMap64()) | positions
+    wanted = wanted_paths(group)
+    for location, indexes in _by_location(group, wanted).items():
+        for size_bytes in {group.delete_files[index].size_bytes for index in indexes}:
+            expect_size(location, size_bytes, storage)
+        whole = storage.read(location, 0, size_bytes) if len(indexes) > 1 and size_bytes <= WHOLE_BYTES_MAX else None
+        for index in indexes:
+            for path, positions in _read(group.delete_files[index], wanted[index], storage, whole):
+                if len(positions):
+                    found[path] = found.get(path, BitMap64()) | positions
     for file in group.files:
         last = found[file.path].max() if file.path in found else -1
         if last >= file.record_count:
@@ -81,6 +85,14 @@ def wanted_paths(group: FileGroup) -> dict[int, frozenset[str]]:
     return {index: frozenset(paths) for index, paths in sorted(wanted.items())}
 
 
+def _by_location(group: FileGroup, wanted: Iterable[int]) -> dict[str, list[int]]:
+    """Places of delete files by where they are: a Puffin file holds the deletion vectors of many data files."""
+    found: dict[str, list[int]] = {}
+    for index in wanted:
+        found.setdefault(group.delete_files[index].path, []).append(index)
+    return found
+
+
 def without(batch: Any, start: int, positions: Positions | None) -> Any:
     """The rows of a batch that are not deleted; its first row is the file's row ``start``."""
     rows = batch.num_rows
@@ -93,16 +105,18 @@ def without(batch: Any, start: int, positions: Positions | None) -> Any:
     return batch.filter(mask)
 
 
-def vector_bitmap(delete: DeleteFile, storage: Storage = LOCAL) -> bytes:
-    """The serialized bitmap of a deletion vector, without its frame.
+def vector_bitmap(delete: DeleteFile, storage: Storage = LOCAL, whole: bytes | None = None) -> bytes:
+    """The serialized bitmap of a deletion vector, without its frame; ``whole`` is its Puffin file, if that was read.
 
     Raises :class:`FileUnreadable` when length, magic or checksum are wrong.
     """
     offset, size_bytes = delete.content_offset, delete.content_size_bytes
     if offset is None or size_bytes is None or delete.referenced_data_file is None:
         raise InvalidMessage(f"{delete.path}: a deletion vector without offset, size or data file")
-    blob = storage.read(delete.path, offset, size_bytes)
-    if len(blob) != size_bytes or size_bytes < VECTOR_FRAME_BYTES:
+    if offset < 0 or size_bytes < VECTOR_FRAME_BYTES:
+        raise FileUnreadable(f"{delete.path} has no deletion vector of {size_bytes} bytes at {offset}")
+    blob = storage.read(delete.path, offset, size_bytes) if whole is None else whole[offset : offset + size_bytes]
+    if len(blob) != size_bytes:
         raise FileUnreadable(f"{delete.path} ends within the deletion vector at {offset}")
     length, magic, checksum = struct.unpack(">i4s", blob[:8]) + struct.unpack(">I", blob[-4:])
     if length != size_bytes - 8 or magic != VECTOR_MAGIC:
@@ -112,18 +126,20 @@ def vector_bitmap(delete: DeleteFile, storage: Storage = LOCAL) -> bytes:
     return blob[8:-4]
 
 
-def _read(delete: DeleteFile, paths: frozenset[str], storage: Storage) -> Iterator[tuple[str, Positions]]:
+def _read(
+    delete: DeleteFile, paths: frozenset[str], storage: Storage, whole: bytes | None
+) -> Iterator[tuple[str, Positions]]:
     if delete.file_format is FileFormat.PUFFIN:
         (path,) = paths
-        yield path, _vector(delete, storage)
+        yield path, _vector(delete, storage, whole)
     elif delete.file_format is FileFormat.PARQUET:
         yield from _position_deletes(delete, paths, storage)
     else:
         raise UnsupportedFile(f"{delete.path}: position deletes in {delete.file_format.value} are not read")
 
 
-def _vector(delete: DeleteFile, storage: Storage) -> Positions:
-    bitmap = vector_bitmap(delete, storage)
+def _vector(delete: DeleteFile, storage: Storage, whole: bytes | None) -> Positions:
+    bitmap = vector_bitmap(delete, storage, whole)
     with reading(delete.path):
         positions = BitMap64.deserialize(bitmap)
     if len(positions) != delete.record_count:
