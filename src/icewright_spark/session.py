@@ -35,6 +35,8 @@ _DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
+    # Of rows on their way to be hashed; rows may be long, and ten thousand of them too much for a worker.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
 }
 _LOCAL_DEFAULTS: Final = {
     "spark.driver.host": "127.0.0.1",

@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
-from icewright.domain.names import TableId, TableName, identifier
+from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.jobs.rewrite_data_files import Phase, Rewrite, rewrite_data_files
+from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
 
 CONTENTS = {
@@ -24,10 +25,6 @@ CONTENTS = {
     "position-deletes": FileContent.POSITION_DELETES,
     "equality-deletes": FileContent.EQUALITY_DELETES,
 }
-
-
-def sql_name(name: TableName) -> str:
-    return ".".join(identifier(part) for part in (name.catalog, *name.path))
 
 
 def plan_of(spark: SparkSession, name: TableName, task_id: str = "task-1") -> TaskSpec:

@@ -26,8 +26,9 @@ from icewright_spark.staged import rewrite as staged_rewrite
 from icewright_spark.staged.staging import StagedTasks
 from tests.lakes.deletes import delete_where_equal
 from tests.lakes.sqlite import writer
+from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
-from tests.spark.staged import contents, data_files, plan_of, rewrite, rewritten, sql_name
+from tests.spark.staged import contents, data_files, plan_of, rewrite, rewritten
 
 pytestmark = pytest.mark.spark
 
