@@ -267,6 +267,8 @@ def test_every_partition_of_every_spec_gets_a_file_of_its_own(
     spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD truncate(4, city)")
     spark.sql(f"ALTER TABLE {table} REPLACE PARTITION FIELD at_hour WITH f")
     insert(spark, table, values)
+    spark.sql(f"ALTER TABLE {table} RENAME COLUMN city TO town")  # no snapshot has this schema
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN later int")
     by_spec = f"SELECT spec_id, sum(record_count) FROM {table}.files GROUP BY spec_id ORDER BY spec_id"  # noqa: S608 - a test
     before = spark.sql(by_spec).collect()
 
