@@ -7,6 +7,7 @@ production (before a restart, before another try) are cut short.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -16,9 +17,11 @@ from icewright.app import optimizer, server
 from icewright.config.load import load_config
 from icewright.scheduling import retry
 
+_PR_SET_PDEATHSIG = 1
+
 
 def main(configuration: Path) -> None:
-    """Fork until standard input ends, then end everything."""
+    """Fork until standard input ends; whatever still runs then ends with this process."""
     retry.BACKOFF_BASE_MS = 500
     optimizer._PAUSE_S_MIN = optimizer._PAUSE_S_MAX = 0.1  # type: ignore[misc]  # constants, but for this process
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
@@ -35,6 +38,8 @@ def become(command: str, configuration: Path) -> None:
     code = 70
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         log = os.open(configuration.parent / f"{command}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         null = os.open(os.devnull, os.O_RDONLY)
