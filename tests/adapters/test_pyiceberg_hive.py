@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor
+from hive_metastore.ttypes import FieldSchema, MetaException, SerDeInfo, StorageDescriptor
 from hive_metastore.ttypes import Table as HiveTable
 from pyiceberg.catalog.hive import HiveCatalog
 
@@ -73,6 +73,24 @@ def test_a_table_without_its_pointer_concerns_itself_alone(entry: CatalogEntry) 
     with pytest.raises(Unreadable, match="does not say where"):
         catalog.load(replace(EVENTS, name="lost"))
     assert catalog.load(EVENTS).snapshots == ()
+
+
+class Stumbling:
+    """A metastore's client that cannot answer for one table, as of a SerDe that is not there."""
+
+    def get_all_tables(self, _database: str) -> list[str]:
+        return ["broken", "events", "other"]
+
+    def get_table_objects_by_name(self, _database: str, names: list[str]) -> list[HiveTable]:
+        if "broken" in names:
+            raise MetaException("no such class")
+        return [HiveTable(name, "db", parameters={"table_type": "ICEBERG"}) for name in names]
+
+
+def test_one_table_that_the_metastore_stumbles_over_hides_no_other() -> None:
+    pointers = hive_pointers.HivePointers(CatalogEntry("lake", CatalogKind.HIVE, "thrift://nowhere", ""))
+    found = [name.name for name in pointers._tables_of(Stumbling(), "db")]
+    assert found == ["events", "other"]
 
 
 @pytest.mark.parametrize(

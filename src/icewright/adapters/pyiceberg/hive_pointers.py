@@ -16,7 +16,7 @@ from hive_metastore.ThriftHiveMetastore import Client
 from hive_metastore.ttypes import MetaException, NoSuchObjectException, UnknownDBException
 from pyiceberg.io import FileIO
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
-from thrift.Thrift import TException
+from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
@@ -79,13 +79,23 @@ class HivePointers:
         except (NoSuchObjectException, UnknownDBException):
             return  # dropped since the databases were listed
         for start in range(0, len(names), _TABLES_AT_ONCE):
-            for table in client.get_table_objects_by_name(database, names[start : start + _TABLES_AT_ONCE]):
+            for table in self._tables_by_name(client, database, names[start : start + _TABLES_AT_ONCE]):
                 if (table.parameters or {}).get(_TABLE_TYPE, "").lower() != _ICEBERG:
                     continue
                 try:
                     yield TableName(self._name, (database,), table.tableName)
                 except InvalidName as error:
                     _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
+
+    def _tables_by_name(self, client: Client, database: str, names: Sequence[str]) -> list[Any]:
+        """Several tables at once; one by one where the metastore cannot, so that one in trouble hides no other."""
+        try:
+            return list(client.get_table_objects_by_name(database, names))
+        except (MetaException, TApplicationException) as error:
+            if len(names) > 1:
+                return [table for name in names for table in self._tables_by_name(client, database, [name])]
+            _log.warning("table_passed_over", catalog=self._name, table=f"{database}.{names[0]}", problem=error.message)
+            return []
 
     def _parameters(self, name: TableName) -> Mapping[str, str]:
         if name.catalog != self._name or len(name.namespace) != _NAMESPACE_LEVELS:
@@ -95,7 +105,7 @@ class HivePointers:
                 table = client.get_table(name.namespace[0], name.name)
             except (NoSuchObjectException, UnknownDBException) as error:
                 raise NotFound(f"no table {name} in catalog {self._name}") from error
-            except MetaException as error:
+            except (MetaException, TApplicationException) as error:  # it answers: this table alone is in trouble
                 raise Unreadable(f"the metastore cannot say what table {name} is: {error.message}") from error
         # The metastore does not tell upper from lower case; one table must not be known by two names.
         if (table.dbName, table.tableName) != name.path:

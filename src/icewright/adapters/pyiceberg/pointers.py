@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io import FileIO
 
 from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX, read_whole, unpack_gzip
+from icewright.adapters.pyiceberg.patient_files import open_files
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.names import TableName
@@ -58,7 +59,7 @@ class CatalogFiles:
         """What reads a location."""
         scheme = urlsplit(location).scheme
         if scheme not in self._by_scheme:
-            self._by_scheme[scheme] = load_file_io(self._properties, location)
+            self._by_scheme[scheme] = open_files(self._properties, location)
         return self._by_scheme[scheme]
 
 

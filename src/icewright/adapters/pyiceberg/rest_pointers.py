@@ -17,11 +17,12 @@ from urllib.parse import urlsplit
 import structlog
 from pyiceberg.catalog.rest import PAGE_SIZE, Endpoints, RestCatalog
 from pyiceberg.exceptions import RESTError
-from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io import FileIO
 from requests import PreparedRequest, RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 
 from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX
+from icewright.adapters.pyiceberg.patient_files import open_files
 from icewright.adapters.pyiceberg.pointers import Pointed
 from icewright.adapters.pyiceberg.translate import asking, reading
 from icewright.domain.catalogs import ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS, CatalogEntry
@@ -103,7 +104,7 @@ class RestPointers:
             client = self._connected()
         chosen_by_user = {key: text for key, text in self._properties.items() if key.startswith("py-")}
         properties = {**_without_code(client.properties), **chosen_by_user, **config}
-        return load_file_io({**properties, **for_pyiceberg(properties)}, location)
+        return open_files({**properties, **for_pyiceberg(properties)}, location)
 
     def _answer(self, name: TableName, snapshots: Mapping[str, str]) -> Mapping[str, Any]:
         if name.catalog != self._name:
