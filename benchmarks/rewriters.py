@@ -17,6 +17,7 @@ from icewright.domain.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, T
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskState
 from icewright.services.control import ControlPlane, build_control_plane
+from icewright.services.dispatcher import DispatchLimits
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.rewrite_data_files import Phase, Rewrite, rewrite_data_files
 
@@ -25,6 +26,8 @@ ICEWRIGHT = "icewright"
 
 PLANNING, MERGE, COMMIT, VERIFICATION = "planning", "job: merge and proof", "job: the rest", "verification"
 _OPTIMIZER_ID = "benchmark"
+_LEASE_MS = 3_600_000
+"""Nobody beats during a merge here, as the optimizer's thread does."""
 _AHEAD_MS = 3 * 3_600_000
 
 
@@ -64,7 +67,14 @@ class IcewrightRewriter:
     def _control_plane(self) -> ControlPlane:
         clock = _LaterClock()
         catalogs = {self._entry.name: PyIcebergCatalog(self._entry)}
-        plane = build_control_plane(catalogs, MemoryTableStore(clock), MemoryTaskStore(clock), clock, SystemIds(clock))
+        plane = build_control_plane(
+            catalogs,
+            MemoryTableStore(clock),
+            MemoryTaskStore(clock),
+            clock,
+            SystemIds(clock),
+            limits=DispatchLimits(lease_ms=_LEASE_MS),
+        )
         plane.dispatcher.hello(
             OptimizerHello(
                 protocol_version=PROTOCOL_VERSION,
