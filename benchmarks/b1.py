@@ -36,6 +36,7 @@ from icewright_spark.session import java_gateway
 NAME: Final = "B1"
 TITLE: Final = "rewrite_data_files without re-ordering, against Iceberg's procedure"
 
+_GIB: Final = 1 << 30
 _PACKAGES: Final = ("icewright", "pyspark", "pyiceberg", "pyarrow", "arro3-io", "xxhash")
 
 CPU_TARGET: Final = Target(AT_LEAST, 2.5)
@@ -187,10 +188,18 @@ class _ShapeContest:
             cases.append(ratio(name, "cpu_ratio", cpu, over=PEER, under=ICEWRIGHT, target=STITCH_TARGET))
         memory = _figures(runs, lambda run: run.cost.peak_memory_bytes)
         wall = _figures(runs, lambda run: run.cost.wall_s)
+        jvm = _figures(runs, lambda run: run.cost.peak_jvm_bytes / _GIB)
         ours = [run for run in runs if run.contestant == ICEWRIGHT]
         return [
             *cases,
             ratio(name, "peak_memory_ratio", memory, over=ICEWRIGHT, under=PEER, target=MEMORY_TARGET),
+            *(
+                amount(
+                    name, f"peak memory of the JVM, GiB: {who}", [figure for figure in jvm if figure.contestant == who]
+                )
+                for who in (PEER, ICEWRIGHT)
+            ),
+            amount(name, "our peak beyond the JVM's, GiB", _figures(ours, _beyond_the_jvm)),
             ratio(name, "wall_ratio", wall, over=PEER, under=ICEWRIGHT),
             *(
                 amount(name, f"share of our CPU, {phase}", _figures(ours, _share_of(phase)))
@@ -210,6 +219,11 @@ class _ShapeContest:
 
 def _share_of(phase: str) -> Callable[[Run], float]:
     return lambda run: run.cost.phases[phase] / run.cost.cpu_s
+
+
+def _beyond_the_jvm(run: Run) -> float:
+    """What the whole took at its peak over what the JVM took at its own: the driver and the Python workers."""
+    return (run.cost.peak_memory_bytes - run.cost.peak_jvm_bytes) / _GIB
 
 
 def _figures(runs: Sequence[Run], value: Callable[[Run], float]) -> list[Figure]:

@@ -31,6 +31,7 @@ class Cost:
 
     ``cpu_s``: user and system time of the whole process tree. ``peak_memory_bytes``: the most resident memory at any
     sample of those processes of the tree that took part; pages that forked processes share count once for each.
+    ``peak_jvm_bytes``: the most of that in the JVM alone, at whatever sample; a JVM keeps what a run before it needed.
     ``other_cpu_s``: what everything else on the machine used meanwhile. ``phases``: CPU seconds of the named parts,
     as far as the work marked them.
     """
@@ -38,6 +39,7 @@ class Cost:
     cpu_s: float
     wall_s: float
     peak_memory_bytes: int
+    peak_jvm_bytes: int
     other_cpu_s: float
     phases: dict[str, float]
 
@@ -50,6 +52,7 @@ class Member:
     cpu_s: float
     memory_bytes: int
     ignores_children: bool
+    is_jvm: bool = False
 
 
 class ProcessTree:
@@ -146,7 +149,9 @@ class Meter:
         cpu_s = self._tree.cpu_s() - self._cpu_s
         others_s = max(0.0, _machine_cpu_s() - self._machine_s - cpu_s)
         self._samples.append(self._tree.look())
-        self._cost = Cost(cpu_s, wall_s, peak_bytes(self._samples), others_s, self._phases)
+        self._cost = Cost(
+            cpu_s, wall_s, peak_bytes(self._samples), peak_jvm_bytes(self._samples), others_s, self._phases
+        )
 
     def _sample_on(self) -> None:
         while not self._done.wait(SAMPLE_INTERVAL_S):
@@ -166,6 +171,11 @@ def peak_bytes(samples: Sequence[Mapping[psutil.Process, Member]]) -> int:
     )
 
 
+def peak_jvm_bytes(samples: Sequence[Mapping[psutil.Process, Member]]) -> int:
+    """The most memory at any sample of the JVMs, whether they took part or not."""
+    return max(sum(member.memory_bytes for member in sample.values() if member.is_jvm) for sample in samples)
+
+
 def measure(tree: ProcessTree, work: Callable[[Meter], None]) -> Cost:
     """What ``work`` costs; it may mark its phases."""
     with Meter(tree) as meter:
@@ -181,6 +191,7 @@ def _member(process: psutil.Process) -> Member:
             cpu_s=times.user + times.system + times.children_user + times.children_system,
             memory_bytes=int(process.memory_info().rss),
             ignores_children=_ignores_children(process.pid),
+            is_jvm=process.name() == "java",
         )
 
 

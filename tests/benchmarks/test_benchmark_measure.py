@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from benchmarks.measure import ACTIVE_CPU_S, Member, Meter, ProcessTree, peak_bytes
+from benchmarks.measure import ACTIVE_CPU_S, Member, Meter, ProcessTree, peak_bytes, peak_jvm_bytes
 
 BURN_S = 0.4
 # The parent says when its child has ended, and waits to be told to end itself.
@@ -110,6 +110,12 @@ def test_memory_of_processes_that_only_wait_is_nobodys() -> None:
     ]
     assert peak_bytes(samples) == 40
     assert peak_bytes([{}, *samples[1:]]) == 740  # as if both had begun meanwhile
+
+
+def test_the_memory_of_the_jvm_is_told_apart() -> None:
+    java, python = psutil.Process(), psutil.Process(1)
+    jvm = Member(1, 5.0, 700, ignores_children=False, is_jvm=True)
+    assert peak_jvm_bytes([{java: jvm, python: member(1.0, 10)}, {python: member(1.0, 900)}]) == 700
 
 
 def member(cpu_s: float, memory_bytes: int) -> Member:
