@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from pyarrow.fs import GcsFileSystem
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icewright.adapters.pyiceberg import patient_files
 from icewright.adapters.pyiceberg.patient_files import open_files
@@ -32,3 +33,8 @@ def test_the_limit_is_set_without_any_setting() -> None:
     system = open_files({}, "gs://bucket/m.json").fs_by_scheme("gs", "bucket")  # type: ignore[attr-defined]  # Arrow's
     assert isinstance(system, GcsFileSystem)
     assert system == GcsFileSystem(retry_time_limit=patient_files.GOOGLE_PATIENCE)
+
+
+@pytest.mark.parametrize("location", ["gs://bucket/m.json", "abfss://c@a.dfs.core.windows.net/m.json"])
+def test_stores_are_read_by_what_is_installed(location: str) -> None:
+    assert isinstance(open_files({"adls.account-name": "a", "adls.account-key": "YWJj"}, location), PyArrowFileIO)

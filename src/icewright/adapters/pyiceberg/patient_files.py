@@ -20,18 +20,19 @@ from pyiceberg.io import (
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 GOOGLE_PATIENCE: Final = timedelta(seconds=30)
-_GOOGLE: Final = frozenset({"gs", "gcs"})
+_BY_ARROW: Final = frozenset({"gs", "gcs", "abfs", "abfss", "wasb", "wasbs"})
+"""Where PyIceberg would take a library that is not installed, or wait for too long."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def open_files(properties: Mapping[str, str], location: str) -> FileIO:
-    """What reads a location by these settings, as PyIceberg chooses it."""
-    if urlsplit(location).scheme in _GOOGLE and PY_IO_IMPL not in properties:
-        return _OnGoogle(dict(properties))
+    """What reads a location by these settings: Arrow, where the user chose nothing else."""
+    if urlsplit(location).scheme in _BY_ARROW and PY_IO_IMPL not in properties:
+        return _Patient(dict(properties))
     return load_file_io(dict(properties), location)
 
 
-class _OnGoogle(PyArrowFileIO):
+class _Patient(PyArrowFileIO):
     def _initialize_gcs_fs(self) -> FileSystem:
         """As PyIceberg's own, but for the limit."""
         found = self.properties

@@ -55,6 +55,8 @@ def reading(what: str) -> Iterator[None]:
         raise
     except _OF_THE_FILE as error:
         raise Unreadable(f"{what} cannot be opened: {_text(error)}") from error
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"{what} needs a library that is not installed: {_text(error)}") from error
     except NotImplementedError as error:
         raise Unsupported(f"{what} cannot be understood: {_text(error)}") from error
     except _OF_THE_BYTES as error:
