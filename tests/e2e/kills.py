@@ -18,7 +18,7 @@ from icewright.domain.errors import IcewrightError
 from icewright.domain.events import CommitEvent
 from icewright.domain.faults import Fault
 from icewright.domain.tables import TASK_ID_KEY, Json
-from icewright.domain.tasks import TERMINAL_STATES
+from icewright.domain.tasks import TERMINAL_STATES, TaskState
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import append, make_table, table_name, writer
 from tests.readers.duck import duckdb_with_iceberg
@@ -169,10 +169,15 @@ class Mortals(Processes):
             if command in self.running and self.running[command].poll() is not None:
                 self.start(command)
 
-    def kill_optimizers(self) -> None:
-        """SIGKILL to what the supervisor has started; the supervisor goes on."""
-        for below in psutil.Process(self.running["optimizer"].pid).children(recursive=True):
-            below.kill()
+    def kill_optimizer(self) -> None:
+        """SIGKILL to what the supervisor has started, as soon as it has; the supervisor goes on."""
+
+        def running() -> list[psutil.Process] | None:
+            below = psutil.Process(self.running["optimizer"].pid).children(recursive=True)
+            return [process for process in below if process.status() != psutil.STATUS_ZOMBIE] or None
+
+        for process in wait_for(running, "an optimizer runs", self):
+            process.kill()
 
     # Work.
 
@@ -194,16 +199,23 @@ class Mortals(Processes):
         return table
 
     def settled(self) -> list[Json]:
-        """All tasks, once none of them goes on and no table has small files left."""
+        """All tasks, once none of them goes on and no table has small files left.
+
+        A task that has lost all its attempts has failed; then a person has it tried again.
+        """
 
         def ended() -> list[Json] | None:
             try:
                 with self.client() as client:
                     tasks = client.tasks(limit=1000).items
+                    goes_on = {task["table"] for task in tasks if TaskState(task["state"]) not in TERMINAL_STATES}
+                    merged = {task["table"] for task in tasks if task["state"] == "succeeded"}
+                    for task in tasks:
+                        if task["state"] == "failed" and task["table"] not in goes_on | merged:
+                            client.retry(task["task_id"])
+                            goes_on.add(task["table"])
             except IcewrightError:
                 return None
-            goes_on = [task for task in tasks if task["state"] not in {state.value for state in TERMINAL_STATES}]
-            merged = {task["table"] for task in tasks if task["state"] == "succeeded"}
             return None if goes_on or len(merged) < len(self.tables) else list(tasks)
 
         return wait_for(ended, "all tasks end", self)

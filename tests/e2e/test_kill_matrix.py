@@ -74,14 +74,17 @@ def wake_a_zombie(lake: Mortals) -> None:
             states = [task["state"] for task in client.tasks().items]
         return True if "queued" in states and "running" not in states and "in_doubt" not in states else None
 
-    wait_for(given_up, "the server gives the sleeper up", lake)
-    os.kill(sleeper, signal.SIGCONT)
+    try:
+        wait_for(given_up, "the server gives the sleeper up", lake)
+    finally:
+        os.kill(sleeper, signal.SIGCONT)
 
 
 def kill_supervisors(lake: Mortals) -> None:
     """Once when its optimizer has died, and once when it has just started one."""
+    check_lake(lake, lake.settled())  # an optimizer is up that nobody is burying
     order = lake.order(Kill(Fault.SUPERVISOR_BURIED))
-    lake.kill_optimizers()
+    lake.kill_optimizer()
     lake.await_kill(order, "a supervisor over its optimizer's death")
     order = lake.order(Kill(Fault.SUPERVISOR_STARTED))
     lake.kill("optimizer")

@@ -30,8 +30,7 @@ def come_by(point: Fault) -> None:
     (FOLDER / f"killed-{number}").write_text(" ".join(str(pid) for pid in victims))
     for pid in victims:
         os.kill(pid, signal.SIGSTOP if victim == "sleeper" else signal.SIGKILL)
-    if victim in ("jvm", "driver"):
-        time.sleep(0.2)  # a dead process does not answer any more
+    time.sleep(0.2)  # until a dead process does not answer any more, or this one has come to a stop
 
 
 def jvms() -> list[int]:
