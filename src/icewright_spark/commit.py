@@ -22,7 +22,6 @@ from icewright_spark.iceberg import ROW_LINEAGE_SINCE, SparkTable, first_line, j
 _TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
 _PAUSE_S_MAX: Final = 5.0
-_SEQUENCE_NUMBERS_SINCE: Final = 2
 
 _EXCEPTIONS: Final = "org.apache.iceberg.exceptions."
 _CONFLICT: Final = f"{_EXCEPTIONS}ValidationException"
@@ -54,14 +53,16 @@ def commit_rewrite(
 ) -> CommitResult:
     """Replace the input files of every group by its output, validated from the planned snapshot.
 
+    Deletes of any kind that came since and apply to an input file are a conflict.
+
     ``format_version`` is the one that the outputs were written for. ``vectors`` are Java's deletion vectors of the
     input files: in format version 3 none may stay without its data file. Position delete files stay, since they may
     delete from other files too; Iceberg's own rewrite leaves them as well.
 
     ``may_commit`` is called right before each try and raises
     :class:`~icewright.domain.errors.LeaseLost` when the attempt has been fenced; that passes through, uncommitted, as
-    does :class:`Conflict` when the table was upgraded meanwhile, its rows were given ids that the outputs lack, or the
-    planned snapshot has expired.
+    does :class:`Conflict` when the schema is another by now, the table was upgraded meanwhile, its rows were given ids
+    that the outputs lack, or the planned snapshot has expired.
     The summary of the snapshot carries task id, attempt and proof, by which the commit can be found again. However a
     try ends, what the table says counts: a catalog may refuse a commit that it has made (a request that was sent
     twice on its way), and only the table knows.
@@ -93,6 +94,8 @@ def _check_still_fitting(table: SparkTable, spec: TaskSpec, format_version: int)
     base = spec.action.base_snapshot_id
     if table.format_version != format_version:
         raise Conflict(f"{spec.table_name} was upgraded to format version {table.format_version} during the merge")
+    if table.schema_id != spec.action.schema_id:
+        raise Conflict(f"the schema changed from {spec.action.schema_id} to {table.schema_id} during the merge")
     if not table.has_snapshot(base):
         raise Conflict(f"the planned snapshot {base} expired during the merge")
     if format_version >= ROW_LINEAGE_SINCE and table.gives_row_ids() and not table.gives_row_ids(base):
@@ -106,10 +109,9 @@ def _rewrite(
     written = {output.group_id: output.data_file for output in outputs}
     # Iceberg would delete the manifests of a commit that was refused, and a catalog may refuse what it has done.
     operation = table.java.newRewrite().deleteWith(table.deletes_nothing())
+    # No data sequence number is set: Iceberg would then drop equality deletes that came meanwhile and still apply
+    # (decision 0015). Without it they are a conflict.
     operation = operation.validateFromSnapshot(action.base_snapshot_id)
-    if table.format_version >= _SEQUENCE_NUMBERS_SINCE:
-        base = table.java.snapshot(action.base_snapshot_id)
-        operation = operation.dataSequenceNumber(base.sequenceNumber())
     for group in action.groups:
         for file in group.files:
             operation.deleteFile(

@@ -26,7 +26,8 @@ _FIXED: Final = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "spark.sql.session.timeZone": "UTC",
     # Spark's own pattern does not know credentials of catalogs, which would stand in its logs and events.
-    "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access[.-]?key|session[.-]?key",
+    "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access[.-]?key|session[.-]?key"
+    "|auth|account[.-]?key|shared[.-]?key|sse[.-]?key|sas[.-]?token|private|proxy",
     "spark.scheduler.mode": "FAIR",
     # glibc gives each thread an arena of its own otherwise, and workers that merge keep what they freed.
     "spark.executorEnv.MALLOC_ARENA_MAX": "2",

@@ -152,7 +152,7 @@ def test_planning_again_and_again_comes_to_an_end(case: Case) -> None:
     """Carried out as predicted, plan after plan, until one says that there is nothing to do.
 
     Position and equality deletes stay listed when nothing is left that they apply to; new files get the sequence
-    number of the snapshot that was planned from, so what was added with that very snapshot still applies to them.
+    number of the commit that brought them, which is above those of all the deletes that were folded in.
     """
     for _ in range(2 * len(case.files) + 1):
         plan = plan_of(case)
@@ -173,7 +173,7 @@ def carried_out(case: Case, plan: Plan) -> Case:
             by_path[group.files[0].path],
             path=group.files[0].path + "+",
             size_bytes=group.size_bytes,
-            data_sequence_number=base.sequence_number,
+            data_sequence_number=base.sequence_number + 1,
         )
         for group in groups_of(plan)
     ]

@@ -10,7 +10,7 @@ import pytest
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import NotFound, Unavailable, Unreadable
-from icewright.domain.files import FileContent
+from icewright.domain.files import UNPARTITIONED, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
 from icewright.domain.tables import Snapshot, TableMetadata
@@ -176,6 +176,15 @@ def test_delete_files_are_removals(house: Lakehouse) -> None:
     deletes = MemoryFile("d", BONN, 100, 3, content=FileContent.POSITION_DELETES)
     removed = house.catalog.overwrite(NAME, add=[deletes], remove=[])
     assert house.control.observer.observe(NAME).removals.removed_at == {BONN: removed.committed_at}
+
+
+def test_equality_deletes_of_an_unpartitioned_spec_touch_the_whole_table(house: Lakehouse) -> None:
+    house.append(3)
+    house.catalog.set_spec(NAME, ())
+    whole = Partition(1, UNPARTITIONED)
+    deletes = MemoryFile("d", whole, 100, 3, content=FileContent.EQUALITY_DELETES)
+    removed = house.catalog.overwrite(NAME, add=[deletes], remove=[])
+    assert house.control.observer.observe(NAME).removals.everywhere_at == removed.committed_at
 
 
 def test_appends_and_rewrites_are_no_removals(house: Lakehouse) -> None:

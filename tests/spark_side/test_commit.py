@@ -58,9 +58,6 @@ class Snapshot:
     def snapshotId(self) -> int:  # noqa: N802 - Java's name
         return self.id
 
-    def sequenceNumber(self) -> int:  # noqa: N802 - Java's name
-        return 5
-
     def summary(self) -> dict[str, str] | None:
         return self.properties
 
@@ -71,7 +68,6 @@ class Operation:
 
     table: Table
     base_snapshot_id: int | None = None
-    sequence_number: int | None = None
     deleted: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     properties: dict[str, str] = field(default_factory=dict)
@@ -83,10 +79,6 @@ class Operation:
 
     def deleteWith(self, callback: str) -> Operation:  # noqa: N802 - Java's name
         self.deletes_with = callback
-        return self
-
-    def dataSequenceNumber(self, number: int) -> Operation:  # noqa: N802 - Java's name
-        self.sequence_number = number
         return self
 
     def deleteFile(self, file: str) -> None:  # noqa: N802 - Java's name
@@ -129,6 +121,7 @@ class Table:
         self.seen = SnapshotList(self.history)
         self.operations: list[Operation] = []
         self.did: list[str] = []
+        self.schema_id = SPEC.action.schema_id
         self.format_version = 2
         self.upgraded_to = 2
         self.refresh_errors: dict[int, Exception] = {}
@@ -202,7 +195,6 @@ def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_a
 
     (operation,) = table.operations
     assert operation.base_snapshot_id == BASE_SNAPSHOT_ID
-    assert operation.sequence_number == 5
     assert operation.deletes_with == "nothing"
     assert operation.deleted == [file.path for group in SPEC.action.groups for file in group.files]
     assert operation.added == ["file:/t/out-0", "file:/t/out-1"]
@@ -216,11 +208,12 @@ def test_leave_is_asked_for_after_all_preparation_right_before_the_commit() -> N
     assert table.did.index("commit") == table.did.index("may_commit") + 1
 
 
-def test_version_1_has_no_sequence_numbers() -> None:
+def test_a_schema_that_changed_during_the_merge_is_a_conflict() -> None:
     table = Table((True, None))
-    table.upgraded_to = 1
-    commit(table, version=1)
-    assert table.operations[0].sequence_number is None
+    table.schema_id += 1
+    with pytest.raises(Conflict, match="the schema changed"):
+        commit(table)
+    assert table.did == ["refresh"]
 
 
 def test_deletion_vectors_go_with_their_data_files() -> None:

@@ -88,7 +88,7 @@ class ActionFigures:
 class RewriteDataFiles:
     """Merge each group of small files into one file, without re-ordering rows, in one commit.
 
-    Validated from ``base_snapshot_id``, whose sequence number the new files keep.
+    Validated from ``base_snapshot_id``: whatever changed the inputs since then is a conflict.
     """
 
     kind: ClassVar[Literal["rewrite_data_files"]] = "rewrite_data_files"

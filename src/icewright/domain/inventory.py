@@ -85,8 +85,8 @@ class ManifestSummary:
 class PartitionStatistics:
     """What is true of one partition as of the snapshot of its inventory.
 
-    ``written_at`` is the time of the last commit that added data here, from the snapshot's own clock; rewrites do
-    not count, because they keep the sequence number of the data. None when that snapshot has expired.
+    ``written_at`` is the time of the last commit that added data here, from the snapshot's own clock; where a
+    rewrite came last, of the owner's last commit before it. None when that snapshot has expired.
     """
 
     partition: Partition

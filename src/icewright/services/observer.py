@@ -38,6 +38,7 @@ class _Removal:
     """What one commit removed; immutable, hence remembered."""
 
     partitions: frozenset[Partition]
+    everywhere: bool
     writer_run_ms: int
 
 
@@ -174,6 +175,8 @@ class Observer:
             run_ms_max = max(run_ms_max, removal.writer_run_ms)
             for partition in removal.partitions:
                 removed_at[partition] = max(removed_at.get(partition, 0), snapshot.committed_at)
+            if removal.everywhere:
+                everywhere_at = max(everywhere_at or 0, snapshot.committed_at)
         if len(removing) > REMOVALS_LOOKED_AT:
             everywhere_at = max(everywhere_at or 0, removing[REMOVALS_LOOKED_AT].committed_at)
         return Removals(removed_at, everywhere_at, run_ms_max)
@@ -185,14 +188,22 @@ class Observer:
             return known
         keys = [k for k in catalog.manifests(metadata, snapshot) if k.added_snapshot_id == snapshot.snapshot_id]
         touched: set[Partition] = set()
+        unpartitioned = {spec.spec_id for spec in metadata.specs if spec.is_unpartitioned}
+        everywhere = False
         for summary in catalog.summarize(metadata, snapshot, keys):
+            # Equality deletes of an unpartitioned spec apply to all partitions (spec, "Scan Planning").
+            everywhere = everywhere or any(
+                share.counts.equality_delete_files
+                for partition, share in summary.partitions.items()
+                if partition.spec_id in unpartitioned
+            )
             deletes = summary.content is not FileContent.DATA
             touched |= {p for p, share in summary.partitions.items() if deletes or share.removed_files}
         first = catalog.first_written_at(metadata, snapshot)
         run_ms = 0 if first is None else max(0, snapshot.committed_at - first)
         if len(self._removals) >= _REMOVALS_REMEMBERED:
             self._removals.clear()
-        return self._removals.setdefault(key, _Removal(frozenset(touched), run_ms))
+        return self._removals.setdefault(key, _Removal(frozenset(touched), everywhere, run_ms))
 
 
 def _updated(stored: Sequence[PartitionStatistics], update: InventoryUpdate) -> tuple[PartitionStatistics, ...]:

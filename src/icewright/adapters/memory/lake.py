@@ -111,7 +111,6 @@ class Commit:
     """A commit to be made: files to add and paths to remove, on a branch.
 
     Deletion vectors of removed files go with them, as with Iceberg's Java; position and equality deletes stay.
-    ``data_sequence_number`` is what added files get in place of the commit's own, as rewrites do.
     ``merge_manifests`` writes all kept entries into one new manifest per spec and content.
     """
 
@@ -122,7 +121,6 @@ class Commit:
     remove: frozenset[str] = frozenset()
     summary: Mapping[str, str] | None = None
     branch: str = MAIN_BRANCH
-    data_sequence_number: int | None = None
     merge_manifests: bool = False
     first_written_at: Instant | None = None
 
@@ -202,20 +200,13 @@ def _manifests(commit: Commit, before: Sequence[Manifest], number: int) -> tuple
 
     Manifests without a live entry are dropped, unless this commit wrote them: they say what it removed.
     """
-    data_number = number if commit.data_sequence_number is None or number == 0 else commit.data_sequence_number
     drafts: list[list[Entry]] = [_filtered(commit, manifest) for manifest in before if _touched(commit, manifest)]
     kept = [manifest for manifest in before if not _touched(commit, manifest) and manifest.live]
-    drafts.append(
-        [Entry(Status.ADDED, file, commit.snapshot_id, _number(file, number, data_number)) for file in commit.add]
-    )
+    drafts.append([Entry(Status.ADDED, file, commit.snapshot_id, number) for file in commit.add])
     if commit.merge_manifests:
         drafts = [[entry for draft in drafts for entry in draft]]
     written = [entries for draft in drafts for entries in _by_kind(draft)]
     return (*(_manifest(commit, position, entries) for position, entries in enumerate(written)), *kept)
-
-
-def _number(file: MemoryFile, number: int, data_number: int) -> int:
-    return data_number if file.content is FileContent.DATA else number
 
 
 def _touched(commit: Commit, manifest: Manifest) -> bool:

@@ -154,7 +154,7 @@ class MemoryTables:
         add: Sequence[MemoryFile],
         summary: Mapping[str, str] | None = None,
     ) -> Snapshot:
-        """Replace files by others of the same rows, which keep the base snapshot's sequence number.
+        """Replace files by others of the same rows.
 
         Validated from the base as Iceberg's ``RewriteFiles`` does: raises :class:`Conflict` when an input is gone,
         when delete files were added since to a partition of the inputs, or when the base has expired.
@@ -174,7 +174,6 @@ class MemoryTables:
                 Operation.REPLACE,
                 add=tuple(add),
                 remove=gone,
-                data_sequence_number=base.sequence_number,
                 summary=summary,
             )
 
