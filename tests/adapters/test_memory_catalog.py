@@ -42,7 +42,7 @@ def test_a_rewrite_replaces_its_inputs_and_is_signed(catalog: MemoryCatalog) -> 
     metadata = catalog.load(NAME)
     assert metadata.snapshot_of_task("task-1") == snapshot
     files = catalog.data_files(metadata, snapshot, catalog.manifests(metadata, snapshot), frozenset({ALL}))
-    assert {f.path: f.data_sequence_number for f in files} == {"ab": base.sequence_number, "c": 2}
+    assert {f.path: f.data_sequence_number for f in files} == {"ab": snapshot.sequence_number, "c": 2}
 
 
 def test_a_rewrite_of_a_file_that_is_gone_is_a_conflict(catalog: MemoryCatalog) -> None:

@@ -150,6 +150,7 @@ class Mortals(Processes):
         path = self.folder / "kills" / f"killed-{number}"
 
         def killed() -> list[int] | None:
+            self.revive()  # whom an order for a later place took first
             try:
                 return [int(pid) for pid in path.read_text().split()] or None
             except FileNotFoundError:
