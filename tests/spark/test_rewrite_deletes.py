@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -268,16 +269,18 @@ class Pause:
         _wait_for(self._go)
         return True
 
-    def asked(self) -> None:
-        _wait_for(self._asked)
+    def asked(self, errors: Sequence[Exception]) -> None:
+        """Wait until it is; errors of the statement that should ask end the waiting."""
+        _wait_for(self._asked, errors)
 
     def end(self) -> None:
         self._go.touch()
 
 
-def _wait_for(path: Path) -> None:
+def _wait_for(path: Path, errors: Sequence[Exception] = ()) -> None:
     until_s = time.monotonic() + 120
     while not path.exists():
+        assert not errors, errors
         assert time.monotonic() < until_s
         time.sleep(0.02)
 
@@ -301,7 +304,7 @@ def test_a_delete_that_comes_second_fails_as_iceberg_says_and_nothing_is_lost(
 
     deleting = InheritableThread(target=delete)
     deleting.start()
-    pause.asked()
+    pause.asked(errors)
     deletes.rewrite(name)
     pause.end()
     deleting.join()
