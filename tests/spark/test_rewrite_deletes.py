@@ -26,7 +26,7 @@ from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import PartitionFiles
 from tests.conftest import CAMPAIGN
-from tests.lakes.sqlite import writer
+from tests.lakes.sqlite import current_snapshot_id, writer
 from tests.readers.duck import duckdb_with_iceberg
 from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
@@ -227,6 +227,25 @@ def test_a_delete_that_comes_first_stands_and_the_rewrite_conflicts(deletes: Lak
     ]
     deletes.rewrite(name)
     assert 14 not in {row["id"] for row in deletes.contents(name)}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_delete_that_is_rolled_back_meanwhile_is_a_conflict(deletes: Lake, version: int) -> None:
+    """The rewrite has folded it in, and all of its inputs are there: its rows would be lost."""
+    name = deletes.table(version)
+    before, snapshot_id = deletes.contents(name), current_snapshot_id(writer(deletes.entry).load_table(name.path))
+    deletes.delete(name, "id % 10 = 3")
+    spec = deletes.loop.claim(name)
+    call = f"CALL {name.catalog}.system.rollback_to_snapshot('{'.'.join(name.path)}', {snapshot_id})"
+
+    def roll_back() -> None:
+        deletes.spark.sql(call).collect()
+
+    deletes.loop.before_commit = roll_back
+    report = deletes.loop.attempt(spec)
+
+    assert isinstance(report.result, Conflicted), report.result
+    assert deletes.contents(name) == before
 
 
 @pytest.mark.parametrize("seed", range(24 if CAMPAIGN else 1))

@@ -157,13 +157,16 @@ class MemoryTables:
         """Replace files by others of the same rows.
 
         Validated from the base as Iceberg's ``RewriteFiles`` does: raises :class:`Conflict` when an input is gone,
-        when delete files were added since to a partition of the inputs, or when the base has expired.
+        when delete files were added since to a partition of the inputs, or when the base has expired or was rolled
+        back.
         """
         with self._lock:
             table = self._table(name)
             base = table.metadata.snapshot(base_snapshot_id)
             if base is None:
                 raise Conflict(f"snapshot {base_snapshot_id} of table {name} has expired")
+            if base.snapshot_id not in {ancestor.snapshot_id for ancestor in table.metadata.ancestors()}:
+                raise Conflict(f"snapshot {base_snapshot_id} of table {name} was rolled back")
             live = table.live_entries(table.metadata.current_snapshot_id)
             gone = frozenset(remove)
             partitions = {entry.file.partition for entry in live if entry.file.path in gone}
