@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.transactions import WRITES, translated
 from icewright.domain.errors import InvalidConfiguration
+
+_SWITCHES_MAX: Final = 40
+_PAUSE_S: Final = 0.05
 
 
 def sqlite_engine(url: URL, patience: Patience) -> Engine:
@@ -37,6 +42,18 @@ def _create_privately(path: Path) -> None:
         raise InvalidConfiguration(f"the store {path} cannot be opened: {error.strerror}") from error
 
 
+def _switch_to_wal(connection: Any) -> str:
+    """The journal mode that SQLite answers; of those that switch a new file at once it fails all but one, unwaited."""
+    for _ in range(_SWITCHES_MAX):
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            time.sleep(_PAUSE_S)
+    return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+
+
 def _configure(engine: Engine) -> None:
     """Real transactions: the driver's own begin too late to lock, and leave reads out (SQLAlchemy, SQLite dialect)."""
 
@@ -44,7 +61,7 @@ def _configure(engine: Engine) -> None:
     def on_connect(connection: Any, _record: object) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself
         with translated():
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            mode = _switch_to_wal(connection)
         if mode != "wal":
             raise InvalidConfiguration(
                 f"SQLite answers journal mode {mode!r} instead of WAL", hint="keep the store on a local disk"
