@@ -3,7 +3,6 @@
 import re
 import sqlite3
 import stat
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +18,7 @@ from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.migrate import VERSION_TABLE
 from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.schema import metadata
+from icewright.adapters.sql.sqlite import switch_to_wal
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.errors import InvalidConfiguration, Unavailable, Unknown
 
@@ -83,18 +83,20 @@ class TestOpening:
             assert connection.scalar(text("SELECT MIN(value) FROM counters")) == 5
         again.dispose()
 
-    def test_several_servers_may_start_at_once(self, url: str) -> None:
-        barrier = threading.Barrier(4)
+    def test_the_switch_of_a_new_file_to_a_write_ahead_log_is_tried_again_while_others_switch_it(self) -> None:
+        busy = sqlite3.OperationalError("database is locked")
+        busy.sqlite_errorcode = sqlite3.SQLITE_BUSY_SNAPSHOT
+        switched = Mock(**{"fetchone.return_value": ("wal",)})
+        connection = Mock(**{"execute.side_effect": [busy, busy, switched]})
+        assert switch_to_wal(connection) == "wal"
 
-        def start(_server: int) -> Engine:
-            barrier.wait()
-            return open_store(url)
-
-        with ThreadPoolExecutor(4) as pool:
-            for engine in list(pool.map(start, range(4))):
-                with reading(engine) as connection:
-                    assert connection.scalar(text("SELECT COUNT(*) FROM counters")) == 2
-                engine.dispose()
+    def test_another_trouble_with_the_switch_is_not_tried_again(self) -> None:
+        full = sqlite3.OperationalError("database or disk is full")
+        full.sqlite_errorcode = sqlite3.SQLITE_FULL
+        connection = Mock(**{"execute.side_effect": full})
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            switch_to_wal(connection)
+        assert connection.execute.call_count == 1
 
     def test_migrations_of_two_databases_at_once_keep_apart(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.transactions import WRITES, translated
 from icewright.domain.errors import InvalidConfiguration
 
-_SWITCHES_MAX: Final = 40
+_SWITCH_S_MAX: Final = 5.0
 _PAUSE_S: Final = 0.05
 
 
@@ -42,16 +42,21 @@ def _create_privately(path: Path) -> None:
         raise InvalidConfiguration(f"the store {path} cannot be opened: {error.strerror}") from error
 
 
-def _switch_to_wal(connection: Any) -> str:
-    """The journal mode that SQLite answers; of those that switch a new file at once it fails all but one, unwaited."""
-    for _ in range(_SWITCHES_MAX):
+def switch_to_wal(connection: Any) -> str:
+    """The journal mode that SQLite answers.
+
+    Of several connections that switch a new file at the same time it fails all but one at once, whatever the timeout:
+    each holds the lock that the other waits for. Later tries find the file switched.
+    """
+    until_s = time.monotonic() + _SWITCH_S_MAX
+    while True:
         try:
             return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            primary_code = error.sqlite_errorcode & 0xFF
+            if primary_code != sqlite3.SQLITE_BUSY or time.monotonic() > until_s:
                 raise
             time.sleep(_PAUSE_S)
-    return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
 
 
 def _configure(engine: Engine) -> None:
@@ -61,7 +66,7 @@ def _configure(engine: Engine) -> None:
     def on_connect(connection: Any, _record: object) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself
         with translated():
-            mode = _switch_to_wal(connection)
+            mode = switch_to_wal(connection)
         if mode != "wal":
             raise InvalidConfiguration(
                 f"SQLite answers journal mode {mode!r} instead of WAL", hint="keep the store on a local disk"
