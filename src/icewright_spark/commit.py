@@ -16,8 +16,8 @@ from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright_spark.iceberg import ROW_LINEAGE_SINCE, SparkTable, first_line, java_class
+from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, ROW_LINEAGE_SINCE, TASK_ID_KEY
+from icewright_spark.iceberg import SparkTable, first_line, java_class
 
 _TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""

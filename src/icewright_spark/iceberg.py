@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException, UnsupportedOperationException
@@ -25,9 +25,6 @@ from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY
 from icewright_spark.merge.lineage import LINEAGE_FIELDS
 from icewright_spark.merge.merge import OutputFile
 from icewright_spark.session import java_gateway
-
-ROW_LINEAGE_SINCE: Final = 3
-"""The format version from which on every row has an id."""
 
 REFUSALS = (IllegalArgumentException, UnsupportedOperationException)
 """Java's, as PySpark names them. By these Iceberg's parsers say that a document is not what they read, which no other

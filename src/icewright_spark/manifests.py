@@ -15,8 +15,9 @@ from typing import Any, Final
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright_spark.applied_deletes import DataEntry, check_applied, key_of
-from icewright_spark.iceberg import ROW_LINEAGE_SINCE, SparkTable, iterate
+from icewright_spark.iceberg import SparkTable, iterate
 
 _API: Final = "org.apache.iceberg."
 _FILE_PATH_ID: Final = 2_147_483_546

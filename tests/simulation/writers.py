@@ -20,6 +20,7 @@ from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, Lakehouse
 
 MODE_KEY, OBSERVED = "icewright.mode", "observe"
 VECTORS_SINCE = 3
+"""The format version in which position deletes are deletion vectors."""
 
 
 class Broken(AssertionError):

@@ -21,6 +21,9 @@ Json: TypeAlias = Mapping[str, Any]
 
 MAIN_BRANCH = "main"
 
+ROW_LINEAGE_SINCE = 3
+"""The format version from which on every row has an id (spec, "Row Lineage")."""
+
 # Keys under which icewright signs its commits in the snapshot summary.
 TASK_ID_KEY = "icewright.task-id"
 ATTEMPT_KEY = "icewright.attempt"

@@ -5,10 +5,8 @@ from __future__ import annotations
 from icewright.domain.actions import Action
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
 from icewright.planning.executors import executor_obstacle
-
-_LINEAGE_SINCE = 3
 
 
 def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) -> Reason | None:
@@ -37,7 +35,7 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
 def _schema_moved(action: Action, metadata: TableMetadata) -> Reason | None:
     schema_id, version = action.schema_id, metadata.format_version
     without_lineage = any(file.first_row_id is None for group in action.groups for file in group.files)
-    if version > _LINEAGE_SINCE or (version == _LINEAGE_SINCE and without_lineage):
+    if version > ROW_LINEAGE_SINCE or (version == ROW_LINEAGE_SINCE and without_lineage):
         return Reason("format-changed", f"the table is now of format version {version}")
     if schema_id != metadata.current_schema_id:
         return Reason("schema-changed", f"planned for schema {schema_id}, now it is {metadata.current_schema_id}")

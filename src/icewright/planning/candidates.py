@@ -14,7 +14,7 @@ from icewright.domain.files import DataFile, Partition
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant
+from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant
 from icewright.planning import wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
 from icewright.planning.executors import Choice, TableExecutors, choose_executor, table_executors
@@ -34,9 +34,6 @@ COLLECTED_FILES_MAX = TASK_FILES_MAX
 REFERENCES_MAX = 500_000
 """The most pairs of a data file and a delete file that applies to it in one task: its description lists each of them,
 in 2 MB."""
-
-LINEAGE_SINCE = 3
-"""The format version from which on rows have ids."""
 
 DELETES = "deletes"
 """The reason of a candidate whose files may be worth it for their deletes alone."""
@@ -121,7 +118,7 @@ class _Finder:
         if any(file.path in self.deletes.doubled for file in files):
             text = "a file has two deletion vectors, which Iceberg forbids, so its owner has to look first"
             return without(verdict, Verdict.REFUSE, Reason("vectors-listed-twice", text))
-        if self.observation.metadata.format_version >= LINEAGE_SINCE and any(f.first_row_id is None for f in files):
+        if self.observation.metadata.format_version >= ROW_LINEAGE_SINCE and any(f.first_row_id is None for f in files):
             text = "the table has no row ids yet; the next commit gives them"
             return without(verdict, Verdict.REFUSE, Reason("no-row-ids", text))
         return None

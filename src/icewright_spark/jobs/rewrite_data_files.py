@@ -19,10 +19,11 @@ from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.errors import Conflict, IcewrightError, TableReplaced
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
+from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright.domain.tasks import Progress
 from icewright.domain.writer_settings import writer_settings
 from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
-from icewright_spark.iceberg import ROW_LINEAGE_SINCE, SparkTable
+from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import check_planned_files
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group

@@ -12,6 +12,7 @@ from icewright.domain.files import FileContent, FileFormat, Partition, SortKey
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.tables import (
     MAIN_BRANCH,
+    ROW_LINEAGE_SINCE,
     Instant,
     Operation,
     Ref,
@@ -22,7 +23,6 @@ from icewright.domain.tables import (
 
 _BYTES_PER_ENTRY = 100
 _BYTES_PER_MANIFEST = 1000
-_ROW_IDS_SINCE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def committed(table: MemoryTable, commit: Commit) -> MemoryTable:
     number = 0 if metadata.format_version == 1 else table.last_sequence_number + 1
     manifests = _manifests(commit, before, number)
     next_row_id = table.next_row_id
-    if metadata.format_version >= _ROW_IDS_SINCE:
+    if metadata.format_version >= ROW_LINEAGE_SINCE:
         manifests, next_row_id = _with_row_ids(manifests, next_row_id)
     snapshot = Snapshot(
         snapshot_id=commit.snapshot_id,
