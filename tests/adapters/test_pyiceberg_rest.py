@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from requests import RequestException
 
 from icewright.adapters.pyiceberg import rest_pointers
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
@@ -180,6 +181,66 @@ def test_a_silent_catalog_is_away(stub: Stub) -> None:
     stub.answers["/v1/config"] = lambda _: silence.wait(30) and {}
     assert type(refused(lambda: stub.catalog().load(EVENTS))) is Unavailable
     silence.set()
+
+
+class Closing:
+    """A server that keeps a connection open after its first answer and closes it when the next question comes."""
+
+    def __init__(self, first_answers: int) -> None:
+        self.left = first_answers
+        self.questions: list[str] = []
+        closing = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                closing.questions.append(f"{self.command} {urlsplit(self.path).path}")
+                if getattr(self, "answered", False) or closing.left <= 0:
+                    self.close_connection = True
+                    return
+                self.answered, closing.left = True, closing.left - 1
+                content = b'{"defaults": {}, "overrides": {}, "namespaces": []}'
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_POST = do_GET  # noqa: N815 - the same
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer((HOST, 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def client(self) -> rest_pointers.RestClient:
+        return rest_pointers.RestClient("lake", uri=f"http://{HOST}:{self.server.server_port}")
+
+
+def test_a_connection_that_the_catalog_closed_is_no_reason_to_call_it_away() -> None:
+    closing = Closing(first_answers=100)
+    client = closing.client()
+    assert [client.namespaces_below(()) for _ in range(3)] == [[], [], []]
+    # The first by a new connection; each other by the one before, which was closed, and again by a new one.
+    assert closing.questions == ["GET /v1/config"] + 5 * ["GET /v1/namespaces"]
+
+
+def test_a_catalog_that_closes_every_connection_is_away() -> None:
+    closing = Closing(first_answers=1)
+    client = closing.client()
+    with pytest.raises(RequestException):
+        client.namespaces_below(())
+    assert closing.questions == ["GET /v1/config"] + 2 * ["GET /v1/namespaces"]
+
+
+def test_what_may_change_something_is_sent_once() -> None:
+    closing = Closing(first_answers=100)
+    client = closing.client()
+    assert client.namespaces_below(()) == []
+    with pytest.raises(RequestException):
+        client._session.post(client.url("namespaces"))
+    assert closing.questions == ["GET /v1/config", "GET /v1/namespaces", "POST /v1/namespaces"]
 
 
 def test_an_answer_without_end_is_given_up(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,8 @@ from pyiceberg.exceptions import RESTError
 from pyiceberg.io import FileIO
 from requests import PreparedRequest, RequestException, Response, Session
 from requests.adapters import HTTPAdapter
+from requests.exceptions import ConnectionError as RequestsConnectionError
+from urllib3.exceptions import ProtocolError
 
 from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX
 from icewright.adapters.pyiceberg.patient_files import open_files
@@ -223,12 +225,29 @@ class RestClient(RestCatalog):
 
 
 class _Impatient(HTTPAdapter):
-    """Waits for a connection, and for each piece of an answer, no longer than it should."""
+    """Waits for a connection, and for each piece of an answer, no longer than it should.
+
+    A server may close a connection that was kept open just as the next question goes out by it. A question that
+    changes nothing is then asked again, once, by a connection of its own (RFC 9110, 9.2.2).
+    """
 
     def send(self, request: PreparedRequest, **kwargs: Any) -> Response:  # type: ignore[override]  # as it is called
         if kwargs.get("timeout") is None:
             kwargs["timeout"] = (CONNECT_TIMEOUT_MS / 1000, ANSWER_TIMEOUT_MS / 1000)
+        try:
+            return super().send(request, **kwargs)
+        except RequestsConnectionError as error:
+            if request.method != "GET" or not _closed_unanswered(error):
+                raise
+        # Connections that were kept may all have been closed; none of them is used again.
+        self.poolmanager.clear()
         return super().send(request, **kwargs)
+
+
+def _closed_unanswered(error: RequestsConnectionError) -> bool:
+    """Whether the other end closed the connection before it said anything."""
+    broken = error.args[0] if error.args else None
+    return isinstance(broken, ProtocolError) and isinstance(broken.args[-1], ConnectionError)
 
 
 def _namespaces(client: RestClient) -> Iterator[tuple[str, ...]]:
