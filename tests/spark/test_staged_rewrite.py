@@ -79,7 +79,7 @@ def test_equality_deletes(loop: SparkLoop, spark: SparkSession, name: TableName)
     assert (receipt.records, receipt.deleted_records) == (19, 2)
     assert receipt.input_digest == receipt.output_digest
     assert len(data_files(spark, name)) == 1
-    assert figures.output_path.endswith(data_files(spark, name)[0])
+    assert figures.output_paths[0].endswith(data_files(spark, name)[0])
     assert figures.cpu_ms > 0
 
 

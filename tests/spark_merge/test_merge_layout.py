@@ -266,7 +266,7 @@ def test_locations_are_reported_as_they_came(tmp_path: Path) -> None:
         job = job_in(tmp_path, rows=2)
         location = f"{prefix}{tmp_path}/p=a%20b/{len(prefix)}.parquet"
         result = merge_group(dataclasses.replace(job, output_path=location))
-        assert result.output.path == result.figures.output_path == location
+        assert (result.output.path,) == result.figures.output_paths == (location,)
         assert (tmp_path / "p=a%20b" / f"{len(prefix)}.parquet").stat().st_size == result.output.size_bytes
 
 

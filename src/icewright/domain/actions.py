@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import ClassVar, Literal, TypeAlias
 
 from icewright.domain.files import DeleteFile, FileFormat, Partition
+from icewright.domain.layouts import Layout, Level
 
 
 class Executor(StrEnum):
@@ -21,6 +22,12 @@ class Executor(StrEnum):
 
     STAGED = "staged"
     """Scan tasks staged for Spark's own reader and writer, proved as a multiset of rows."""
+
+    STITCH = "stitch"
+    """Row groups copied byte for byte under a new footer, proved by checksums of the bytes."""
+
+    SHUFFLE = "shuffle"
+    """Rows read by Spark, ordered by the action's layout across the group, proved as a multiset of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,10 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files of one partition that become one file, in this order, without the rows that ``delete_files`` remove."""
+    """Files of one partition that become ``output_files`` files, without the rows that ``delete_files`` remove.
+
+    Their rows stay in this order, or get that of the action's layout. Every executor but ``shuffle`` makes one file.
+    """
 
     group_id: int
     partition: Partition
@@ -51,6 +61,7 @@ class FileGroup:
     files: tuple[InputFile, ...]
     executor: Executor = Executor.MERGE
     delete_files: tuple[DeleteFile, ...] = ()
+    output_files: int = 1
 
     @property
     def size_bytes(self) -> int:
@@ -79,16 +90,21 @@ class ActionFigures:
     staged_groups: int
     delete_files: int
     input_files: int
+    output_files: int
     input_bytes: int
     record_count: int
     target_file_size_bytes: int
+    level: Level = Level.LEVEL_0
+    layout: str | None = None
+    """The key of the layout that the new files have."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteDataFiles:
-    """Merge each group of small files into one file, without re-ordering rows, in one commit.
+    """Rewrite each group of files, in one commit.
 
-    Validated from ``base_snapshot_id``: whatever changed the inputs since then is a conflict.
+    Validated from ``base_snapshot_id``: whatever changed the inputs since then is a conflict. ``layout`` is the order
+    that the rows of every new file have, None where nothing is known of it; ``level`` is what is done for it.
     """
 
     kind: ClassVar[Literal["rewrite_data_files"]] = "rewrite_data_files"
@@ -96,11 +112,18 @@ class RewriteDataFiles:
     schema_id: int
     groups: tuple[FileGroup, ...]
     target_file_size_bytes: int
+    level: Level = Level.LEVEL_0
+    layout: Layout | None = None
 
     @property
     def input_files(self) -> int:
         """Files read and replaced."""
         return sum(len(group.files) for group in self.groups)
+
+    @property
+    def output_files(self) -> int:
+        """Files written."""
+        return sum(group.output_files for group in self.groups)
 
     @property
     def input_bytes(self) -> int:
@@ -122,9 +145,12 @@ class RewriteDataFiles:
             staged_groups=sum(group.executor is Executor.STAGED for group in self.groups),
             delete_files=len({delete for group in self.groups for delete in group.delete_files}),
             input_files=self.input_files,
+            output_files=self.output_files,
             input_bytes=self.input_bytes,
             record_count=self.record_count,
             target_file_size_bytes=self.target_file_size_bytes,
+            level=self.level,
+            layout=None if self.layout is None else self.layout.key,
         )
 
 

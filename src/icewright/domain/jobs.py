@@ -13,7 +13,7 @@ from icewright.domain.actions import Action
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import Progress
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Receipt:
     """The proof that one group kept its rows.
 
     ``input_digest`` and ``output_digest`` are taken over the rows as read from the input files and as read back
-    from the output file by another library; they are equal, or there is no commit. ``records`` are the rows
+    from the output files by another library; they are equal, or there is no commit. ``records`` are the rows
     written, ``deleted_records`` those that delete files removed: together the rows in the input files.
     """
 
@@ -54,7 +54,7 @@ class GroupFigures:
     group_id: int
     input_files: int
     input_bytes: int
-    output_path: str
+    output_paths: tuple[str, ...]
     output_bytes: int
     records: int
     cpu_ms: int

@@ -281,9 +281,9 @@ class _Checker:
         before = sum(one.counts.data_files for one in self.observation.inventory.partitions)
         right = (
             said.data_files_before == before
-            and said.data_files_after == before - len(inputs) + len(action.groups)
+            and said.data_files_after == before - len(inputs) + action.output_files
             and said.input_files == len(inputs)
-            and said.output_files == len(action.groups)
+            and said.output_files == action.output_files
             and said.input_bytes == sum(file.size_bytes for file in inputs)
             and said.records == sum(file.record_count for file in inputs)
         )

@@ -174,9 +174,9 @@ def _prediction(observation: Observation, action: Action) -> Prediction:
     before = sum(statistics.counts.data_files for statistics in observation.inventory.partitions)
     return Prediction(
         data_files_before=before,
-        data_files_after=before - action.input_files + len(action.groups),
+        data_files_after=before - action.input_files + action.output_files,
         input_files=action.input_files,
-        output_files=len(action.groups),
+        output_files=action.output_files,
         input_bytes=action.input_bytes,
         records=action.record_count,
     )

@@ -36,7 +36,7 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict]) -> R
     alone = all(len(group.files) == 1 for group in action.groups)
     text = (
         f"{'rewrite' if alone else 'merge'} {wording.count(action.input_files, 'file' if alone else 'small file')} "
-        f"({wording.size(action.input_bytes)}) in {wording.count(partitions, 'partition')} into {len(action.groups):,}"
+        f"({wording.size(action.input_bytes)}) in {wording.count(partitions, 'partition')} into {action.output_files:,}"
     )
     text += f" with {wording.count(deletes, 'delete file')} folded in" if deletes else ""
     if staged:
@@ -46,7 +46,7 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict]) -> R
     figures = {
         "input_files": action.input_files,
         "input_bytes": action.input_bytes,
-        "output_files": len(action.groups),
+        "output_files": action.output_files,
         "partitions": partitions,
         "files_following": files_following,
         "partitions_following": len(following),

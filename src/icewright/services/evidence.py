@@ -89,7 +89,7 @@ def problem_of(action: RewriteDataFiles, snapshot: Snapshot, changes: Changes) -
 def _file_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
     expected: Counter[Partition] = Counter()
     for group in action.groups:
-        expected[group.partition] += 1 - len(group.files)
+        expected[group.partition] += group.output_files - len(group.files)
     found = {partition: delta.data_files for partition, delta in changes.deltas.items()}
     for partition in sorted(expected.keys() | found.keys()):
         if expected[partition] != found.get(partition, 0):

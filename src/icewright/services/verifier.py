@@ -134,14 +134,14 @@ class Verifier:
         deleted = changes.deleted_records
         figures = {
             "data_files_removed": action.input_files,
-            "data_files_added": len(action.groups),
+            "data_files_added": action.output_files,
             "data_files_fewer": gone,
-            "data_files_fewer_predicted": action.input_files - len(action.groups),
+            "data_files_fewer_predicted": action.input_files - action.output_files,
             "records": action.record_count - deleted,
             "deleted_records": deleted,
             "input_bytes": action.input_bytes,
         }
-        text = f"{wording.count(action.input_files, 'file')} became {len(action.groups):,}, "
+        text = f"{wording.count(action.input_files, 'file')} became {action.output_files:,}, "
         text += (
             f"the same {action.record_count:,} rows"
             if not deleted

@@ -76,7 +76,7 @@ def rewrite_group(
         group_id=group.group_id,
         input_files=len(group.files),
         input_bytes=group.size_bytes,
-        output_path=path,
+        output_paths=(path,),
         output_bytes=int(data_file.fileSizeInBytes()),
         records=records,
         cpu_ms=cost.cpu_ms + before.cpu_ms + after.cpu_ms,
