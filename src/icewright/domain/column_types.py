@@ -17,6 +17,7 @@ _SIZED = r"decimal\(\s*(?:[1-9]|[12]\d|3[0-8])\s*,\s*\d+\s*\)|fixed\[\s*\d+\s*\]
 _MERGED = re.compile(rf"{_EVERYWHERE}|time|timestamp_ns|timestamptz_ns|{_SIZED}", re.ASCII)
 _STAGED = re.compile(rf"{_EVERYWHERE}|variant|{_SIZED}", re.ASCII)
 
+
 Keeps = Callable[[Any], bool]
 
 
@@ -31,6 +32,14 @@ def spark_keeps(kind: Any) -> bool:
     As Iceberg's ``TypeToSparkType`` has it; geometry, geography and unknown are left out, which no proof covers yet.
     """
     return _STAGED.fullmatch(kind) is not None if isinstance(kind, str) else bool(children(kind))
+
+
+def is_orderable(kind: Any) -> bool:
+    """Whether rows can be ordered by a column of this type: any primitive type of version 2, and the nanoseconds of 3.
+
+    Not nested types and variants; not geometry, geography and unknown, which have no order in the spec.
+    """
+    return isinstance(kind, str) and merge_keeps(kind)
 
 
 def has_variant(fields: Iterable[Json]) -> bool:

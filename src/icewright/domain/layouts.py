@@ -10,7 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from icewright.domain.names import quote_part
 from icewright.domain.tables import SortField
+
+_USUAL_NULL_ORDER = {"asc": "nulls-first", "desc": "nulls-last"}
+"""As Iceberg has it where nothing is said."""
 
 
 class Curve(StrEnum):
@@ -43,13 +47,27 @@ class LayoutColumn:
     direction: str = "asc"
     null_order: str = "nulls-first"
 
+    def __str__(self) -> str:
+        name = ".".join(quote_part(part) for part in self.path)
+        return name + _order(self.direction, self.null_order.replace("-", " "))
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutExpression:
-    """What an owner asks for: ``hilbert(user_id, ts)``."""
+    """What an owner asks for: ``hilbert(user_id, ts)``. As text it is what the owner would write.
+
+    Without columns it is ``none``: no layout, also where the table has a sort order.
+    """
 
     curve: Curve
     columns: tuple[LayoutColumn, ...]
+
+    def __str__(self) -> str:
+        return f"{self.curve}({', '.join(map(str, self.columns))})" if self.columns else "none"
+
+
+NO_LAYOUT = LayoutExpression(Curve.SORT, ())
+"""What ``none`` means: rows stay as they come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +92,11 @@ class Layout:
 
 def _text(field: SortField) -> str:
     text = str(field.source_id) if field.transform == "identity" else f"{field.transform}({field.source_id})"
-    usual = "nulls-first" if field.direction == "asc" else "nulls-last"
-    text += "" if field.direction == "asc" else f" {field.direction}"
-    return text if field.null_order == usual else f"{text} {field.null_order}"
+    return text + _order(field.direction, field.null_order)
+
+
+def _order(direction: str, null_order: str) -> str:
+    """`` desc nulls-first``: only what is not usual."""
+    usual = _USUAL_NULL_ORDER.get(direction, "nulls-last")
+    text = "" if direction == "asc" else f" {direction}"
+    return text if null_order.replace(" ", "-") == usual else f"{text} {null_order}"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from icewright.domain.layouts import LayoutExpression
+
 
 class Mode(StrEnum):
     """How far icewright may go by itself.
@@ -32,7 +34,8 @@ class PolicyProblem:
 class Policy:
     """The effective policy of a table. ``origins`` says where each value came from, by property name.
 
-    With ``problems``, nothing is done to the table until they are mended.
+    With ``problems``, nothing is done to the table until they are mended. Without a ``layout``, the table's own sort
+    order is one.
     """
 
     mode: Mode
@@ -49,6 +52,7 @@ class Policy:
     origins: Mapping[str, str]
     problems: tuple[PolicyProblem, ...] = ()
     ignore_other_optimizers: bool = False
+    layout: LayoutExpression | None = None
 
     @property
     def output_size_bytes_max(self) -> int:

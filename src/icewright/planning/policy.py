@@ -16,7 +16,7 @@ from icewright.domain.names import quote_part
 from icewright.domain.policy import Policy, PolicyProblem, PolicyRule
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
-from icewright.planning.settings import BY_KEY, PREFIX, SETTINGS
+from icewright.planning.settings import BY_KEY, PREFIX, SETTINGS, value_problem
 
 DEFAULT_ORIGIN = "default"
 TABLE_ORIGIN = "table property"
@@ -98,11 +98,9 @@ def _layer_problems(layer: _Layer, *, every_key: bool) -> Iterator[PolicyProblem
     for key, value in sorted(layer.properties.items()):
         setting = BY_KEY.get(key)
         if setting is not None:
-            try:
-                setting.parse(value)
-            except ValueError:
-                text = f"{wording.quoted(value)} is not {setting.allowed}"
-                yield PolicyProblem(key, value, layer.origin, text)
+            problem = value_problem(setting, value)
+            if problem is not None:
+                yield PolicyProblem(key, value, layer.origin, problem)
         elif every_key or key.startswith(PREFIX):
             close = get_close_matches(key, BY_KEY, n=1) if len(key) <= _KEY_LENGTH_MAX else []
             text = f"there is no setting {wording.quoted(key)}" + (f"; perhaps {close[0]} is meant" if close else "")

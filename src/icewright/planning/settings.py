@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from icewright.domain.policy import Mode
+from icewright.planning import wording
+from icewright.planning.layout_text import LayoutTextError, parse_layout
 
 PREFIX = "icewright."
 REWRITE_PREFIX = "icewright.rewrite-data-files."
 TARGET_FILE_SIZE_KEY = "write.target-file-size-bytes"
 MODE_KEY = "icewright.mode"
+LAYOUT_KEY = "icewright.layout"
 IGNORE_OTHER_OPTIMIZERS_KEY = "icewright.ignore-other-optimizers"
 
 MIB = 1024 * 1024
@@ -96,6 +99,16 @@ SETTINGS: tuple[Setting, ...] = (
         512 * MIB,
         _BYTES,
         "Size of the files that writers and merges aim at: Iceberg's own property and default.",
+    ),
+    Setting(
+        LAYOUT_KEY,
+        "layout",
+        parse_layout,
+        None,
+        "sort(a, b.c desc nulls last), zorder(a, b), hilbert(a, b) or none",
+        "In which order rows are spread over files: `sort` for lookups by its first column, `hilbert` (2 to 4 columns) "
+        "or `zorder` (2 to 8) for lookups by any of its columns. Without it the table's own sort order is its layout; "
+        "`none` is no layout even then. [More](layouts.md).",
     ),
     Setting(
         REWRITE_PREFIX + "min-input-files",
@@ -187,6 +200,17 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}
+
+
+def value_problem(setting: Setting, text: str) -> str | None:
+    """What is wrong with a value, for people; None when it can be used."""
+    try:
+        setting.parse(text)
+    except LayoutTextError as error:
+        return f"{wording.quoted(text)} is not {setting.allowed}: {error}"
+    except ValueError:
+        return f"{wording.quoted(text)} is not {setting.allowed}"
+    return None
 
 
 def documentation() -> str:
