@@ -16,7 +16,14 @@ from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, ROW_LINEAGE_SINCE, TASK_ID_KEY
+from icewright.domain.tables import (
+    ATTEMPT_KEY,
+    LAYOUT_KEY,
+    LEVEL_KEY,
+    PROOF_KEY,
+    ROW_LINEAGE_SINCE,
+    TASK_ID_KEY,
+)
 from icewright_spark.iceberg import SparkTable, first_line, java_class
 
 _TRIES_MAX: Final = 8
@@ -129,6 +136,9 @@ def _rewrite(
     operation.set(TASK_ID_KEY, spec.task_id)
     operation.set(ATTEMPT_KEY, str(spec.attempt))
     operation.set(PROOF_KEY, proof)
+    operation.set(LEVEL_KEY, action.level.value)
+    if action.layout is not None:
+        operation.set(LAYOUT_KEY, action.layout.key)
     return operation
 
 

@@ -8,6 +8,7 @@ from icewright.domain.inventory import (
     PartitionCounts,
     PartitionStatistics,
     PartitionSummary,
+    RunCounts,
     SizeHistogram,
 )
 from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello
@@ -87,7 +88,12 @@ def record(number: int = 1, **changes: object) -> TableRecord:
 
 def manifest(number: int, *partitions: Partition) -> ManifestSummary:
     counts = PartitionCounts(
-        data_files=3, data_bytes=300, records=30, sizes=SizeHistogram({55: (3, 300)}), formats={FileFormat.PARQUET: 3}
+        data_files=3,
+        data_bytes=300,
+        records=30,
+        sizes=SizeHistogram({55: (3, 300)}),
+        formats={FileFormat.PARQUET: 3},
+        runs={-7: RunCounts(2, 200)},
     )
     return ManifestSummary(
         ManifestKey(f"s3://b/m{number}.avro", 100 + number, -number),
@@ -97,7 +103,9 @@ def manifest(number: int, *partitions: Partition) -> ManifestSummary:
 
 
 def statistics(partition: Partition, files: int = 3) -> PartitionStatistics:
-    return PartitionStatistics(partition, f"p={partition.values}", PartitionCounts(data_files=files), 500)
+    return PartitionStatistics(
+        partition, f"p={partition.values}", PartitionCounts(data_files=files, runs={2**62: RunCounts(1, 9)}), 500
+    )
 
 
 def plan(plan_id: str, *, table: int = 1, planned_at: int = 1_000) -> Plan:

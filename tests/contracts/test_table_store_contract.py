@@ -11,6 +11,7 @@ from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.events import CommitEvent
 from icewright.domain.files import Partition
 from icewright.domain.inventory import PartitionStatistics
+from icewright.domain.layouts import Level, Run
 from icewright.domain.names import TableName
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
@@ -157,6 +158,18 @@ class TestInventory:
         assert store.manifest_keys(table_id(1)) == []
         assert store.manifest_keys(table_id(2)) == [manifest(1).key]
         assert store.partitions(table_id(2)) == [statistics(P1)]
+
+    def test_runs_come_and_go_with_the_inventory(self, stores: Stores) -> None:
+        assert stores.tables().runs(table_id()) == {}
+        first, second = Run(Level.LEVEL_1, "hilbert(3,7)", 5), Run(Level.LEVEL_2, "sort(2 desc)", 2**62)
+        update = InventoryUpdate(record(), [], [], [], [], {-(2**63): first, 7: first})
+        stores.tables().apply_inventory(update)
+        stores.tables().apply_inventory(replace(update, record=record(2)))
+        update = InventoryUpdate(record(), [], [], [], [], {7: second, 2**63 - 1: second}, [-(2**63), 99])
+        stores.tables().apply_inventory(update)
+        stores.tables().apply_inventory(update)
+        assert stores.tables().runs(table_id()) == {7: second, 2**63 - 1: second}
+        assert stores.tables().runs(table_id(2)) == {-(2**63): first, 7: first}
 
     def test_a_reused_path_is_another_manifest(self, store: TableStore) -> None:
         first = manifest(1, P1)

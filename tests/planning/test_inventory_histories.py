@@ -5,6 +5,7 @@ Both are also the sums of the files themselves, which the catalog in memory know
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from random import Random
 
@@ -17,8 +18,9 @@ from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.domain.layouts import Run, runs_of
 from icewright.domain.names import TableName
-from icewright.domain.tables import MAIN_BRANCH, PartitionField, TableMetadata
+from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, MAIN_BRANCH, TASK_ID_KEY, PartitionField, TableMetadata
 from icewright.planning.inventory import (
     advance,
     affected_partitions,
@@ -33,6 +35,9 @@ BRANCH = "side"
 cities = st.sampled_from(["a", "b", "c"])
 sizes = st.integers(0, 3000)
 chance = st.randoms(use_true_random=False)
+ORDERED = {LEVEL_KEY: "level-1", LAYOUT_KEY: "sort(1)", TASK_ID_KEY: "task-1"}
+SIGNATURES = (None, ORDERED, {**ORDERED, LEVEL_KEY: "level-2"}, {**ORDERED, LAYOUT_KEY: "DROP TABLE"})
+signatures = st.sampled_from(SIGNATURES)
 
 
 class Inventory:
@@ -42,13 +47,16 @@ class Inventory:
         self._catalog = catalog
         self.summaries: dict[ManifestKey, ManifestSummary] = {}
         self.partitions: dict[Partition, PartitionStatistics] = {}
+        self.runs: dict[int, Run] = {}
+        """All that were ever seen, as a store remembers them."""
 
     def move(self, metadata: TableMetadata) -> None:
         snapshot = metadata.current_snapshot
         assert snapshot is not None
         added_keys, removed_keys = manifest_changes(self.summaries, self._catalog.manifests(metadata, snapshot))
         assert not self.summaries.keys() & set(added_keys)
-        added = list(self._catalog.summarize(metadata, snapshot, added_keys))
+        self.runs.update(runs_of(metadata))
+        added = list(self._catalog.summarize(metadata, snapshot, added_keys, self.runs.keys()))
         removed = [self.summaries[key] for key in removed_keys]
         affected = affected_partitions((*added, *removed))
         needing = needing_remaining(metadata, added, removed)
@@ -80,6 +88,7 @@ class Histories(RuleBasedStateMachine):
         self.inventory = Inventory(self.catalog)
         self.numbers = 0
         self.expired = False
+        self.signed: set[int] = set()
         self.catalog.append(NAME, [self.file("a", 100), self.file("b", 200)])
 
     def file(self, city: str, size_bytes: int, content: FileContent = FileContent.DATA) -> MemoryFile:
@@ -123,8 +132,8 @@ class Histories(RuleBasedStateMachine):
         self.clock.advance(7)
         self.catalog.overwrite(NAME, add=[self.file(city, 50, content)], remove=[])
 
-    @rule(random=chance, limit=st.integers(1, 4))
-    def rewrite(self, random: Random, limit: int) -> None:
+    @rule(random=chance, limit=st.integers(1, 4), summary=signatures)
+    def rewrite(self, random: Random, limit: int, summary: Mapping[str, str] | None) -> None:
         self.clock.advance(7)
         base = self.catalog.load(NAME).current_snapshot_id
         assert base is not None
@@ -134,7 +143,9 @@ class Histories(RuleBasedStateMachine):
             one = inputs[0]
             output = MemoryFile(f"f{self.numbers}", one.partition, sum(f.size_bytes for f in inputs), one.record_count)
             same = [file.path for file in inputs if file.partition == one.partition]
-            self.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=same, add=[output])
+            made = self.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=same, add=[output], summary=summary)
+            if summary in SIGNATURES[1:3]:
+                self.signed.add(made.snapshot_id)
 
     @rule()
     def rewrite_manifests(self) -> None:
@@ -182,9 +193,8 @@ class Histories(RuleBasedStateMachine):
         self.inventory.move(metadata)
         snapshot = metadata.current_snapshot
         assert snapshot is not None
-        keys = self.catalog.manifests(metadata, snapshot)
-        assert self.inventory.summaries.keys() == set(keys)
-        full = {s.partition: s for s in recompute(metadata, self.catalog.summarize(metadata, snapshot, keys))}
+        assert self.inventory.summaries.keys() == set(self.catalog.manifests(metadata, snapshot))
+        full = {s.partition: s for s in recompute(metadata, self.summarized(metadata))}
         assert self.inventory.partitions.keys() == full.keys()
         for partition, statistics in full.items():
             moved = self.inventory.partitions[partition]
@@ -192,6 +202,33 @@ class Histories(RuleBasedStateMachine):
             # What was known stays known when its snapshot expires; nothing else may differ.
             assert moved.written_at == statistics.written_at or (self.expired and statistics.written_at is None)
         self.the_sums_are_those_of_the_files(full)
+        self.the_runs_are_those_of_the_files(full)
+
+    def summarized(self, metadata: TableMetadata) -> list[ManifestSummary]:
+        """All manifests of the current snapshot, read anew."""
+        snapshot = metadata.current_snapshot
+        assert snapshot is not None
+        keys = self.catalog.manifests(metadata, snapshot)
+        return list(self.catalog.summarize(metadata, snapshot, keys, self.inventory.runs.keys()))
+
+    def the_runs_are_those_of_the_files(self, found: Mapping[Partition, PartitionStatistics]) -> None:
+        """Each live file of a run is counted, whatever became of the run's snapshot; no other file is."""
+        metadata = self.catalog.load(NAME)
+        snapshot = metadata.current_snapshot
+        assert snapshot is not None
+        files: Counter[tuple[Partition, int]] = Counter()
+        size_bytes: Counter[tuple[Partition, int]] = Counter()
+        keys, partitions = self.catalog.manifests(metadata, snapshot), frozenset(found)
+        for file in self.catalog.data_files(metadata, snapshot, keys, partitions):
+            if file.snapshot_id in self.signed:
+                files[file.partition, file.snapshot_id] += 1
+                size_bytes[file.partition, file.snapshot_id] += file.size_bytes
+        told = {
+            (partition, run): (counts.files, counts.size_bytes)
+            for partition, statistics in found.items()
+            for run, counts in statistics.counts.runs.items()
+        }
+        assert told == {key: (count, size_bytes[key]) for key, count in files.items()}
 
     def the_sums_are_those_of_the_files(self, found: Mapping[Partition, PartitionStatistics]) -> None:
         live = self.catalog.live_files(NAME)

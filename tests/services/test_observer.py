@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import pytest
@@ -13,9 +14,10 @@ from icewright.domain.errors import NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Snapshot, TableMetadata
 from icewright.planning.inventory import recompute
 from icewright.ports.store import InventoryUpdate
+from icewright.services import observer as observer_module
 from icewright.services.observer import REMOVALS_LOOKED_AT, CatalogNotConfigured, Observer
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, MINUTE_MS, NAME, Lakehouse
 
@@ -26,10 +28,14 @@ class CountingCatalog(MemoryCatalog):
     read: list[ManifestKey]
 
     def summarize(
-        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey]
+        self,
+        table: TableMetadata,
+        snapshot: Snapshot,
+        keys: Sequence[ManifestKey],
+        runs: AbstractSet[int] = frozenset(),
     ) -> Iterator[ManifestSummary]:
         self.read.extend(keys)
-        return super().summarize(table, snapshot, keys)
+        return super().summarize(table, snapshot, keys, runs)
 
 
 @pytest.fixture
@@ -81,6 +87,68 @@ def test_everything_in_an_observation_is_of_one_snapshot(house: Lakehouse) -> No
     assert set(observed.inventory.manifests) == set(house.catalog.manifests(metadata, snapshot))
     summaries = house.catalog.summarize(metadata, snapshot, observed.inventory.manifests)
     assert observed.inventory.partitions == recompute(metadata, summaries)
+
+
+def ordered(house: Lakehouse, level: str = "level-1", layout: str = "sort(1)") -> Snapshot:
+    """All files become one, by a commit that is signed like ours and says that it is in order."""
+    live = house.catalog.live_files(NAME)
+    base = house.metadata().current_snapshot_id
+    assert base is not None
+    house.clock.advance(MINUTE_MS)
+    return house.catalog.commit_rewrite(
+        NAME,
+        base_snapshot_id=base,
+        remove=[file.path for file in live],
+        add=house.files(1),
+        summary={TASK_ID_KEY: "task", LEVEL_KEY: level, LAYOUT_KEY: layout},
+    )
+
+
+def live_runs(house: Lakehouse) -> dict[int, tuple[str, int]]:
+    inventory = house.control.observer.observe(NAME).inventory
+    counts = [counts for partition in inventory.partitions for counts in partition.counts.runs.items()]
+    return {run: (inventory.runs[run].layout, of_run.files) for run, of_run in counts}
+
+
+def test_runs_outlive_their_snapshots_restarts_and_rollbacks(house: Lakehouse) -> None:
+    house.append(3)
+    first = ordered(house)
+    house.append(2)
+    before = house.metadata().current_snapshot_id
+    assert before is not None
+    assert live_runs(house) == {first.snapshot_id: ("sort(1)", 1)}
+    house.catalog.expire(NAME, [first.snapshot_id])
+    house.restart()
+    house.catalog.rewrite_manifests(NAME)  # all entries are read anew, and the run's snapshot is gone
+    assert live_runs(house) == {first.snapshot_id: ("sort(1)", 1)}
+    second = ordered(house, "level-2", "zorder(1,2)")
+    assert live_runs(house) == {second.snapshot_id: ("zorder(1,2)", 1)}
+    house.catalog.set_ref(NAME, "main", before)
+    assert live_runs(house) == {first.snapshot_id: ("sort(1)", 1)}
+
+
+def test_a_foreign_rewrite_ends_a_run(house: Lakehouse) -> None:
+    house.append(3)
+    ordered(house)
+    live_runs(house)
+    live = [file.path for file in house.catalog.live_files(NAME)]
+    house.catalog.overwrite(NAME, add=house.files(1), remove=live)
+    assert live_runs(house) == {}
+
+
+def test_runs_that_nothing_needs_are_forgotten_oldest_first(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer_module, "RUNS_REMEMBERED", 1)
+    house.append(3)
+    snapshots = []
+    for _ in range(4):
+        snapshots.append(ordered(house))
+        house.control.observer.observe(NAME)
+    assert house.tables.runs(house.record().table_id).keys() == {s.snapshot_id for s in snapshots}
+    house.catalog.expire(NAME, [s.snapshot_id for s in snapshots[:3]])
+    house.append(1)
+    house.control.observer.observe(NAME)
+    kept = house.tables.runs(house.record().table_id).keys()
+    assert kept == {s.snapshot_id for s in snapshots[2:]}
 
 
 def test_a_rollback_moves_the_inventory_back(house: Lakehouse) -> None:

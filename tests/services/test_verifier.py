@@ -13,7 +13,7 @@ from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable,
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Committed, CommitUnknown, TaskSpec
 from icewright.domain.names import TableName
-from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
+from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.scheduling.breaker import FAILURES_MAX
 from icewright.services.evidence import Changes, changes_between, problem_of
@@ -430,6 +430,13 @@ def test_the_proof_in_the_summary_has_to_be_what_the_manifests_say(
     deleted_from: Lakehouse, expected: str | None, proof: str
 ) -> None:
     assert verdict_on(deleted_from, lambda changes: changes, **{PROOF_KEY: proof}) == expected
+
+
+@pytest.mark.parametrize("said", [{LEVEL_KEY: "level-1"}, {LAYOUT_KEY: "sort(1)"}, {LEVEL_KEY: ""}])
+def test_the_summary_has_to_say_the_order_that_was_planned(house: Lakehouse, said: dict[str, str]) -> None:
+    problem = verdict_on(house, lambda changes: changes, **said)
+    assert problem is not None
+    assert "its summary says" in problem
 
 
 def test_vectors_of_replaced_files_have_to_go() -> None:

@@ -27,7 +27,7 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
+from icewright.domain.tables import ATTEMPT_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
 from icewright.domain.tasks import Progress, Task
 from tests.services.lakehouse import Lakehouse
 
@@ -77,7 +77,7 @@ class Worker:
         return self.lakehouse.control.dispatcher.heartbeat(spec.task_id, Heartbeat(spec.fencing_token, progress))
 
     def commit(self, spec: TaskSpec) -> Snapshot:
-        """Replace the files of every group by one, as the plan says. Raises ``Conflict`` and ``NotFound``."""
+        """Replace the files of every group by as many as the plan says. Raises ``Conflict`` and ``NotFound``."""
         catalog: MemoryCatalog = self.lakehouse.catalogs[spec.table_name.catalog]
         metadata = catalog.load(spec.table_name)
         if metadata.table_id != spec.table_id:
@@ -86,7 +86,7 @@ class Worker:
             spec.table_name,
             base_snapshot_id=spec.action.base_snapshot_id,
             remove=[file.path for group in spec.action.groups for file in group.files],
-            add=[self._output(spec, group) for group in spec.action.groups],
+            add=[file for group in spec.action.groups for file in self._outputs(spec, group)],
             summary=self._summary(spec),
         )
         self.commits.append((spec.task_id, snapshot.snapshot_id))
@@ -119,12 +119,29 @@ class Worker:
         deleted = sum(deleted_records(group) for group in spec.action.groups)
         records = spec.action.record_count - deleted
         proof = f"memory;groups={len(spec.action.groups)};records={records};deleted={deleted};digest=0"
-        return {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: proof}
+        signature = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: proof}
+        signature[LEVEL_KEY] = spec.action.level.value
+        return signature if spec.action.layout is None else {**signature, LAYOUT_KEY: spec.action.layout.key}
 
-    def _output(self, spec: TaskSpec, group: FileGroup) -> MemoryFile:
+    def _outputs(self, spec: TaskSpec, group: FileGroup) -> list[MemoryFile]:
+        """Files of about equal rows and bytes."""
         lost, self.lost_rows = self.lost_rows, 0
-        path = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
-        return MemoryFile(path, group.partition, group.size_bytes, group.record_count - deleted_records(group) - lost)
+        count, records = group.output_files, group.record_count - deleted_records(group) - lost
+        path = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}"
+        return [
+            MemoryFile(
+                f"{path}.parquet" if count == 1 else f"{path}-{number}.parquet",
+                group.partition,
+                _share(group.size_bytes, number, count),
+                _share(records, number, count),
+            )
+            for number in range(count)
+        ]
+
+
+def _share(whole: int, number: int, count: int) -> int:
+    """The part of a whole that the file of that number gets."""
+    return whole * (number + 1) // count - whole * number // count
 
 
 def deleted_records(group: FileGroup) -> int:

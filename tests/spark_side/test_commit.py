@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from icewright.domain.errors import Conflict, LeaseLost
-from icewright.domain.jobs import Committed, CommitUnknown, Conflicted
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
+from icewright.domain.layouts import Curve, Layout, Level
+from icewright.domain.tables import ATTEMPT_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, SortField
 from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import SparkTable
 from tests.servers.fault_proxy import Answer
@@ -169,7 +170,12 @@ def outputs() -> list[Rewritten]:
 
 
 def commit(
-    table: Table, may_commit: Any = lambda: None, pauses: list[float] | None = None, *, version: int = 2
+    table: Table,
+    may_commit: Any = lambda: None,
+    pauses: list[float] | None = None,
+    *,
+    version: int = 2,
+    spec: TaskSpec = SPEC,
 ) -> CommitResult:
     def leave() -> None:
         table.did.append("may_commit")
@@ -178,7 +184,7 @@ def commit(
     waits = [] if pauses is None else pauses
     return commit_rewrite(
         table,  # type: ignore[arg-type]  # stands in for SparkTable
-        SPEC,
+        spec,
         outputs(),
         proof="p",
         format_version=version,
@@ -198,7 +204,16 @@ def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_a
     assert operation.deletes_with == "nothing"
     assert operation.deleted == [file.path for group in SPEC.action.groups for file in group.files]
     assert operation.added == ["file:/t/out-0", "file:/t/out-1"]
-    assert operation.properties == {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "3", PROOF_KEY: "p"}
+    signature = {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "3", PROOF_KEY: "p", LEVEL_KEY: "level-0"}
+    assert operation.properties == signature
+
+
+def test_the_summary_says_in_which_order_the_new_files_are() -> None:
+    layout = Layout(Curve.SORT, (SortField(3, "identity", "asc", "nulls-first"),))
+    table = Table((True, None))
+    commit(table, spec=replace(SPEC, action=replace(SPEC.action, level=Level.LEVEL_1, layout=layout)))
+    (operation,) = table.operations
+    assert (operation.properties[LEVEL_KEY], operation.properties[LAYOUT_KEY]) == ("level-1", "sort(3)")
 
 
 def test_leave_is_asked_for_after_all_preparation_right_before_the_commit() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from icewright.domain.files import FileContent, FileFormat, Partition
+from icewright.domain.layouts import Run
 from icewright.domain.tables import Instant
 
 BUCKETS_PER_OCTAVE = 8
@@ -37,8 +38,20 @@ class ManifestKey:
 
 
 @dataclass(frozen=True, slots=True)
+class RunCounts:
+    """What is live of one run."""
+
+    files: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """Sums over the live entries of one partition. All of them can be subtracted again."""
+    """Sums over the live entries of one partition. All of them can be subtracted again.
+
+    ``runs`` has the data files that belong to a run, by the snapshot that added them. All other files are in no order
+    that we know of.
+    """
 
     data_files: int = 0
     data_bytes: int = 0
@@ -49,6 +62,7 @@ class PartitionCounts:
     deletion_vectors: int = 0
     deleted_records: int = 0
     equality_delete_files: int = 0
+    runs: Mapping[int, RunCounts] = field(default_factory=dict)
 
     @property
     def delete_files(self) -> int:
@@ -98,8 +112,12 @@ class PartitionStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The statistics of all partitions of a table as of one snapshot, and the manifests they were summed from."""
+    """The statistics of all partitions of a table as of one snapshot, and the manifests they were summed from.
+
+    ``runs`` says what the runs in the partitions' counts are, by snapshot id.
+    """
 
     snapshot_id: int | None
     manifests: tuple[ManifestKey, ...]
     partitions: tuple[PartitionStatistics, ...]
+    runs: Mapping[int, Run] = field(default_factory=dict)

@@ -7,11 +7,26 @@ another thing, though a table without a layout of its own is laid out by it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from icewright.domain.names import quote_part
-from icewright.domain.tables import SortField
+from icewright.domain.tables import (
+    LAYOUT_KEY,
+    LEVEL_KEY,
+    Instant,
+    Operation,
+    Snapshot,
+    SortField,
+    TableMetadata,
+)
+
+_KEY_LENGTH_MAX: Final = 1_000
+_FIELD: Final = r"(?:\d{1,10}|[a-z]+(?:\[\d{1,10}\])?\(\d{1,10}\))(?: desc)?(?: nulls-(?:first|last))?"
+_KEY: Final = re.compile(rf"(?:sort|zorder|hilbert)\({_FIELD}(?:,{_FIELD})*\)", re.ASCII)
 
 _USUAL_NULL_ORDER = {"asc": "nulls-first", "desc": "nulls-last"}
 """As Iceberg has it where nothing is said."""
@@ -88,6 +103,34 @@ class Layout:
         What a snapshot's summary says of the files that it added.
         """
         return f"{self.curve}({','.join(_text(field) for field in self.fields)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The files that one commit of ours added, all ordered by ``layout`` (a :attr:`Layout.key`).
+
+    A file belongs to the run of the snapshot that added it, as its manifest entry says.
+    """
+
+    level: Level
+    layout: str
+    committed_at: Instant
+
+
+def run_of(snapshot: Snapshot) -> Run | None:
+    """The run that a snapshot added, None where it is not ours, or does not say of its files how they are ordered.
+
+    Summaries are input: what is none of our words counts for nothing, so that its files are taken for unordered ones.
+    """
+    level, layout = snapshot.summary.get(LEVEL_KEY, ""), snapshot.summary.get(LAYOUT_KEY, "")
+    ours = snapshot.task_id is not None and snapshot.operation is Operation.REPLACE
+    known = level in tuple(Level) and len(layout) <= _KEY_LENGTH_MAX and _KEY.fullmatch(layout) is not None
+    return Run(Level(level), layout, snapshot.committed_at) if ours and known else None
+
+
+def runs_of(metadata: TableMetadata) -> Mapping[int, Run]:
+    """The runs that the snapshots of a table tell of, on any branch, by snapshot id."""
+    return {s.snapshot_id: run for s in metadata.snapshots if (run := run_of(s)) is not None}
 
 
 def _text(field: SortField) -> str:

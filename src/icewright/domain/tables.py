@@ -28,6 +28,8 @@ ROW_LINEAGE_SINCE = 3
 TASK_ID_KEY = "icewright.task-id"
 ATTEMPT_KEY = "icewright.attempt"
 PROOF_KEY = "icewright.proof"
+LEVEL_KEY = "icewright.level"
+LAYOUT_KEY = "icewright.layout"
 
 
 class Operation(StrEnum):

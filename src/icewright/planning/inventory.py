@@ -17,6 +17,7 @@ from icewright.domain.inventory import (
     PartitionCounts,
     PartitionStatistics,
     PartitionSummary,
+    RunCounts,
 )
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 from icewright.planning import histogram
@@ -24,6 +25,7 @@ from icewright.planning.histogram import NegativeCount
 from icewright.planning.partitions import partition_path
 
 EMPTY = PartitionCounts()
+_NOTHING = RunCounts(0, 0)
 
 _SUMS = (
     "data_files",
@@ -55,7 +57,11 @@ def add(one: PartitionCounts, other: PartitionCounts) -> PartitionCounts:
     for key, files in other.formats.items():
         formats[key] = formats.get(key, 0) + files
     sums = {name: getattr(one, name) + getattr(other, name) for name in _SUMS}
-    return PartitionCounts(sizes=histogram.add(one.sizes, other.sizes), formats=formats, **sums)
+    runs = dict(one.runs)
+    for run, counts in other.runs.items():
+        before = runs.get(run, _NOTHING)
+        runs[run] = RunCounts(before.files + counts.files, before.size_bytes + counts.size_bytes)
+    return PartitionCounts(sizes=histogram.add(one.sizes, other.sizes), formats=formats, runs=runs, **sums)
 
 
 def subtract(whole: PartitionCounts, part: PartitionCounts) -> PartitionCounts:
@@ -64,11 +70,17 @@ def subtract(whole: PartitionCounts, part: PartitionCounts) -> PartitionCounts:
     for key, files in part.formats.items():
         formats[key] = formats.get(key, 0) - files
     sums = {name: getattr(whole, name) - getattr(part, name) for name in _SUMS}
+    runs = dict(whole.runs)
+    for run, counts in part.runs.items():
+        before = runs.get(run, _NOTHING)
+        runs[run] = RunCounts(before.files - counts.files, before.size_bytes - counts.size_bytes)
     negative = [name for name, value in (*sums.items(), *formats.items()) if value < 0]
+    negative += [f"run {run}" for run, left in runs.items() if min(left.files, left.size_bytes) < 0]
     if negative:
         raise NegativeCount(f"{', '.join(negative)} below zero: {whole} less {part}")
     formats = {key: files for key, files in formats.items() if files}
-    return PartitionCounts(sizes=histogram.subtract(whole.sizes, part.sizes), formats=formats, **sums)
+    runs = {run: left for run, left in runs.items() if left.files}
+    return PartitionCounts(sizes=histogram.subtract(whole.sizes, part.sizes), formats=formats, runs=runs, **sums)
 
 
 def manifest_changes(

@@ -5,8 +5,17 @@ Every reader of manifests feeds its entries in here, one by one, so that no file
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from icewright.domain.files import FileContent, FileFormat, Partition
-from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionCounts, PartitionSummary, SizeHistogram
+from icewright.domain.inventory import (
+    ManifestKey,
+    ManifestSummary,
+    PartitionCounts,
+    PartitionSummary,
+    RunCounts,
+    SizeHistogram,
+)
 from icewright.planning.histogram import bucket
 
 
@@ -24,6 +33,7 @@ class _PartitionTally:
         "position_delete_files",
         "records",
         "removed_files",
+        "runs",
         "sequence_number_max",
         "snapshot_ids",
     )
@@ -34,6 +44,7 @@ class _PartitionTally:
         self.equality_delete_files = self.deleted_records = 0
         self.buckets: dict[int, tuple[int, int]] = {}
         self.formats: dict[FileFormat, int] = {}
+        self.runs: dict[int, tuple[int, int]] = {}
         self.sequence_number_max: int | None = None
         self.snapshot_ids: set[int] = set()
 
@@ -48,6 +59,7 @@ class _PartitionTally:
             deletion_vectors=self.deletion_vectors,
             deleted_records=self.deleted_records,
             equality_delete_files=self.equality_delete_files,
+            runs={run: RunCounts(*sums) for run, sums in self.runs.items()},
         )
         return PartitionSummary(counts, self.sequence_number_max, frozenset(self.snapshot_ids), self.removed_files)
 
@@ -55,7 +67,9 @@ class _PartitionTally:
 class ManifestTally:
     """Sums over the entries of one manifest, per partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, runs: AbstractSet[int] = frozenset()) -> None:
+        """``runs`` are the snapshots whose data files are counted by themselves, too."""
+        self._runs = runs
         self._partitions: dict[Partition, _PartitionTally] = {}
 
     def _of(self, partition: Partition) -> _PartitionTally:
@@ -87,6 +101,9 @@ class ManifestTally:
         files, bytes_before = tally.buckets.get(key, (0, 0))
         tally.buckets[key] = (files + 1, bytes_before + size_bytes)
         tally.formats[file_format] = tally.formats.get(file_format, 0) + 1
+        if snapshot_id in self._runs:
+            of_run, bytes_of_run = tally.runs.get(snapshot_id, (0, 0))
+            tally.runs[snapshot_id] = (of_run + 1, bytes_of_run + size_bytes)
         if sequence_number == 0:
             tally.snapshot_ids.add(snapshot_id)
         elif tally.sequence_number_max is None or sequence_number > tally.sequence_number_max:

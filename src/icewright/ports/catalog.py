@@ -1,6 +1,7 @@
 """The catalog port: what tables there are, what each is, and what its manifests say. Read-only."""
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from icewright.domain.files import DataFile, DeleteFile, Partition
@@ -42,9 +43,16 @@ class Catalog(Protocol):
         ...
 
     def summarize(
-        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey]
+        self,
+        table: TableMetadata,
+        snapshot: Snapshot,
+        keys: Sequence[ManifestKey],
+        runs: AbstractSet[int] = frozenset(),
     ) -> Iterator[ManifestSummary]:
-        """Read some manifests of a snapshot, one after the other, and sum each up per partition."""
+        """Read some manifests of a snapshot, one after the other, and sum each up per partition.
+
+        ``runs`` are the snapshots whose files make a run, to be counted by themselves as well.
+        """
         ...
 
     def data_files(

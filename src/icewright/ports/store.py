@@ -1,13 +1,14 @@
 """The store ports: the queue of tasks, and what is known of tables. Durable, and shared by all server processes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello
+from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.storage import AccessRecord
@@ -188,13 +189,18 @@ class TableRecord:
 
 @dataclass(frozen=True, slots=True)
 class InventoryUpdate:
-    """The inventory of a table moved to another snapshot, in one transaction."""
+    """The inventory of a table moved to another snapshot, in one transaction.
+
+    Runs are by the snapshots that added them.
+    """
 
     record: TableRecord
     added_manifests: Sequence[ManifestSummary]
     removed_manifests: Sequence[ManifestKey]
     changed_partitions: Sequence[PartitionStatistics]
     removed_partitions: Sequence[Partition]
+    added_runs: Mapping[int, Run] = field(default_factory=dict)
+    removed_runs: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +275,10 @@ class TableStore(Protocol):
         self, table_id: TableId, *, limit: int | None = None, after: Partition | None = None
     ) -> Sequence[PartitionStatistics]:
         """The stored statistics, by partition; ``after`` is the partition that the last page ended with."""
+        ...
+
+    def runs(self, table_id: TableId) -> Mapping[int, Run]:
+        """The runs that are remembered of a table, by the snapshots that added them; they may have expired since."""
         ...
 
     def save_plan(self, plan: Plan) -> None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
-from icewright.domain.tables import PROOF_KEY, Snapshot, TableMetadata
+from icewright.domain.layouts import Level
+from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, Snapshot, TableMetadata
 from icewright.planning.deletes import DeleteIndex, is_deletion_vector
 from icewright.planning.inventory import manifest_changes
 from icewright.ports.catalog import Catalog
@@ -83,6 +84,7 @@ def problem_of(action: RewriteDataFiles, snapshot: Snapshot, changes: Changes) -
         or _row_problem(action, changes)
         or _delete_problem(action, changes)
         or _proof_problem(action, snapshot, changes)
+        or _order_problem(action, snapshot)
     )
 
 
@@ -140,6 +142,15 @@ def _proof_problem(action: RewriteDataFiles, snapshot: Snapshot, changes: Change
         if said.get(key, "0" if key == "deleted" else "nothing") != str(number):
             return f"its proof says {key}={said.get(key)}, the manifests say {number}"
     return None
+
+
+def _order_problem(action: RewriteDataFiles, snapshot: Snapshot) -> str | None:
+    """What the summary says of the order of the new files is what later plans go by: it must be what was planned."""
+    level, layout = snapshot.summary.get(LEVEL_KEY, Level.LEVEL_0.value), snapshot.summary.get(LAYOUT_KEY)
+    planned = None if action.layout is None else action.layout.key
+    if (level, layout) == (action.level.value, planned):
+        return None
+    return f"its summary says {level} and the layout {layout}, the action {action.level.value} and {planned}"
 
 
 def _vector_records(group: FileGroup, file: InputFile) -> int:

@@ -6,12 +6,14 @@ A commit costs the manifests that it changed. Everything in an observation belon
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
 from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.inventory import Inventory, ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.domain.layouts import Run, runs_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, Removals
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
@@ -27,6 +29,8 @@ from icewright.services.access import AccessBook
 REMOVALS_LOOKED_AT = 20
 """Commits that removed rows and are looked at one by one; with more of them, the whole table counts as touched."""
 _REMOVALS_REMEMBERED = 10_000
+RUNS_REMEMBERED = 1_000
+"""Runs kept of a table that have neither a live file nor a snapshot: a rollback may bring their files back."""
 
 
 class CatalogNotConfigured(NotFound):
@@ -94,18 +98,23 @@ class Observer:
         stored = tuple(self._tables.partitions(metadata.table_id))
         came, gone = manifest_changes(before, after)
         fault(Fault.OBSERVE_BEFORE)
+        known: Mapping[int, Run] = {}
+        if (came and record is not None) or _run_ids(stored):
+            known = self._tables.runs(metadata.table_id)
+        runs = {**known, **runs_of(metadata)}
         if came or gone:
             try:
-                update = self._update(catalog, metadata, record, stored, came, gone)
+                update = self._update(catalog, metadata, record, stored, came, gone, runs.keys())
             except NegativeCount:
                 # The stored sum is not the sum of its manifests. It is only a copy: count anew from the table.
-                update = self._recount(catalog, metadata, record, stored, before, after)
-            self._tables.apply_inventory(update)
+                update = self._recount(catalog, metadata, record, stored, before, after, runs.keys())
             stored = _updated(stored, update)
+            self._tables.apply_inventory(_with_runs(update, known, runs, metadata, _run_ids(stored)))
         else:
             self._tables.save_record(self._record(metadata, record))
         fault(Fault.OBSERVE_AFTER)
-        return Inventory(metadata.current_snapshot_id, after, stored)
+        live = {snapshot_id: runs[snapshot_id] for snapshot_id in _run_ids(stored) if snapshot_id in runs}
+        return Inventory(metadata.current_snapshot_id, after, stored, live)
 
     def _update(
         self,
@@ -115,9 +124,10 @@ class Observer:
         stored: Sequence[PartitionStatistics],
         came: tuple[ManifestKey, ...],
         gone: tuple[ManifestKey, ...],
+        runs: AbstractSet[int],
     ) -> InventoryUpdate:
         table_id = metadata.table_id
-        added = _summaries(catalog, metadata, came)
+        added = _summaries(catalog, metadata, came, runs)
         gone_keys = frozenset(gone)
         removed = [s for s in self._tables.manifest_summaries(table_id) if s.key in gone_keys] if gone else []
         affected = affected_partitions((*added, *removed))
@@ -135,8 +145,9 @@ class Observer:
         stored: Sequence[PartitionStatistics],
         before: tuple[ManifestKey, ...],
         after: tuple[ManifestKey, ...],
+        runs: AbstractSet[int],
     ) -> InventoryUpdate:
-        summaries = _summaries(catalog, metadata, after)
+        summaries = _summaries(catalog, metadata, after, runs)
         statistics = recompute(metadata, summaries)
         kept = {entry.partition for entry in statistics}
         removed = tuple(s.partition for s in stored if s.partition not in kept)
@@ -214,11 +225,32 @@ def _updated(stored: Sequence[PartitionStatistics], update: InventoryUpdate) -> 
     return tuple(by_partition[partition] for partition in sorted(by_partition))
 
 
+def _run_ids(partitions: Sequence[PartitionStatistics]) -> frozenset[int]:
+    """The runs that have live files."""
+    return frozenset(snapshot_id for statistics in partitions for snapshot_id in statistics.counts.runs)
+
+
+def _with_runs(
+    update: InventoryUpdate,
+    known: Mapping[int, Run],
+    runs: Mapping[int, Run],
+    metadata: TableMetadata,
+    live: AbstractSet[int],
+) -> InventoryUpdate:
+    """The update with the runs that are new to the store, and those that it need not know any more, oldest first."""
+    needed = live | runs_of(metadata).keys()
+    others = sorted(runs.keys() - needed, key=lambda snapshot_id: (runs[snapshot_id].committed_at, snapshot_id))
+    added = {snapshot_id: run for snapshot_id, run in runs.items() if known.get(snapshot_id) != run}
+    return replace(update, added_runs=added, removed_runs=tuple(others[: max(0, len(others) - RUNS_REMEMBERED)]))
+
+
 def _may_have_removed(snapshot: Snapshot) -> bool:
     """Whether a commit may have taken rows away: anything but an append or a rewrite."""
     return snapshot.operation not in (Operation.APPEND, Operation.REPLACE)
 
 
-def _summaries(catalog: Catalog, metadata: TableMetadata, keys: tuple[ManifestKey, ...]) -> list[ManifestSummary]:
+def _summaries(
+    catalog: Catalog, metadata: TableMetadata, keys: tuple[ManifestKey, ...], runs: AbstractSet[int]
+) -> list[ManifestSummary]:
     snapshot = metadata.current_snapshot
-    return [] if snapshot is None else list(catalog.summarize(metadata, snapshot, keys))
+    return [] if snapshot is None else list(catalog.summarize(metadata, snapshot, keys, runs))

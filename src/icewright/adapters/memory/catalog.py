@@ -7,6 +7,7 @@ real catalog would produce in reasonable time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from icewright.adapters.memory.lake import Entry, Manifest, Status
@@ -55,11 +56,15 @@ class MemoryCatalog(MemoryTables):
         return tuple(manifest.key for manifest in self._manifests(table, snapshot))
 
     def summarize(
-        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey]
+        self,
+        table: TableMetadata,
+        snapshot: Snapshot,
+        keys: Sequence[ManifestKey],
+        runs: AbstractSet[int] = frozenset(),
     ) -> Iterator[ManifestSummary]:
         """Sum up some manifests, one after the other."""
         for manifest in self._chosen(table, snapshot, keys):
-            yield _summarized(manifest)
+            yield _summarized(manifest, runs)
 
     def data_files(
         self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
@@ -151,8 +156,8 @@ def _delete_file(entry: Entry) -> DeleteFile:
     )
 
 
-def _summarized(manifest: Manifest) -> ManifestSummary:
-    tally = ManifestTally()
+def _summarized(manifest: Manifest, runs: AbstractSet[int]) -> ManifestSummary:
+    tally = ManifestTally(runs)
     for entry in manifest.entries:
         file = entry.file
         if entry.status is Status.DELETED:

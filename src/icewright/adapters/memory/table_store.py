@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from icewright.adapters.memory.task_store import MemoryTaskStore
@@ -12,6 +12,7 @@ from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello
+from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.storage import AccessRecord
@@ -32,6 +33,7 @@ from icewright.ports.store import (
 class _StoredInventory:
     manifests: dict[ManifestKey, ManifestSummary] = field(default_factory=dict)
     partitions: dict[Partition, PartitionStatistics] = field(default_factory=dict)
+    runs: dict[int, Run] = field(default_factory=dict)
 
 
 class MemoryTableStore:
@@ -101,6 +103,9 @@ class MemoryTableStore:
                 stored.partitions.pop(partition, None)
             for statistics in update.changed_partitions:
                 stored.partitions[statistics.partition] = statistics
+            for snapshot_id in update.removed_runs:
+                stored.runs.pop(snapshot_id, None)
+            stored.runs.update(update.added_runs)
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
         """See the port."""
@@ -122,6 +127,11 @@ class MemoryTableStore:
         with self._lock:
             stored = sorted(self._inventory(table_id).partitions.items())
             return [statistics for partition, statistics in stored if after is None or partition > after][:limit]
+
+    def runs(self, table_id: TableId) -> Mapping[int, Run]:
+        """See the port."""
+        with self._lock:
+            return dict(self._inventory(table_id).runs)
 
     def save_plan(self, plan: Plan) -> None:
         """See the port."""

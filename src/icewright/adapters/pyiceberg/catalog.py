@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -81,14 +82,18 @@ class PyIcebergCatalog:
         return tuple(manifest.key for manifest in self._manifests(table, snapshot))
 
     def summarize(
-        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey]
+        self,
+        table: TableMetadata,
+        snapshot: Snapshot,
+        keys: Sequence[ManifestKey],
+        runs: AbstractSet[int] = frozenset(),
     ) -> Iterator[ManifestSummary]:
         """Read some manifests, one after the other. Raises ``Conflict`` for one that the snapshot does not have."""
         if not keys:
             return
         reader = ManifestReader(self._io(table.metadata_location), table)
         for manifest in chosen(self._manifests(table, snapshot), keys, snapshot):
-            yield _summary(manifest, reader.entries(manifest))
+            yield _summary(manifest, reader.entries(manifest), runs)
 
     def data_files(
         self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
@@ -204,8 +209,8 @@ def _delete_file(entry: Entry) -> DeleteFile:
     )
 
 
-def _summary(manifest: Manifest, entries: Iterator[Entry]) -> ManifestSummary:
-    tally = ManifestTally()
+def _summary(manifest: Manifest, entries: Iterator[Entry], runs: AbstractSet[int]) -> ManifestSummary:
+    tally = ManifestTally(runs)
     for entry in entries:
         if entry.status == DELETED:
             tally.removed(entry.partition)

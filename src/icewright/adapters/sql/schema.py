@@ -208,6 +208,19 @@ partitions = Table(
     ),
 )
 
+runs = Table(
+    "runs",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("snapshot_id", BigInteger, nullable=False),
+    Column("level", _Key, nullable=False),
+    Column("layout", Text, nullable=False),
+    Column("committed_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("catalog", "table_uuid", "snapshot_id", name="pk_runs"),
+    ForeignKeyConstraint(["catalog", "table_uuid"], ["tables.catalog", "tables.table_uuid"], name="fk_runs_table"),
+)
+
 plans = Table(
     "plans",
     metadata,

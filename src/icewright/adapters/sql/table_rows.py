@@ -10,6 +10,7 @@ from icewright.adapters.sql.documents import digest, dump, dump_optional, load, 
 from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.domain.layouts import Level, Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
 from icewright.ports.store import TableRecord
@@ -93,6 +94,22 @@ def partition_row(table_id: TableId, statistics: PartitionStatistics) -> dict[st
         "partition_values": statistics.partition.values,
         "statistics": dump(statistics),
     }
+
+
+def run_row(table_id: TableId, snapshot_id: int, run: Run) -> dict[str, Any]:
+    """A run as the columns of ``runs``."""
+    return {
+        **id_columns(table_id),
+        "snapshot_id": snapshot_id,
+        "level": run.level.value,
+        "layout": run.layout,
+        "committed_at": run.committed_at,
+    }
+
+
+def run_of(row: RowMapping) -> Run:
+    """A row of ``runs`` as a run."""
+    return Run(Level(row["level"]), row["layout"], row["committed_at"])
 
 
 def event_of(row: RowMapping) -> StoredEvent:

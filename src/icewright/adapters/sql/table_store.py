@@ -16,6 +16,7 @@ from icewright.adapters.sql.schema import (
     optimizers,
     partitions,
     plans,
+    runs,
     tables,
     tasks,
     worker_access,
@@ -30,6 +31,8 @@ from icewright.adapters.sql.table_rows import (
     partition_row,
     record_of,
     record_row,
+    run_of,
+    run_row,
 )
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.errors import Conflict, NotFound
@@ -37,6 +40,7 @@ from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello
+from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.storage import AccessRecord
@@ -118,12 +122,16 @@ class SqlTableStore:
         removed_partitions = [partition_columns(partition) for partition in update.removed_partitions]
         added = {summary.key: manifest_row(table_id, summary) for summary in update.added_manifests}
         changed = {stats.partition: partition_row(table_id, stats) for stats in update.changed_partitions}
+        added_runs = [run_row(table_id, snapshot_id, run) for snapshot_id, run in update.added_runs.items()]
+        removed_runs = [{"snapshot_id": snapshot_id} for snapshot_id in update.removed_runs]
         with writing(self._engine) as connection:
             _save_record(connection, update.record)
             _delete_each(connection, manifests, table_id, removed_manifests)
             _replace_each(connection, manifests, table_id, ("key_digest",), list(added.values()))
             _delete_each(connection, partitions, table_id, removed_partitions)
             _replace_each(connection, partitions, table_id, ("spec_id", "values_digest"), list(changed.values()))
+            _delete_each(connection, runs, table_id, removed_runs)
+            _replace_each(connection, runs, table_id, ("snapshot_id",), added_runs)
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
         """See the port."""
@@ -158,6 +166,12 @@ class SqlTableStore:
             )
         with reading(self._engine) as connection:
             return [load(PartitionStatistics, text) for text in connection.scalars(query.limit(limit))]
+
+    def runs(self, table_id: TableId) -> Mapping[int, Run]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(runs).where(*is_table(runs, table_id))).mappings()
+            return {row["snapshot_id"]: run_of(row) for row in rows}
 
     def save_plan(self, plan: Plan) -> None:
         """See the port."""
