@@ -12,7 +12,7 @@ from icewright.domain.files import UNPARTITIONED, DataFile, DeleteFile, FileCont
 from icewright.domain.inventory import Inventory, ManifestKey, PartitionCounts, PartitionStatistics, SizeHistogram
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, Removals, WorkerAccess
-from icewright.domain.policy import Policy
+from icewright.domain.policy import Policy, Trigger
 from icewright.domain.tables import (
     MAIN_BRANCH,
     Instant,
@@ -229,7 +229,7 @@ _sizes = st.integers(1, 40) | st.integers(1, 40) | st.sampled_from([50, 74, 75, 
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn, triggers: Sequence[Trigger] = (Trigger.LEVELS,)) -> Case:
     """Tables of a few partitions and snapshots with everything that planning looks at, in small numbers.
 
     Sizes are around a target of 100 bytes, so that all kinds of groups come out.
@@ -263,7 +263,9 @@ def cases(draw: st.DrawFn) -> Case:
     )
     interval_ms = draw(st.none() | st.integers(0, 5 * MINUTE_MS) | st.integers(0, 2 * HOUR_MS))
     observation = observe(files, metadata, removals=removals, interval_ms=interval_ms, deletes=deletes)
-    return Case(observation, tuple(files), draw(policies()), deletes=tuple(deletes))
+    rewritten = draw(st.dictionaries(st.sampled_from(partitions), _ages, max_size=4))
+    observation = replace(observation, rewritten_at={partition: NOW - age for partition, age in rewritten.items()})
+    return Case(observation, tuple(files), draw(policies(triggers)), deletes=tuple(deletes))
 
 
 @st.composite
@@ -290,9 +292,15 @@ def delete_files(
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> Policy:
+def policies(draw: st.DrawFn, triggers: Sequence[Trigger] = (Trigger.LEVELS,)) -> Policy:
     """Policies around a target of 100 bytes."""
     return policy(
+        trigger=draw(st.sampled_from(triggers)),
+        trigger_target_size_bytes=draw(st.sampled_from([80, 200])),
+        mse_ratio=draw(st.sampled_from([0.05, 0.2, 0.9])),
+        tiered_minor_files=draw(st.integers(2, 12)),
+        tiered_full_interval_ms=draw(st.sampled_from([None, 0, HOUR_MS, 3 * DAY_MS])),
+        scans_per_day=draw(st.sampled_from([0.0, 1.0, 100.0, 10_000.0])),
         target_file_size_bytes=draw(st.sampled_from([100, 300])),
         min_input_files=draw(st.integers(2, 5)),
         min_file_size_ratio=draw(st.sampled_from([0.5, 0.75, 1.0])),

@@ -192,6 +192,7 @@ def carried_out(case: Case, plan: Plan) -> Case:
         interval_ms=before.commit_interval_ms,
         deletes=deletes,
     )
+    observation = replace(observation, rewritten_at=before.rewritten_at)
     return replace(case, files=files, deletes=deletes, observation=observation)
 
 

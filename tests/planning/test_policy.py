@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.policy import Mode, PolicyRule
+from icewright.domain.policy import Mode, PolicyRule, Trigger
 from icewright.planning.policy import DEFAULT_ORIGIN, TABLE_ORIGIN, effective_policy, rule_problems
 from icewright.planning.settings import BY_KEY, SETTINGS, documentation
 from tests.planning.observations import HOUR_MS, MIB, table
@@ -72,6 +72,21 @@ VALUES = [
     ("icewright.write-window", "P1DT12H30M5S", "write_window_ms", 36 * HOUR_MS + 1_805_000),
     ("icewright.write-window", "P2W", "write_window_ms", 14 * 24 * HOUR_MS),
     ("icewright.write-window", "PT0S", "write_window_ms", 0),
+    ("icewright.trigger", "cost-benefit", "trigger", Trigger.COST_BENEFIT),
+    ("icewright.trigger.target-size-bytes", "1048576", "trigger_target_size_bytes", MIB),
+    ("icewright.mse.ratio", "0.3", "mse_ratio", 0.3),
+    ("icewright.mse.interval", "PT10M", "mse_interval_ms", HOUR_MS // 6),
+    ("icewright.tiered.fragment-ratio", "16", "tiered_fragment_ratio", 16),
+    ("icewright.tiered.minor-file-count", "2", "tiered_minor_files", 2),
+    ("icewright.tiered.minor-interval", "PT0S", "tiered_minor_interval_ms", 0),
+    ("icewright.tiered.full-interval", "P1D", "tiered_full_interval_ms", 24 * HOUR_MS),
+    ("icewright.cost-benefit.scans-per-day", "0.5", "scans_per_day", 0.5),
+    ("icewright.cost-benefit.horizon", "P1D", "horizon_ms", 24 * HOUR_MS),
+    ("icewright.cost-benefit.open-ms", "40", "open_ms", 40.0),
+    ("icewright.cost-benefit.plan-ms", "0", "plan_ms", 0.0),
+    ("icewright.cost-benefit.rewrite-ms", "1000", "rewrite_ms", 1000.0),
+    ("icewright.cost-benefit.read-bytes-per-second", "1", "read_bytes_per_s", 1),
+    ("icewright.cost-benefit.write-bytes-per-second", "1", "write_bytes_per_s", 1),
     ("icewright.ignore-other-optimizers", "TRUE", "ignore_other_optimizers", True),
     ("icewright.ignore-other-optimizers", "false", "ignore_other_optimizers", False),
 ]
@@ -93,6 +108,14 @@ INVALID = [
     (REWRITE + "max-file-group-files", ["1", "100001"]),
     (REWRITE + "max-task-files", ["1", "100001"]),
     ("icewright.write-window", ["", "P", "PT", "P1DT", "2h", "P1M", "P1Y", "PT1.5H", "-PT1H", "P1W2D", "7200"]),
+    ("icewright.trigger", ["Levels", "level-0", "", "amoro"]),
+    ("icewright.mse.ratio", ["0", "20%", "1.2"]),
+    ("icewright.mse.interval", ["hourly", "3600000"]),
+    ("icewright.tiered.fragment-ratio", ["0", "8.5", "1000001"]),
+    ("icewright.tiered.minor-file-count", ["1", "-1"]),
+    ("icewright.tiered.full-interval", ["-1", "never"]),
+    ("icewright.cost-benefit.scans-per-day", ["-1", "nan", "inf", "1e3", "1000000000", "9" * 40, ""]),
+    ("icewright.cost-benefit.read-bytes-per-second", ["0", "200MB"]),
     ("icewright.ignore-other-optimizers", ["yes", "1", ""]),
 ]
 

@@ -9,10 +9,12 @@ import pytest
 
 from icewright.domain.errors import Unavailable
 from icewright.domain.plans import Plan
+from icewright.domain.tables import MAIN_BRANCH
 from icewright.planning.level0 import plan_level0
 from icewright.services import planner as planner_module
 from icewright.services.planner import PlanRefused
-from tests.services.lakehouse import NAME, Lakehouse
+from tests.services.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
+from tests.services.worker import Worker
 
 
 @pytest.fixture
@@ -45,6 +47,22 @@ def test_a_plan_is_kept_and_becomes_the_tables_present_one(house: Lakehouse) -> 
     assert not plan.is_empty
     assert house.tables.plan(plan.plan_id) == plan
     assert house.record().plan_id == plan.plan_id
+
+
+def test_intervals_are_told_by_the_tables_own_commits_also_after_a_restart_and_a_rollback(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, {"icewright.trigger": "mse"})
+    before = house.metadata().current_snapshot_id
+    assert before is not None
+    house.control.keeper.look(NAME)
+    Worker(house).carry_out()
+    house.append(2)
+    house.append(2, KYOTO)
+    house.pass_time(10 * MINUTE_MS)
+    house.restart()
+    codes = {verdict.path: verdict.reason.code for verdict in house.control.planner.plan(NAME).plan.verdicts}
+    assert codes == {"city=Bonn": "interval", "city=Kyoto": "size-error"}
+    house.catalog.set_ref(NAME, MAIN_BRANCH, before)
+    assert [verdict.reason.code for verdict in house.control.planner.plan(NAME).plan.verdicts] == ["size-error"]
 
 
 @pytest.mark.parametrize("wrong", [doubled_rows, strange_file])

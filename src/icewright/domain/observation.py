@@ -39,7 +39,8 @@ class Observation:
 
     ``commit_interval_ms`` is the median gap between the latest commits that were not ours, None with fewer than two.
     ``worker_access`` is what an optimizer proved of the table's location; a local file system needs no proof.
-    ``access_detail`` says why access is refused, or that it was assumed where nobody was asked.
+    ``access_detail`` says why access is refused, or that it was assumed where nobody was asked. ``rewritten_at`` has
+    the partitions with files of a rewrite of ours, and when the last such commit was, where the policy asks for it.
     """
 
     metadata: TableMetadata
@@ -49,3 +50,4 @@ class Observation:
     commit_interval_ms: int | None
     worker_access: WorkerAccess = WorkerAccess.PROVED
     access_detail: str = ""
+    rewritten_at: Mapping[Partition, Instant] = field(default_factory=dict)

@@ -20,6 +20,19 @@ class Mode(StrEnum):
     AUTO = "auto"
 
 
+class Trigger(StrEnum):
+    """When the small files of a partition are merged."""
+
+    LEVELS = "levels"
+    """As soon as there are enough of them, without writing a byte again too often."""
+    MSE = "mse"
+    """When the mean squared distance of file sizes from their target is too large, at most so often."""
+    TIERED = "tiered"
+    """By counts and intervals for fragments, undersized files and all of them: minor, major and full."""
+    COST_BENEFIT = "cost-benefit"
+    """When readers save more than the rewrite costs."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyProblem:
     """A setting that cannot be used, reported on the table and never guessed."""
@@ -53,14 +66,33 @@ class Policy:
     problems: tuple[PolicyProblem, ...] = ()
     ignore_other_optimizers: bool = False
     layout: LayoutExpression | None = None
+    trigger: Trigger = Trigger.LEVELS
+    trigger_target_size_bytes: int = 134_217_728
+    mse_ratio: float = 0.2
+    mse_interval_ms: int = 3_600_000
+    tiered_fragment_ratio: int = 8
+    tiered_minor_files: int = 12
+    tiered_minor_interval_ms: int = 3_600_000
+    tiered_full_interval_ms: int | None = None
+    scans_per_day: float = 100.0
+    horizon_ms: int = 604_800_000
+    open_ms: float = 1.5
+    plan_ms: float = 0.05
+    rewrite_ms: float = 600.0
+    read_bytes_per_s: int = 200_000_000
+    write_bytes_per_s: int = 75_000_000
 
     @property
     def output_size_bytes_max(self) -> int:
         """The most that one merge may read, hence about the largest file that it makes.
 
-        That is the target file size, unless the limits of a group or of a task are lower.
+        That is the target file size, unless the limits of a group or of a task are lower, or the trigger measures
+        files against a target of its own.
         """
-        return min(self.target_file_size_bytes, self.max_file_group_size_bytes, self.max_task_size_bytes)
+        target = self.target_file_size_bytes
+        if self.trigger in (Trigger.MSE, Trigger.TIERED):
+            target = min(target, self.trigger_target_size_bytes)
+        return min(target, self.max_file_group_size_bytes, self.max_task_size_bytes)
 
     @property
     def small_file_size_bytes(self) -> int:

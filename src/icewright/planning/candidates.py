@@ -11,15 +11,18 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from icewright.domain.files import DataFile, Partition
+from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
-from icewright.domain.policy import Policy
+from icewright.domain.policy import Policy, Trigger
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant
 from icewright.planning import wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
 from icewright.planning.executors import Choice, TableExecutors, choose_executor, table_executors
+from icewright.planning.opinions import DELETES_ALONE, Rule
 from icewright.planning.packing import Bounds, Run, in_order, pack
 from icewright.planning.settings import TASK_FILES_MAX
+from icewright.planning.triggers import Judge
 
 YOUNG_MAX_MS = 60_000
 """Files are left out for one commit interval, but no longer than this: a minute is enough for a streaming writer to
@@ -77,7 +80,8 @@ def find(
 ) -> list[Candidate]:
     """The groups of each partition whose verdict is ``rewrite``, in the order of the verdicts."""
     executors = table_executors(observation.metadata, observation.worker_access, observation.access_detail)
-    return _Finder(observation, policy, deletes, executors, now).find(verdicts, files)
+    judge = Judge.of(observation, policy, now)
+    return _Finder(observation, policy, deletes, executors, now, judge).find(verdicts, files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class _Finder:
     deletes: DeleteIndex
     executors: TableExecutors
     now: Instant
+    judge: Judge
 
     def find(self, verdicts: Sequence[PartitionVerdict], files: Iterable[DataFile]) -> list[Candidate]:
         candidates = {verdict.partition: verdict for verdict in verdicts if verdict.verdict is Verdict.REWRITE}
@@ -97,10 +102,10 @@ class _Finder:
             by_partition[file.partition].append(file)
         damaged = _partitions_with_doubled_files(collected)
         added_at = {s.snapshot_id: s.committed_at for s in self.observation.metadata.snapshots}
-        written_at = {s.partition: s.written_at for s in self.observation.inventory.partitions}
+        statistics = {s.partition: s for s in self.observation.inventory.partitions}
         return [
             self._refused(verdict, by_partition[partition], damaged=partition in damaged)
-            or self._found(verdict, by_partition[partition], added_at, written_at.get(partition))
+            or self._found(verdict, by_partition[partition], added_at, statistics[partition])
             for partition, verdict in candidates.items()
         ]
 
@@ -128,35 +133,44 @@ class _Finder:
         verdict: PartitionVerdict,
         files: list[DataFile],
         added_at: Mapping[int, Instant],
-        written_at: Instant | None,
+        statistics: PartitionStatistics,
     ) -> Candidate:
+        opinion, written_at = self.judge.opinion(statistics), statistics.written_at
+        rule = opinion.rule or self._without_trigger()
         old_at = {file.path: self._old_at(added_at.get(file.snapshot_id)) for file in files}
         old = [file for file in files if old_at[file.path] <= self.now]
         settled_at = None if written_at is None else written_at + SETTLED_AFTER_MS
         settled = settled_at is None or settled_at <= self.now
-        groups = self._groups(in_order(old, added_at), settled=settled)
+        groups = self._groups(in_order(old, added_at), rule, settled=settled)
         possible = [group for group in groups if isinstance(group, Group)]
         if possible:
             return Candidate(verdict, tuple(possible))
         if groups:
             return without(verdict, Verdict.REFUSE, next(group for group in groups if isinstance(group, Reason)))
         by_size = verdict.reason.code != DELETES
-        if len(old) < len(files) and (by_size or self._groups(in_order(files, added_at), settled=settled)):
+        if len(old) < len(files) and (by_size or self._groups(in_order(files, added_at), rule, settled=settled)):
             until = min(at for at in old_at.values() if at > self.now)
             young = wording.count(len(files) - len(old), "small file")
             text = f"{young} too new to be merged; looked at again at {wording.instant(until)}"
             return without(verdict, Verdict.WAIT, Reason("young-files", text), until)
-        if settled_at is not None and not settled and self._groups(in_order(old, added_at), settled=True):
+        if settled_at is not None and not settled and self._groups(in_order(old, added_at), rule, settled=True):
             text = (
                 "one of its small files holds most of their bytes, and is not written again for a few small ones "
                 f"before the partition has settled, at {wording.instant(settled_at)}"
             )
             return without(verdict, Verdict.WAIT, Reason("not-settled", text), settled_at)
-        return without(verdict, Verdict.LEAVE, self._nothing_to_gain(verdict, files))
+        if opinion.until is not None:
+            return without(verdict, Verdict.WAIT, opinion.reason, opinion.until)
+        return without(verdict, Verdict.LEAVE, self._nothing_to_gain(verdict, files, rule))
 
-    def _nothing_to_gain(self, verdict: PartitionVerdict, files: Sequence[DataFile]) -> Reason:
+    def _without_trigger(self) -> Rule:
+        """What is packed of a partition whose trigger does not fire, where it is looked at for its deletes."""
+        by_levels = self.policy.trigger is Trigger.LEVELS
+        return Rule(self.policy.min_input_files) if by_levels else DELETES_ALONE
+
+    def _nothing_to_gain(self, verdict: PartitionVerdict, files: Sequence[DataFile], rule: Rule) -> Reason:
         small = sum(file.size_bytes < self.policy.small_file_size_bytes for file in files)
-        text = f"no {self.policy.min_input_files:,} neighbours among its {wording.count(small, 'small file')} fit"
+        text = f"no {rule.min_input_files:,} neighbours among its {wording.count(small, 'small file')} fit"
         if verdict.reason.code != DELETES:
             return Reason("no-group", f"{text} into one file")
         emptied = [file for file in files if self._is_burdened(file)]
@@ -166,13 +180,16 @@ class _Finder:
         few = f"none has {self.policy.delete_file_threshold:,} of them or {self.policy.delete_ratio_threshold:.0%}"
         return Reason("few-deletes", f"{verdict.reason.text}; {few} of its rows deleted")
 
-    def _groups(self, ordered: Sequence[DataFile], *, settled: bool) -> list[Group | Reason]:
+    def _groups(self, ordered: Sequence[DataFile], rule: Rule, *, settled: bool) -> list[Group | Reason]:
         """The groups among files in order, each with its executor; or the reason why nothing can carry one out."""
         burdened = frozenset(file.path for file in ordered if self._is_burdened(file))
-        bounds, most = Bounds.of(self.policy), max((self.deletes.burden(file).files for file in ordered), default=0)
+        bounds = replace(Bounds.of(self.policy), min_input_files=rule.min_input_files)
+        most = max((self.deletes.burden(file).files for file in ordered), default=0)
         if most:
             bounds = replace(bounds, files_max=min(bounds.files_max, max(2, REFERENCES_MAX // most)))
-        runs = pack(ordered, bounds, allow_dominated=settled, burdened=burdened)
+        dominated = settled or rule.allow_dominated
+        parts = rule.parts(ordered, burdened)
+        runs = [run for part in parts for run in pack(part, bounds, allow_dominated=dominated, burdened=burdened)]
         return [self._group(run) for run in runs if not self._is_emptied(run)]
 
     def _is_emptied(self, run: Run) -> bool:

@@ -15,6 +15,7 @@ from icewright.planning import outcome, wording
 from icewright.planning.candidates import DELETES, REFERENCES_MAX, Candidate, Group, find, without
 from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
+from icewright.planning.triggers import SMALL_FILES
 
 
 def plan_level0(
@@ -130,7 +131,10 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
     if staged:
         which = "staged" if len(staged) == len(taken) else f"{len(staged):,} of {len(taken):,} staged"
         text += f"; {which}, because {staged[0].text}"
-    figures = {"input_files": len(files), "output_files": len(taken), "files_following": left}
+    if verdict.reason.code not in (SMALL_FILES, DELETES):
+        text += f"; {verdict.reason.code}: {verdict.reason.text}"
+    figures = dict(verdict.reason.figures)
+    figures |= {"input_files": len(files), "output_files": len(taken), "files_following": left}
     figures |= {"delete_files": folded, "staged_groups": len(staged)}
     return Reason(verdict.reason.code, text, figures)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
-from icewright.domain.policy import Policy
+from icewright.domain.policy import Policy, Trigger
 from icewright.planning import wording
 
 VERDICTS_LISTED_MAX = 200
@@ -76,6 +76,9 @@ def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy) -> Reason:
     if refused:
         text = f"nothing, because {wording.count(len(refused), 'partition')} cannot be rewritten yet; "
         return Reason("refused", text + _such_as(listed(refused)[0], refused), figures)
+    if policy.trigger is not Trigger.LEVELS:
+        text = f"nothing, because the trigger {policy.trigger} fires for no partition with small files worth merging"
+        return Reason("well-laid-out", text, figures)
     text = (
         f"nothing, because no partition has {policy.min_input_files:,} or more files "
         f"below {wording.size(policy.small_file_size_bytes)} that are worth merging"

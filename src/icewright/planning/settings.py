@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from icewright.domain.policy import Mode
+from icewright.domain.policy import Mode, Trigger
 from icewright.planning import wording
 from icewright.planning.layout_text import LayoutTextError, parse_layout
 
@@ -16,6 +16,7 @@ REWRITE_PREFIX = "icewright.rewrite-data-files."
 TARGET_FILE_SIZE_KEY = "write.target-file-size-bytes"
 MODE_KEY = "icewright.mode"
 LAYOUT_KEY = "icewright.layout"
+TRIGGER_KEY = "icewright.trigger"
 IGNORE_OTHER_OPTIMIZERS_KEY = "icewright.ignore-other-optimizers"
 
 MIB = 1024 * 1024
@@ -25,6 +26,8 @@ TASK_FILES_MAX = 100_000
 _LONG_MAX = 2**63 - 1
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 _DECIMAL = re.compile(r"[0-9]*\.?[0-9]+", re.ASCII)
+_DECIMAL_LENGTH_MAX = 30
+_NUMBER_LIMIT = 1e9
 _DURATION = re.compile(
     r"P(?:(?P<weeks>\d{1,4})W|(?:(?P<days>\d{1,5})D)?"
     r"(?:T(?=\d)(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,8})M)?(?:(?P<seconds>\d{1,9})S)?)?)",
@@ -37,7 +40,8 @@ _MS_PER_UNIT = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "m
 class Setting:
     """One setting. ``parse`` raises ``ValueError`` for text that is not ``allowed``.
 
-    ``field`` is the attribute of :class:`~icewright.domain.policy.Policy` that it fills.
+    ``field`` is the attribute of :class:`~icewright.domain.policy.Policy` that it fills; ``written`` the default as an
+    owner would write it, where that is not its own text.
     """
 
     key: str
@@ -46,6 +50,7 @@ class Setting:
     default: Any
     allowed: str
     doc: str
+    written: str = ""
 
 
 def whole_number(least: int, most: int = _LONG_MAX) -> Callable[[str], int]:
@@ -66,6 +71,13 @@ def ratio(text: str) -> float:
     return float(text)
 
 
+def number(text: str) -> float:
+    """A number in plain decimal digits, 0 or more, below a thousand million."""
+    if not _DECIMAL.fullmatch(text) or len(text) > _DECIMAL_LENGTH_MAX or float(text) >= _NUMBER_LIMIT:
+        raise ValueError(text)
+    return float(text)
+
+
 def yes_or_no(text: str) -> bool:
     """``true`` or ``false``, in any case as Java writes them; anything else is an error, not ``false``."""
     if text.lower() not in ("true", "false"):
@@ -81,6 +93,8 @@ def duration_ms(text: str) -> int:
     return sum(int(number) * _MS_PER_UNIT[unit] for unit, number in match.groupdict().items() if number is not None)
 
 
+_DURATIONS = "an ISO-8601 duration in weeks, or days, hours, minutes and seconds (PT2H, P1DT12H)"
+_NUMBERS = "a number in plain digits, below 1000000000 (0.05)"
 _BYTES = "a whole number of bytes, at least 1, in digits alone (536870912)"
 
 SETTINGS: tuple[Setting, ...] = (
@@ -185,9 +199,138 @@ SETTINGS: tuple[Setting, ...] = (
         "write_window_ms",
         duration_ms,
         None,
-        "an ISO-8601 duration in weeks, or days, hours, minutes and seconds (PT2H, P1DT12H)",
+        _DURATIONS,
         "How long the owner's longest DELETE, UPDATE or MERGE runs. A partition that lost rows is left alone for as "
         "long, because a rewrite that commits first can make such a statement fail.",
+    ),
+    Setting(
+        TRIGGER_KEY,
+        "trigger",
+        Trigger,
+        Trigger.LEVELS,
+        "levels, mse, tiered or cost-benefit",
+        "What tells that the small files of a partition are to be merged. [The four triggers](#triggers).",
+    ),
+    Setting(
+        TRIGGER_KEY + ".target-size-bytes",
+        "trigger_target_size_bytes",
+        whole_number(1),
+        128 * MIB,
+        _BYTES,
+        "Size that `mse` and `tiered` measure files against, and merge them to, where it is below the target of the "
+        "table: 128 MB, as published for both.",
+    ),
+    Setting(
+        PREFIX + "mse.ratio",
+        "mse_ratio",
+        ratio,
+        0.2,
+        "a number above 0, at most 1",
+        "`mse`: how far files may be below the target, as the root of the mean of squares, in shares of the target.",
+    ),
+    Setting(
+        PREFIX + "mse.interval",
+        "mse_interval_ms",
+        duration_ms,
+        3_600_000,
+        _DURATIONS,
+        "`mse`: how long a partition is left alone after a rewrite.",
+        "PT1H",
+    ),
+    Setting(
+        PREFIX + "tiered.fragment-ratio",
+        "tiered_fragment_ratio",
+        whole_number(1, 1_000_000),
+        8,
+        "a whole number, 1 to 1000000",
+        "`tiered`: a file of at most the target divided by this is a fragment. Default as Amoro's "
+        "`self-optimizing.fragment-ratio`.",
+    ),
+    Setting(
+        PREFIX + "tiered.minor-file-count",
+        "tiered_minor_files",
+        whole_number(2),
+        12,
+        "a whole number, at least 2",
+        "`tiered`: so many fragments and equality deletes are merged at once. Default as Amoro's "
+        "`self-optimizing.minor.trigger.file-count`.",
+    ),
+    Setting(
+        PREFIX + "tiered.minor-interval",
+        "tiered_minor_interval_ms",
+        duration_ms,
+        3_600_000,
+        _DURATIONS,
+        "`tiered`: two or more of them are merged when the last rewrite of the partition is so long ago. Default as "
+        "Amoro's `self-optimizing.minor.trigger.interval`.",
+        "PT1H",
+    ),
+    Setting(
+        PREFIX + "tiered.full-interval",
+        "tiered_full_interval_ms",
+        duration_ms,
+        None,
+        _DURATIONS,
+        "`tiered`: once in each such span of time, counted from 1970, all small files of a partition are merged "
+        "together. Never by default, as Amoro's `self-optimizing.full.trigger.interval`.",
+    ),
+    Setting(
+        PREFIX + "cost-benefit.scans-per-day",
+        "scans_per_day",
+        number,
+        100.0,
+        _NUMBERS,
+        "`cost-benefit`: how many queries a day read a partition whole. Nobody tells icewright yet: it is assumed.",
+    ),
+    Setting(
+        PREFIX + "cost-benefit.horizon",
+        "horizon_ms",
+        duration_ms,
+        604_800_000,
+        _DURATIONS,
+        "`cost-benefit`: how long a merged file is of use, where nothing tells that it is written again sooner.",
+        "P7D",
+    ),
+    Setting(
+        PREFIX + "cost-benefit.open-ms",
+        "open_ms",
+        number,
+        1.5,
+        _NUMBERS,
+        "`cost-benefit`: CPU milliseconds to open one more file. Default as measured for Spark on a local disk (B1); "
+        "on object storage put in what a request costs you.",
+    ),
+    Setting(
+        PREFIX + "cost-benefit.plan-ms",
+        "plan_ms",
+        number,
+        0.05,
+        _NUMBERS,
+        "`cost-benefit`: CPU milliseconds to plan a scan of one more file.",
+    ),
+    Setting(
+        PREFIX + "cost-benefit.rewrite-ms",
+        "rewrite_ms",
+        number,
+        600.0,
+        _NUMBERS,
+        "`cost-benefit`: CPU milliseconds of a rewrite however small: planning, commit, verification.",
+    ),
+    Setting(
+        PREFIX + "cost-benefit.read-bytes-per-second",
+        "read_bytes_per_s",
+        whole_number(1),
+        200_000_000,
+        _BYTES,
+        "`cost-benefit`: bytes that a rewrite reads in a CPU second. Both rates together are as measured (B1).",
+    ),
+    Setting(
+        PREFIX + "cost-benefit.write-bytes-per-second",
+        "write_bytes_per_s",
+        whole_number(1),
+        75_000_000,
+        _BYTES,
+        "`cost-benefit`: bytes that a rewrite writes, and proves, in a CPU second.",
     ),
     Setting(
         IGNORE_OTHER_OPTIMIZERS_KEY,
@@ -215,12 +358,12 @@ def value_problem(setting: Setting, text: str) -> str | None:
 
 def documentation() -> str:
     """All settings as a Markdown table."""
-    rows = [
-        f"| `{setting.key}` | {'none' if setting.default is None else f'`{_text(setting.default)}`'} "
-        f"| {setting.allowed} | {setting.doc} |"
-        for setting in SETTINGS
-    ]
+    rows = [f"| `{one.key}` | {_default(one)} | {one.allowed} | {one.doc} |" for one in SETTINGS]
     return "\n".join(["| property | default | allowed | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+def _default(setting: Setting) -> str:
+    return "none" if setting.default is None else f"`{setting.written or _text(setting.default)}`"
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Any
 
 from icewright.domain.files import Partition
@@ -17,10 +16,11 @@ from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, TableMetadata
-from icewright.planning import histogram, wording
+from icewright.planning import wording
 from icewright.planning.candidates import DELETES
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.placement import column_types, placement_obstacle
+from icewright.planning.triggers import Judge
 
 REMOVAL_INTERVALS = 3
 """Commit intervals for which a partition that lost rows is left alone."""
@@ -74,6 +74,7 @@ def shortlist(observation: Observation, policy: Policy, now: Instant) -> tuple[P
         everywhere_at=observation.removals.everywhere_at,
         wait_ms=removal_wait_ms(observation, policy),
         types=column_types(observation.metadata),
+        judge=Judge.of(observation, policy, now),
     )
     verdicts = tuple(_verdict(table, statistics, now) for statistics in observation.inventory.partitions)
     return _within_memory(verdicts, observation, table.equality_deletes_everywhere)
@@ -129,6 +130,7 @@ class _Table:
     everywhere_at: Instant | None
     wait_ms: int
     types: Mapping[int, Any]
+    judge: Judge
 
     def last_removal_at(self, partition: Partition, now: Instant) -> Instant | None:
         known = (self.removed_at.get(partition), self.everywhere_at)
@@ -136,17 +138,15 @@ class _Table:
 
 
 def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> PartitionVerdict:
-    policy, files = table.policy, statistics.counts.data_files
-    small_files, small_bytes = histogram.small(statistics.counts.sizes, policy.small_file_size_bytes)
-    merged_files = max(1, ceil(small_bytes / policy.output_size_bytes_max))
+    files, opinion = statistics.counts.data_files, table.judge.opinion(statistics)
 
     def verdict(kind: Verdict, reason: Reason, after: int = files, until: Instant | None = None) -> PartitionVerdict:
         return PartitionVerdict(statistics.partition, statistics.path, kind, reason, files, after, until)
 
     deletes = statistics.counts.delete_files or table.equality_deletes_everywhere
-    nothing_to_gain = _nothing_to_gain(policy, files, small_files, merged_files)
-    if nothing_to_gain is not None and (files == 0 or not deletes):
-        return verdict(Verdict.LEAVE, nothing_to_gain)
+    fires = opinion.rule is not None
+    if not fires and (files == 0 or not deletes):
+        return verdict(Verdict.LEAVE if opinion.until is None else Verdict.WAIT, opinion.reason, until=opinion.until)
     refusal = _refusal(table, statistics)
     if refusal is not None:
         return verdict(Verdict.REFUSE, refusal)
@@ -161,27 +161,10 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
     if table.access is WorkerAccess.UNKNOWN:
         text = "no optimizer has shown yet whether its workers can read and write where the table keeps its files"
         return verdict(Verdict.WAIT, Reason("worker-access", text), until=now + ACCESS_WAIT_MS)
-    if nothing_to_gain is not None:
-        text = f"{wording.count(deletes, 'delete file')}; {nothing_to_gain.text}"
+    if not fires:
+        text = f"{wording.count(deletes, 'delete file')}; {opinion.reason.text}"
         return verdict(Verdict.REWRITE, Reason(DELETES, text, {"delete_files": deletes}))
-    figures = {"small_files": small_files, "small_bytes": small_bytes}
-    text = f"{wording.count(small_files, 'small file')} ({wording.size(small_bytes)}) of {files:,}"
-    return verdict(Verdict.REWRITE, Reason("small-files", text, figures), files - small_files + merged_files)
-
-
-def _nothing_to_gain(policy: Policy, files: int, small_files: int, merged_files: int) -> Reason | None:
-    limit = wording.size(policy.small_file_size_bytes)
-    figures = {"small_files": small_files}
-    if small_files == 0:
-        return Reason("no-small-files", f"none of {wording.count(files, 'file')} is below {limit}", figures)
-    if small_files < policy.min_input_files:
-        of_all = f"{small_files:,} of {wording.count(files, 'file')} below {limit}"
-        text = f"{of_all}; they are merged from {policy.min_input_files:,} on"
-        return Reason("few-small-files", text, figures)
-    if merged_files >= small_files:
-        text = f"merging its {wording.count(small_files, 'small file')} would make as many files again"
-        return Reason("no-gain", text, figures)
-    return None
+    return verdict(Verdict.REWRITE, opinion.reason, opinion.files_after)
 
 
 def _refusal(table: _Table, statistics: PartitionStatistics) -> Reason | None:

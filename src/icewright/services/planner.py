@@ -6,7 +6,7 @@ A plan that its checker does not accept is kept nowhere and carried out never.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icewright.domain.errors import IcewrightError
 from icewright.domain.faults import Fault, fault
@@ -16,11 +16,12 @@ from icewright.domain.names import TableName
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyRule
-from icewright.domain.tables import TableMetadata
+from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning.check_plan import check_plan
 from icewright.planning.level0 import plan_level0
 from icewright.planning.policy import effective_policy
 from icewright.planning.shortlist import shortlist
+from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_at
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
 from icewright.services.access import assumed
@@ -67,6 +68,8 @@ class Planner:
         policy, now = self.policy(observation.metadata), self._clock.now()
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
+        if policy.trigger in WITH_INTERVALS:
+            observation = self._with_rewrites(observation, now)
         verdicts = shortlist(observation, policy, now)
         wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
         known = self._known(observation, wanted)
@@ -90,6 +93,13 @@ class Planner:
         self._tables.save_plan(plan)
         fault(Fault.PLAN_AFTER)
         return Planned(plan, observation, policy)
+
+    def _with_rewrites(self, observation: Observation, now: Instant) -> Observation:
+        """The observation with the time of our last rewrite of each partition."""
+        metadata = observation.metadata
+        commits = our_commits(metadata, observation.inventory.manifests, now)
+        summaries = self._tables.manifest_summaries(metadata.table_id) if commits else ()
+        return replace(observation, rewritten_at=rewritten_at(commits, summaries))
 
     def _planned_files(
         self, plan: Plan, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]
