@@ -15,15 +15,18 @@ from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import Table
 
+from icewright.adapters.clock import SystemClock
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.properties import PyIcebergProperties
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import UNPARTITIONED, Partition
 from icewright.domain.names import TableName
 from icewright.domain.tables import PartitionField
 from icewright.ports.catalog import Catalog
+from icewright.ports.properties import TableProperties
 from tests.lakes import sqlite
 from tests.servers.hive import HiveMetastore
 from tests.servers.postgres import PostgresServer
@@ -36,6 +39,8 @@ class Lake(Protocol):
 
     @property
     def catalog(self) -> Catalog: ...
+    @property
+    def properties(self) -> TableProperties: ...
     def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None: ...
     def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
         """One file for each of the different cities; as many rows as cities. The snapshot id."""
@@ -56,7 +61,7 @@ def named(path: tuple[str, ...]) -> TableName:
 
 class MemoryLake:
     def __init__(self) -> None:
-        self.catalog = MemoryCatalog("lake", ManualClock())
+        self.catalog = self.properties = MemoryCatalog("lake", ManualClock())
         self._numbers = count()
 
     def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None:
@@ -99,6 +104,7 @@ class PyIcebergLake:
     def __init__(self, entry: CatalogEntry) -> None:
         self.entry = entry
         self.catalog: Catalog = PyIcebergCatalog(entry)
+        self.properties: TableProperties = PyIcebergProperties(entry, SystemClock())
         self._writer = sqlite.writer(entry)
 
     def _table(self, path: tuple[str, ...]) -> Table:

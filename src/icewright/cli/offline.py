@@ -1,4 +1,7 @@
-"""Tables looked at without a server: straight through the catalogs, with nothing kept and nothing changed."""
+"""Tables looked at without a server: straight through the catalogs, with nothing kept.
+
+Nothing is changed but properties, where a person asks for that.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.properties import PyIcebergProperties
 from icewright.config.secrets import resolve_entry
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.names import TableName
@@ -19,6 +23,7 @@ from icewright.services.planner import Planned, Planner
 if TYPE_CHECKING:
     from icewright.config.model import Config
     from icewright.ports.catalog import Catalog
+    from icewright.ports.properties import TableProperties
 
 
 class Offline:
@@ -35,6 +40,10 @@ class Offline:
         if name not in self._opened:
             self._opened[name] = PyIcebergCatalog(resolve_entry(self._config.catalog(name), os.environ))
         return self._opened[name]
+
+    def properties(self, name: str) -> TableProperties:
+        """What changes properties of one catalog's tables. Raises as :meth:`catalog`."""
+        return PyIcebergProperties(resolve_entry(self._config.catalog(name), os.environ), SystemClock())
 
     def plan(self, name: TableName) -> Planned:
         """Observe and plan one table, from nothing: what was read is let go with the result.

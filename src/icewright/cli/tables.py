@@ -10,6 +10,7 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, TableArgument, begin
+from icewright.cli.policies import layout_text
 from icewright.cli.table_cells import (
     FILES,
     MANIFESTS,
@@ -182,6 +183,7 @@ def _print_table(terminal: Terminal, view: TableView) -> None:
             ("last optimized", text.instant(view.optimized_at)),
             ("partitioned by", view.partition_spec or "nothing"),
             ("sorted by", view.sort_order or "nothing"),
+            ("layout", layout_text(view.layout)),
             ("mode", view.mode.value),
         ]
     )

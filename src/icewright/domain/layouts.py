@@ -64,7 +64,7 @@ class LayoutColumn:
 
     def __str__(self) -> str:
         name = ".".join(quote_part(part) for part in self.path)
-        return name + _order(self.direction, self.null_order.replace("-", " "))
+        return name + order_text(self.direction, self.null_order.replace("-", " "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +135,11 @@ def runs_of(metadata: TableMetadata) -> Mapping[int, Run]:
 
 def _text(field: SortField) -> str:
     text = str(field.source_id) if field.transform == "identity" else f"{field.transform}({field.source_id})"
-    return text + _order(field.direction, field.null_order)
+    return text + order_text(field.direction, field.null_order)
 
 
-def _order(direction: str, null_order: str) -> str:
-    """`` desc nulls-first``: only what is not usual."""
+def order_text(direction: str, null_order: str) -> str:
+    """`` desc nulls-first``, or nothing: only what is not usual."""
     usual = _USUAL_NULL_ORDER.get(direction, "nulls-last")
     text = "" if direction == "asc" else f" {direction}"
     return text if null_order.replace(" ", "-") == usual else f"{text} {null_order}"

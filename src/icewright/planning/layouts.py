@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from icewright.domain.column_types import is_orderable
-from icewright.domain.layouts import Curve, Layout, LayoutColumn, LayoutExpression
+from icewright.domain.layouts import Curve, Layout, LayoutColumn, LayoutExpression, order_text
 from icewright.domain.names import quote_part
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
@@ -39,6 +39,8 @@ def resolve(metadata: TableMetadata, policy: Policy) -> Layout | Reason | None:
     ``sort_order_id`` is set only where the layout is the table's sort order, field by field: a file may then say
     that it is sorted by it.
     """
+    if all(schema.schema_id != metadata.current_schema_id for schema in metadata.schemas):
+        return Reason("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
     if policy.layout is not None:
         return resolve_expression(metadata, policy.layout) if policy.layout.columns else None
     return _own_sort_order(metadata) if metadata.sort_order.fields else None
@@ -56,6 +58,17 @@ def resolve_expression(metadata: TableMetadata, wanted: LayoutExpression) -> Lay
         fields.append(SortField(int(found["id"]), "identity", column.direction, column.null_order))
     is_own = wanted.curve is Curve.SORT and tuple(fields) == metadata.sort_order.fields
     return Layout(wanted.curve, tuple(fields), metadata.sort_order.order_id if is_own else None)
+
+
+def in_names(metadata: TableMetadata, layout: Layout) -> str:
+    """``sort(day(ts), id desc)``: a layout by the names that its fields have now."""
+    names = {int(field["id"]): _dotted(path) for path, field in _columns(metadata.schema.fields)}
+    terms = []
+    for field in layout.fields:
+        name = names.get(field.source_id, f"field {field.source_id}")
+        term = name if field.transform == "identity" else f"{field.transform}({name})"
+        terms.append(term + order_text(field.direction, field.null_order.replace("-", " ")))
+    return f"{layout.curve}({', '.join(terms)})"
 
 
 def _own_sort_order(metadata: TableMetadata) -> Layout | Reason:

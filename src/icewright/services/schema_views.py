@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from icewright.domain.plans import Reason
+from icewright.domain.policy import Policy
 from icewright.domain.tables import Json, PartitionSpec, Schema, SortOrder, TableMetadata
+from icewright.planning.layouts import in_names, resolve
+from icewright.planning.settings import LAYOUT_KEY
+
+SORT_ORDER_ORIGIN = "the table's sort order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,20 @@ class ColumnView:
     type: str
     required: bool
     doc: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutView:
+    """The layout that a table has, or that is asked for and cannot be had, with the reason.
+
+    ``text`` is by the names of today, ``key`` by field ids, as snapshots say it. ``origin`` is a layer of the policy,
+    or the table's sort order.
+    """
+
+    text: str
+    origin: str
+    key: str | None
+    reason: Reason | None
 
 
 def columns(schema: Schema) -> tuple[ColumnView, ...]:
@@ -57,6 +77,18 @@ def sort_order_text(metadata: TableMetadata, order: SortOrder) -> str:
     """``carrier asc nulls-first, bucket[4](id) desc nulls-last``; empty where there is no order."""
     names = _names(metadata)
     return ", ".join(f"{_term(names, f.source_id, f.transform)} {f.direction} {f.null_order}" for f in order.fields)
+
+
+def layout_view(metadata: TableMetadata, policy: Policy) -> LayoutView | None:
+    """The layout of a table; None where nobody asks for one."""
+    found = resolve(metadata, policy)
+    if found is None:
+        return None
+    origin = SORT_ORDER_ORIGIN if policy.layout is None else policy.origins[LAYOUT_KEY]
+    if isinstance(found, Reason):
+        asked = sort_order_text(metadata, metadata.sort_order) if policy.layout is None else str(policy.layout)
+        return LayoutView(asked, origin, None, found)
+    return LayoutView(in_names(metadata, found), origin, found.key, None)
 
 
 def _term(names: Mapping[int, str], source_id: int, transform: str) -> str:

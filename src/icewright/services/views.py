@@ -19,7 +19,14 @@ from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 from icewright.planning import histogram
 from icewright.planning.inventory import optimization_ratio
 from icewright.planning.settings import SETTINGS
-from icewright.services.schema_views import ColumnView, columns, sort_order_text, spec_text
+from icewright.services.schema_views import (
+    ColumnView,
+    LayoutView,
+    columns,
+    layout_view,
+    sort_order_text,
+    spec_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +163,7 @@ class TableView:
     policy_problems: tuple[PolicyProblem, ...]
     partition_spec: str
     sort_order: str
+    layout: LayoutView | None
     refs: tuple[RefView, ...]
     columns: tuple[ColumnView, ...]
 
@@ -185,13 +193,19 @@ def table_view(
         optimized_at=_latest(s for s in metadata.ancestors() if s.task_id is not None),
         commit_interval_ms=commit_interval_ms,
         mode=policy.mode,
-        policy=tuple(SettingView(s.key, _text(getattr(policy, s.field)), policy.origins[s.key]) for s in SETTINGS),
+        policy=setting_views(policy),
         policy_problems=policy.problems,
         partition_spec=spec_text(metadata, metadata.spec(metadata.default_spec_id)),
         sort_order=sort_order_text(metadata, metadata.sort_order),
+        layout=layout_view(metadata, policy),
         refs=ref_views(metadata),
         columns=columns(metadata.schema),
     )
+
+
+def setting_views(policy: Policy) -> tuple[SettingView, ...]:
+    """All settings in effect."""
+    return tuple(SettingView(s.key, _text(getattr(policy, s.field)), policy.origins[s.key]) for s in SETTINGS)
 
 
 def observed_table_view(observation: Observation, policy: Policy) -> TableView:

@@ -6,13 +6,13 @@ real catalog would produce in reasonable time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from icewright.adapters.memory.lake import Entry, Manifest, Status
 from icewright.adapters.memory.tables import MemoryTables
-from icewright.domain.errors import Conflict, Unavailable, Unreadable
+from icewright.domain.errors import Conflict, TableReplaced, Unavailable, Unreadable
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
@@ -22,7 +22,9 @@ from icewright.ports.clock import Clock
 
 
 class MemoryCatalog(MemoryTables):
-    """The catalog port over tables in memory, whose writers' side it inherits. Safe for use by several threads.
+    """The ports of catalog and properties over tables in memory, whose writers' side it inherits.
+
+    Safe for use by several threads.
 
     ``available = False`` makes every call of the port raise ``Unavailable``; :meth:`damage` makes one manifest,
     manifest list or metadata file unreadable.
@@ -91,6 +93,21 @@ class MemoryCatalog(MemoryTables):
         """What the writer of the snapshot said, see :meth:`append`; None when it said nothing."""
         self._answer()
         return self._tables[table.table_id.uuid].first_written_at.get(snapshot.snapshot_id)
+
+    def change(self, table: TableMetadata, changes: Mapping[str, str | None]) -> None:
+        """The properties port."""
+        self._answer()
+        with self._lock:
+            now = self._table(table.name).metadata
+            if now.table_id != table.table_id:
+                raise TableReplaced(f"{table.name} is another table by now")
+            if all(now.properties.get(key) == text for key, text in changes.items()):
+                return
+            for key in changes:
+                if now.properties.get(key) != table.properties.get(key):
+                    raise Conflict(f"somebody else has changed {key} of table {table.name}")
+            properties = {**now.properties, **changes}
+            self.replace_properties(table.name, {key: text for key, text in properties.items() if text is not None})
 
     def damage(self, path: str) -> None:
         """Make a manifest, manifest list or metadata file unreadable."""

@@ -222,12 +222,12 @@ class MemoryTables:
 
     def set_properties(self, name: TableName, updates: Mapping[str, str]) -> None:
         """Set table properties."""
+        with self._lock:
+            self.replace_properties(name, {**self._table(name).metadata.properties, **updates})
 
-        def change(table: MemoryTable) -> MemoryTable:
-            properties = {**table.metadata.properties, **updates}
-            return replace(table, metadata=replace(table.metadata, properties=properties))
-
-        self._change(name, change)
+    def replace_properties(self, name: TableName, properties: Mapping[str, str]) -> None:
+        """Put others in the place of all table properties."""
+        self._change(name, lambda table: replace(table, metadata=replace(table.metadata, properties=properties)))
 
     def upgrade(self, name: TableName, format_version: int) -> None:
         """Raise the format version; data files get row ids with the next commit only."""

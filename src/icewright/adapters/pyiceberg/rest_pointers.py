@@ -124,7 +124,7 @@ class RestPointers:
             if status != _OK:
                 concerns_all = status in _OF_THE_CATALOG or (status >= _INTERNAL_ERROR and not client.answers())
                 kind = Unavailable if concerns_all else Unreadable
-                raise kind(f"catalog {self._name} does not give out table {name}: {status} {_said(answer)}")
+                raise kind(f"catalog {self._name} does not give out table {name}: {status} {said_by(answer)}")
         if not isinstance(answer, dict):
             raise Unreadable(f"catalog {self._name} says of table {name} what makes no sense")
         return answer
@@ -135,7 +135,7 @@ class RestPointers:
         if not isinstance(error, dict):
             return Unavailable(f"catalog {self._name} does not answer for table {name}: {_NOT_FOUND} without a reason")
         if not str(error.get("type", "")).startswith("NoSuch") and name.path in client.tables_of(name.namespace):
-            return Unreadable(f"catalog {self._name} lists table {name} and cannot load it: {_said(answer)}")
+            return Unreadable(f"catalog {self._name} lists table {name} and cannot load it: {said_by(answer)}")
         return NotFound(f"no table {name} in catalog {self._name}")
 
     def _connected(self) -> RestClient:
@@ -188,10 +188,10 @@ class RestClient(RestCatalog):
             status, page = self._get(url, {**query, **paging})
             if status not in _OF_THE_CATALOG and _OK < status < _INTERNAL_ERROR:
                 # Gone since, not for us, or of a name that no address can hold.
-                _log.warning("namespace_passed_over", catalog=self.name, status=status, problem=_said(page))
+                _log.warning("namespace_passed_over", catalog=self.name, status=status, problem=said_by(page))
                 return
             if status != _OK or not isinstance(page, dict):
-                raise Unavailable(f"catalog {self.name} does not list: {status} {_said(page)}")
+                raise Unavailable(f"catalog {self.name} does not list: {status} {said_by(page)}")
             yield page
             following = page.get("next-page-token")
             if not following:
@@ -211,7 +211,7 @@ class RestClient(RestCatalog):
 
     def _get_once(self, url: str, query: Mapping[str, str]) -> tuple[int, Any]:
         with self._session.get(url, params=query, stream=True) as response:
-            content = _whole(response, self.name)
+            content = whole_answer(response, self.name)
         try:
             return response.status_code, json.loads(content)
         except ValueError:
@@ -265,7 +265,7 @@ def _namespaces(client: RestClient) -> Iterator[tuple[str, ...]]:
             waiting.append(namespace)
 
 
-def _whole(response: Response, catalog: str) -> bytes:
+def whole_answer(response: Response, catalog: str) -> bytes:
     """All bytes of an answer. Raises ``Unavailable`` for one that is too long or takes too long."""
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_MS / 1000
     chunks: list[bytes] = []
@@ -321,7 +321,7 @@ def _short(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
-def _said(answer: Any) -> str:
+def said_by(answer: Any) -> str:
     """What an error answer says, in one short line."""
     error = answer.get("error") if isinstance(answer, dict) else None
     said = error.get("message") if isinstance(error, dict) else None

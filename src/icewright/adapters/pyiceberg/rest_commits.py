@@ -1,0 +1,60 @@
+"""Changes of properties asked of an Iceberg REST catalog, which writes the metadata itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyiceberg.catalog.rest import Endpoints
+
+from icewright.adapters.pyiceberg.rest_pointers import RestPointers, said_by, whole_answer
+from icewright.adapters.pyiceberg.translate import asking
+from icewright.domain.errors import NotAllowed, NotFound, Unavailable
+from icewright.domain.names import TableName
+
+_OK, _MULTIPLE = 200, 300
+_NOT_FOUND, _CONFLICT, _TOO_MANY, _INTERNAL_ERROR = 404, 409, 429, 500
+
+
+class RestCommits(RestPointers):
+    """Pointers of a REST catalog whose tables' properties can be changed."""
+
+    def commit(self, name: TableName, uuid: str, changes: Mapping[str, str | None]) -> bool:
+        """Ask for the change; False when the table is not the same any more.
+
+        Raises ``NotFound`` and ``NotAllowed`` when it is refused, and ``Unavailable`` when nobody knows whether it was
+        made.
+        """
+        updates = {key: text for key, text in changes.items() if text is not None}
+        removals = [key for key, text in changes.items() if text is None]
+        asked: list[dict[str, Any]] = []
+        if updates:
+            asked.append({"action": "set-properties", "updates": updates})
+        if removals:
+            asked.append({"action": "remove-properties", "removals": removals})
+        body = {
+            "identifier": {"namespace": list(name.namespace), "name": name.name},
+            "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
+            "updates": asked,
+        }
+        with asking(self._name):
+            status, answer = self._post(name, body)
+        if _OK <= status < _MULTIPLE:
+            return True
+        if status == _CONFLICT:
+            return False
+        if status == _NOT_FOUND:
+            raise NotFound(f"no table {name} in catalog {self._name}")
+        said = f"catalog {self._name} does not change table {name}: {status} {said_by(answer)}"
+        raise (Unavailable if status >= _INTERNAL_ERROR or status == _TOO_MANY else NotAllowed)(said)
+
+    def _post(self, name: TableName, body: Mapping[str, Any]) -> tuple[int, Any]:
+        client = self._connected()
+        url = client.url(Endpoints.update_table, **client._split_identifier_for_path(name.path))  # noqa: SLF001 - PyIceberg's own spelling of names in addresses
+        with client._session.post(url, data=json.dumps(body).encode(), stream=True) as response:  # noqa: SLF001 - see above
+            content = whole_answer(response, self._name)
+        try:
+            return response.status_code, json.loads(content)
+        except ValueError:
+            return response.status_code, None
