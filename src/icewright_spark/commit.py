@@ -39,7 +39,7 @@ CommitResult = Committed | Conflicted | CommitUnknown
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What takes the place of one file group: a file of ``record_count`` rows, and Java's ``DataFile`` that says so."""
+    """A file that takes the place of a file group, alone or with others: its rows, and Java's ``DataFile``."""
 
     group_id: int
     path: str
@@ -58,7 +58,7 @@ def commit_rewrite(
     vectors: Sequence[Any] = (),
     pause: Callable[[float], None] = time.sleep,
 ) -> CommitResult:
-    """Replace the input files of every group by its output, validated from the planned snapshot.
+    """Replace the input files of every group by its outputs, validated from the planned snapshot.
 
     Deletes of any kind that came since and apply to an input file are a conflict.
 
@@ -113,7 +113,6 @@ def _rewrite(
     table: SparkTable, spec: TaskSpec, outputs: Sequence[Rewritten], vectors: Sequence[Any], proof: str
 ) -> Any:
     action: RewriteDataFiles = spec.action
-    written = {output.group_id: output.data_file for output in outputs}
     # Iceberg would delete the manifests of a commit that was refused, and a catalog may refuse what it has done.
     operation = table.java.newRewrite().deleteWith(table.deletes_nothing())
     # No data sequence number is set: Iceberg would then drop equality deletes that came meanwhile and still apply
@@ -130,7 +129,8 @@ def _rewrite(
                     file_format=file.file_format,
                 )
             )
-        operation.addFile(written[group.group_id])
+    for output in outputs:
+        operation.addFile(output.data_file)
     for vector in vectors:
         operation.deleteFile(vector)
     operation.set(TASK_ID_KEY, spec.task_id)

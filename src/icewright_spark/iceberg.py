@@ -21,7 +21,7 @@ from icewright.domain.actions import FileGroup
 from icewright.domain.errors import NotFound, Unavailable, Unsupported
 from icewright.domain.files import FileFormat, Partition
 from icewright.domain.names import TableName, identifier
-from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY
+from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY, SortField, SortOrder
 from icewright_spark.merge.lineage import LINEAGE_FIELDS
 from icewright_spark.merge.merge import OutputFile
 from icewright_spark.session import java_gateway
@@ -121,11 +121,29 @@ class SparkTable:
         found, wanted = wrapper.copyFor(data_file.partition()), wrapper.copyFor(self.partition_data(partition))
         return bool(found.equals(wanted))
 
+    @property
+    def sort_order(self) -> SortOrder:
+        """The order that the table asks its writers for."""
+        said = json.loads(self.jvm.org.apache.iceberg.SortOrderParser.toJson(self.java.sortOrder()))
+        return SortOrder(
+            int(said["order-id"]),
+            tuple(
+                SortField(int(field["source-id"]), field["transform"], field["direction"], field["null-order"])
+                for field in said["fields"]
+            ),
+        )
+
     def unsorted(self, data_file: Any) -> Any:
         """A Java DataFile as it is, but said to be in no order: nobody has proved the one that a writer claims."""
-        data_files = self.jvm.org.apache.iceberg.DataFiles
-        builder = data_files.builder(self.java.specs().get(data_file.specId())).copy(data_file)
-        return builder.withSortOrder(self.jvm.org.apache.iceberg.SortOrder.unsorted()).build()
+        return self._ordered(data_file, self.jvm.org.apache.iceberg.SortOrder.unsorted())
+
+    def sorted(self, data_file: Any) -> Any:
+        """A Java DataFile as it is, but said to be in the table's sort order, which must have been proved."""
+        return self._ordered(data_file, self.java.sortOrder())
+
+    def _ordered(self, data_file: Any, order: Any) -> Any:
+        builder = self.jvm.org.apache.iceberg.DataFiles.builder(self.java.specs().get(data_file.specId()))
+        return builder.copy(data_file).withSortOrder(order).build()
 
     def deletes_nothing(self) -> Any:
         """A Java ``Consumer`` that does nothing with the paths it is given; safe for several threads."""

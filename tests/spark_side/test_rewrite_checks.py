@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from pyspark import TaskContext
 
+from icewright.domain.actions import Executor
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Receipt
 from icewright_spark.commit import Rewritten
@@ -25,7 +26,7 @@ def output(number: int, path: str, records: int = 20) -> Rewritten:
 
 def test_a_receipt_for_every_group_will_do() -> None:
     check_receipts(ACTION, RECEIPTS)
-    check_outputs(RECEIPTS, [output(0, "a"), output(1, "b")])
+    check_outputs(ACTION, RECEIPTS, [output(0, "a"), output(1, "b")])
 
 
 @pytest.mark.parametrize(
@@ -53,10 +54,26 @@ def test_rows_that_delete_files_remove_are_accounted_for() -> None:
 
 
 def test_files_are_those_of_their_receipts_and_each_another_one() -> None:
-    with pytest.raises(ProofFailed, match="19"):
-        check_outputs(RECEIPTS, [output(0, "a"), output(1, "b", records=19)])
+    for outputs in ([output(0, "a"), output(1, "b", records=19)], [output(0, "a")], [output(0, "a"), output(5, "b")]):
+        with pytest.raises(ProofFailed, match=r"have (?:19|0) rows|its files"):
+            check_outputs(ACTION, RECEIPTS, outputs)
     with pytest.raises(ProofFailed, match="same file"):
-        check_outputs(RECEIPTS, [output(0, "a"), output(1, "a")])
+        check_outputs(ACTION, RECEIPTS, [output(0, "a"), output(1, "a")])
+    with pytest.raises(ProofFailed, match="no group"):
+        check_outputs(ACTION, RECEIPTS, [output(0, "a"), output(1, "b"), output(5, "c")])
+
+
+def test_there_are_as_many_files_as_planned_but_for_empty_ones_of_a_shuffle() -> None:
+    merged, shuffled = ACTION.groups[0], replace(ACTION.groups[1], executor=Executor.SHUFFLE, output_files=3)
+    action = replace(ACTION, groups=(merged, shuffled))
+    for files in (1, 2, 3):
+        parts = [output(1, f"b{number}", 20 // files + (number < 20 % files)) for number in range(files)]
+        check_outputs(action, RECEIPTS, [output(0, "a"), *parts])
+    too_many = [output(1, f"b{number}", 5) for number in range(4)]
+    with pytest.raises(ProofFailed, match="4 files, and 3"):
+        check_outputs(action, RECEIPTS, [output(0, "a"), *too_many])
+    with pytest.raises(ProofFailed, match="2 files, and 1"):
+        check_outputs(action, RECEIPTS, [output(0, "a", 10), output(0, "c", 10), output(1, "b")])
 
 
 def test_the_proof_tells_apart_groups_digests_and_rows_and_knows_no_order() -> None:

@@ -12,8 +12,8 @@ import pytest
 from icewright.domain.actions import Executor, FileGroup, InputFile
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.staged.hash_job import _hash_partition, _hash_partition_by_file
-from icewright_spark.staged.rewrite import check_rows_of_files
+from icewright_spark.staged.checks import check_rows_of_files
+from icewright_spark.staged.hash_job import _partition_hash
 from icewright_spark.staged.rows_hash import rows_hash
 
 POSITIONS, EQUALITY = FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES
@@ -73,19 +73,26 @@ def test_rows_that_nothing_explains_are_an_error(deletes: list[DeleteFile], rows
         check_rows_of_files(group(*deletes), rows)
 
 
-def found(batches: Any) -> dict[str, Any]:
-    (batch,) = batches
-    said: dict[str, Any] = json.loads(batch.column(0)[0].as_py())
-    return said
+class Seen:
+    """Remembers the rows that went by."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[Any]] = {}
+
+    def add(self, file: str, columns: Any) -> None:
+        self.rows.setdefault(file, []).extend(columns.to_pylist())
+
+    def found(self, file: str) -> Any:
+        return self.rows[file]
 
 
-def test_workers_hash_all_columns_but_the_file_and_count_rows_by_it() -> None:
+def test_workers_hash_the_columns_that_count_by_file_and_watch_the_others() -> None:
     rows = pa.record_batch({"c0": [1, 2, 3], "c1": ["x", None, "z"]})
-    with_files = rows.append_column("c2", pa.array(["a", "b", "a"]))
-    whole = rows_hash([rows])
-    for said in (
-        found(_hash_partition([rows])),
-        found(_hash_partition_by_file([with_files.slice(0, 1), with_files.slice(1)])),
-    ):
-        assert (said["rows"], tuple(said["sums"])) == (whole.rows, whole.sums)
-    assert said["by_file"] == {"a": 2, "b": 1}
+    shown = rows.append_column("c2", pa.array([7, 8, 9])).append_column("c3", pa.array(["a", "b", "a"]))
+    batches = [shown.slice(0, 1), shown.slice(1)]
+    for watch in (None, Seen):
+        (batch,) = _partition_hash(2, watch)(batches)
+        said = json.loads(batch.column(0)[0].as_py())
+        hashes = {"a": rows_hash([rows.slice(0, 1), rows.slice(2)]), "b": rows_hash([rows.slice(1, 1)])}
+        assert said["by_file"] == {path: [found.rows, *found.sums] for path, found in hashes.items()}
+        assert said["watched"] == ({} if watch is None else {"a": [{"c2": 7}, {"c2": 9}], "b": [{"c2": 8}]})

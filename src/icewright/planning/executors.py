@@ -71,7 +71,11 @@ def neither(table: TableExecutors) -> Reason | None:
 def executor_obstacle(action: Action, metadata: TableMetadata) -> Reason | None:
     """Why the executors that an action was planned with cannot carry it out on the table as it is now, or None."""
     table = table_executors(metadata, WorkerAccess.PROVED)
-    reasons = {Executor.MERGE: table.not_merged, Executor.STAGED: table.not_staged}
+    reasons = {
+        Executor.MERGE: table.not_merged,
+        Executor.STAGED: table.not_staged,
+        Executor.SHUFFLE: table.not_staged,  # the same reader and writer
+    }
     found = (reasons[group.executor] for group in action.groups)
     return next((reason for reason in found if reason is not None), None)
 

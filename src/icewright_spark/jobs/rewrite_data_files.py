@@ -28,7 +28,9 @@ from icewright_spark.manifests import check_planned_files
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.scan_tasks import planned_tasks
-from icewright_spark.staged.rewrite import StagedResult, rewrite_group
+from icewright_spark.shuffle.rewrite import shuffle_groups
+from icewright_spark.staged.checks import StagedResult
+from icewright_spark.staged.rewrite import rewrite_group
 from icewright_spark.table_io import worker_storage
 
 FORMAT_VERSION_MAX: Final = 3
@@ -79,16 +81,16 @@ def rewrite_data_files(
     check_planned_table(table, spec)
     format_version, vectors = table.format_version, check_planned_files(table, action)
     jobs = merge_jobs(spark, table, spec)
-    tasks = planned_tasks(table, action.base_snapshot_id, of_executor(action, Executor.STAGED))
+    tasks = planned_tasks(table, action.base_snapshot_id, of_executor(action, Executor.STAGED, Executor.SHUFFLE))
     phase.name = "merging"
     fault(Fault.MERGE_BEFORE)
     merged = run_groups(spark.sparkContext, jobs, phase)
-    staged = stage_groups(spark, table, spec, tasks, phase)
+    staged = [*stage_groups(spark, table, spec, tasks, phase), *shuffle(spark, table, spec, tasks, phase)]
     fault(Fault.MERGE_AFTER)
     receipts = (*(result.receipt for result in merged), *(result.receipt for result in staged))
-    outputs = [*merged_outputs(table, action, merged), *(result.output for result in staged)]
+    outputs = [*merged_outputs(table, action, merged), *(output for result in staged for output in result.outputs)]
     check_receipts(action, receipts)
-    check_outputs(receipts, outputs)
+    check_outputs(action, receipts, outputs)
     phase.name = "committing"
     commit = commit_rewrite(
         table,
@@ -104,9 +106,9 @@ def rewrite_data_files(
     return Rewrite(commit, receipts, figures)
 
 
-def of_executor(action: RewriteDataFiles, executor: Executor) -> tuple[FileGroup, ...]:
-    """The groups that the planner gave to an executor."""
-    return tuple(group for group in action.groups if group.executor is executor)
+def of_executor(action: RewriteDataFiles, *executors: Executor) -> tuple[FileGroup, ...]:
+    """The groups that the planner gave to any of these executors."""
+    return tuple(group for group in action.groups if group.executor in executors)
 
 
 def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
@@ -185,6 +187,17 @@ def stage_groups(
     return results
 
 
+def shuffle(
+    spark: SparkSession, table: SparkTable, spec: TaskSpec, tasks: Mapping[int, Sequence[Any]], phase: Phase
+) -> list[StagedResult]:
+    """Order the groups whose scan tasks these are by the layout of the action, many of them at once."""
+    results = []
+    for result in shuffle_groups(spark, table, spec, of_executor(spec.action, Executor.SHUFFLE), tasks):
+        results.append(result)
+        phase.staged += 1
+    return results
+
+
 def _own_output(job: MergeJob) -> MergeJob:
     """The job with a path of its own when Spark runs it again, as it does after losing an executor.
 
@@ -227,17 +240,28 @@ def merged_outputs(table: SparkTable, action: RewriteDataFiles, results: Sequenc
     ]
 
 
-def check_outputs(receipts: Sequence[Receipt], outputs: Sequence[Rewritten]) -> None:
-    """The files to be committed are those of the receipts, each another one. Raises :class:`ProofFailed`."""
+def check_outputs(action: RewriteDataFiles, receipts: Sequence[Receipt], outputs: Sequence[Rewritten]) -> None:
+    """The files to be committed are those of the receipts, as many as planned, each another one.
+
+    A shuffle gives fewer files where fewer rows are left than that, since no file is without rows but a last one: what
+    is missing then is empty, for the rows are all there. Raises :class:`ProofFailed`.
+    """
     proved = {receipt.group_id: receipt.records for receipt in receipts}
-    for output in outputs:
-        if output.record_count != proved.get(output.group_id):
+    for group in action.groups:
+        its = [output for output in outputs if output.group_id == group.group_id]
+        found = sum(output.record_count for output in its)
+        if found != proved.get(group.group_id):
             raise ProofFailed(
-                f"group {output.group_id}: {output.path} is said to have {output.record_count} rows, "
-                f"the proof has {proved.get(output.group_id)}"
+                f"group {group.group_id}: {', '.join(output.path for output in its) or 'its files'} are said to have "
+                f"{found} rows, the proof has {proved.get(group.group_id)}"
             )
+        least = 1 if group.executor is Executor.SHUFFLE else group.output_files
+        if not least <= len(its) <= group.output_files:
+            raise ProofFailed(f"group {group.group_id} became {len(its)} files, and {group.output_files} were planned")
     if len({output.path for output in outputs}) != len(outputs):
         raise ProofFailed("two groups were written to the same file")
+    if {output.group_id for output in outputs} - {group.group_id for group in action.groups}:
+        raise ProofFailed("a file belongs to no group of the plan")
 
 
 def proof_of(receipts: Sequence[Receipt]) -> str:

@@ -5,80 +5,91 @@ from __future__ import annotations
 import json
 import resource
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import input_file_name
 
 from icewright_spark.staged.rows_hash import RowsHash, rows_hash
 
 
+class Watch(Protocol):
+    """Looks at the rows of a partition as they go by, besides their hash."""
+
+    def add(self, file: str, columns: Any) -> None:
+        """A record batch of the columns that are looked at: the next rows of a file."""
+
+    def found(self, file: str) -> Any:
+        """What is to be known of a file, as JSON has it; asked behind its last row."""
+
+
 @dataclass(frozen=True, slots=True)
 class HashedRows:
-    """What the workers found. ``by_file`` counts the rows of each data file that has any, where they were asked to."""
+    """What the workers found, for each data file that has rows, by its path; ``watched`` is what a watch did.
 
-    rows: RowsHash
-    by_file: Mapping[str, int]
+    A file that Spark reads in several parts has been watched as often.
+    """
+
+    by_file: Mapping[str, RowsHash]
     cpu_ms: int
     peak_memory_bytes: int
+    watched: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
-def hash_rows(rows: DataFrame) -> HashedRows:
-    """The hash of all rows, the order of the columns counting, and their names not."""
-    return _hash(rows, _hash_partition)
+def hash_rows(rows: DataFrame, watched: Sequence[Column] = (), watch: Callable[[], Watch] | None = None) -> HashedRows:
+    """The hashes of all rows, the order of their columns counting, and their names not.
 
-
-def hash_rows_by_file(rows: DataFrame) -> HashedRows:
-    """As :func:`hash_rows`, and the rows of each file besides. ``rows`` must be read from files, row by row.
-
-    Spark's function is asked for the file, since Iceberg's metadata column cannot be had beside row lineage.
+    ``rows`` must be read from files, row by row: Spark's function is asked for the file, since Iceberg's metadata
+    column cannot be had beside row lineage. ``watch`` makes what looks at the columns ``watched`` of each partition.
     """
-    return _hash(rows.select("*", input_file_name()), _hash_partition_by_file)
-
-
-def _hash(rows: DataFrame, partition: Any) -> HashedRows:
+    shown = rows.select("*", *watched, input_file_name())
     # Names are Spark's to resolve, and some have dots or stand twice; numbers cannot be mistaken.
-    numbered = rows.toDF(*(f"c{position}" for position in range(len(rows.columns))))
-    total, by_file, cpu_ms, peak = RowsHash(), Counter[str](), 0, 0
-    for (text,) in numbered.mapInArrow(partition, "found string").collect():
-        found = json.loads(text)
-        first, second = found["sums"]
-        total += RowsHash(found["rows"], (first, second))
-        by_file.update(found["by_file"])
-        cpu_ms += found["cpu_ms"]
-        peak = max(peak, found["peak_memory_bytes"])
-    return HashedRows(total, dict(by_file), cpu_ms, peak)
+    numbered = shown.toDF(*(f"c{position}" for position in range(len(shown.columns))))
+    by_file: dict[str, RowsHash] = {}
+    seen: dict[str, list[Any]] = {}
+    cpu_ms = peak = 0
+    for (text,) in numbered.mapInArrow(_partition_hash(len(rows.columns), watch), "found string").collect():
+        said = json.loads(text)
+        for path, (count, first, second) in said["by_file"].items():
+            by_file[path] = by_file.get(path, RowsHash()) + RowsHash(count, (first, second))
+        for path, found in said["watched"].items():
+            seen.setdefault(path, []).append(found)
+        cpu_ms += said["cpu_ms"]
+        peak = max(peak, said["peak_memory_bytes"])
+    return HashedRows(by_file, cpu_ms, peak, seen)
 
 
-def _hash_partition(batches: Iterable[Any]) -> Iterator[Any]:
-    yield _found(batches, Counter())
+def _partition_hash(hashed: int, watch: Callable[[], Watch] | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """For record batches whose first ``hashed`` columns count, whose last one is the file, and the rest watched."""
 
-
-def _hash_partition_by_file(batches: Iterable[Any]) -> Iterator[Any]:
-    by_file: Counter[str] = Counter()
-
-    def without_file() -> Iterator[Any]:
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        started_ns = time.process_time_ns()
+        by_file: dict[str, RowsHash] = {}
+        watching = None if watch is None else watch()
         for batch in batches:
-            last = batch.num_columns - 1
-            counts = batch.column(last).value_counts()
-            by_file.update(dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True)))
-            yield batch.select(list(range(last)))
+            for path, part in _by_file(batch):
+                own = rows_hash([part.select(list(range(hashed)))])
+                by_file[path] = by_file.get(path, RowsHash()) + own
+                if watching is not None:
+                    watching.add(path, part.select(list(range(hashed, part.num_columns - 1))))
+        said = {
+            "by_file": {path: (found.rows, *found.sums) for path, found in by_file.items()},
+            "watched": {} if watching is None else {path: watching.found(path) for path in by_file},
+            "cpu_ms": (time.process_time_ns() - started_ns) // 1_000_000,
+            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }
+        yield pa.record_batch({"found": [json.dumps(said)]})
 
-    yield _found(without_file(), by_file)
+    return run
 
 
-def _found(batches: Iterable[Any], by_file: Counter[str]) -> Any:
-    started_ns = time.process_time_ns()
-    found = rows_hash(batches)
-    said = {
-        "rows": found.rows,
-        "sums": found.sums,
-        "by_file": by_file,
-        "cpu_ms": (time.process_time_ns() - started_ns) // 1_000_000,
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-    }
-    return pa.record_batch({"found": [json.dumps(said)]})
+def _by_file(batch: Any) -> Iterator[tuple[str, Any]]:
+    """The runs of rows of one file, in the order of the batch."""
+    start, runs = 0, pc.run_end_encode(batch.column(batch.num_columns - 1))
+    for path, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield path, batch.slice(start, end - start)
+        start = end

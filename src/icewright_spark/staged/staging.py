@@ -18,7 +18,7 @@ from icewright_spark.iceberg import REFUSALS, SparkTable, first_line, iterate
 from icewright_spark.session import java_array, java_gateway
 
 _EVERYTHING: Final = str(1 << 60)
-"""Bytes that no group has: of the one split that is read by the one task that writes, and of its one file."""
+"""Bytes that no group has: of a split that is read by one task, and of the one file that a task writes."""
 
 _OUTPUT_SEQUENCE_NUMBER: Final = -2
 _OUTPUT_FIRST_ROW_ID: Final = -(1 << 60)
@@ -48,10 +48,15 @@ class StagedTasks:
         """As :meth:`rows`, in one partition, in the order of the tasks."""
         return self.rows(vectorised=True, **{"split-size": _EVERYTHING, "file-open-cost": "0"}).coalesce(1)
 
-    def write(self, rows: DataFrame, spec_id: int) -> list[Any]:
-        """Write rows as new files of the table, in their order, by one task; gives Java's ``DataFile`` of each.
+    def rows_file_by_file(self) -> DataFrame:
+        """As :meth:`rows`, with one partition for each task, which must be over a whole file: its rows in its order."""
+        return self.rows(vectorised=True, **{"split-size": _EVERYTHING, "file-open-cost": _EVERYTHING})
 
-        Nothing is committed. Format, codec, sizes, metrics and bloom filters are what the table's properties say.
+    def write(self, rows: DataFrame, spec_id: int) -> list[Any]:
+        """Write rows as new files of the table, a file per partition, in their order; Java's ``DataFile`` of each.
+
+        The rows of a partition must be of one partition of the table. Nothing is committed. Format, codec, sizes,
+        metrics and bloom filters are what the table's properties say.
         """
         options = {
             "target-file-size-bytes": _EVERYTHING,
@@ -86,7 +91,9 @@ def task_of_new_file(spark: SparkSession, table: SparkTable, data_file: Any) -> 
     """A scan task over the whole of a file that is not committed yet."""
     jvm = java_gateway(spark)
     iceberg = jvm.org.apache.iceberg
-    as_if_committed = data_file.copy()  # without these three a reader takes the file for one without lineage
+    builder = iceberg.DataFiles.builder(table.java.specs().get(data_file.specId())).copy(data_file)
+    as_if_committed = builder.withSplitOffsets(None).build()  # or it would be read in parts, on their own
+    # Without these three a reader takes the file for one without lineage.
     as_if_committed.setDataSequenceNumber(_OUTPUT_SEQUENCE_NUMBER)
     as_if_committed.setFileSequenceNumber(_OUTPUT_SEQUENCE_NUMBER)
     as_if_committed.setFirstRowId(_OUTPUT_FIRST_ROW_ID)
