@@ -137,6 +137,15 @@ def test_rows_of_another_type_are_refused() -> None:
     assert cells.place(pa.RecordBatch.from_pydict({"s": pa.array(["b"], pa.large_string())}))["cell"].to_pylist() == [1]
 
 
+def test_the_name_of_a_time_zone_is_no_type() -> None:
+    cells = cells_of(pa.table({"t": pa.array([5], pa.timestamp("us", "UTC"))}), layout(Curve.SORT, field()), 2)
+    for zone in ("Etc/UTC", "Europe/Berlin"):
+        rows = pa.RecordBatch.from_pydict({"t": pa.array([4, 6], pa.timestamp("us", zone))})
+        assert cells.place(rows)["cell"].to_pylist() == [0, 1]
+    with pytest.raises(TypeError, match="sampled as"):
+        cells.place(pa.RecordBatch.from_pydict({"t": pa.array([4], pa.timestamp("us"))}))
+
+
 def test_what_has_no_order_is_refused() -> None:
     with pytest.raises(Unsupported, match="no order"):
         cells_of(pa.table({"l": [[1]]}), layout(Curve.SORT, field()), 2)

@@ -87,8 +87,10 @@ class Scale:
 
 
 def _kind(array: Any) -> Any:
-    """The type, whatever the width of its offsets is."""
+    """The type, whatever the width of its offsets, and whatever its time zone is called: instants are UTC in all."""
     kind = array.type
     if pa.types.is_large_string(kind):
         return pa.string()
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
     return pa.binary() if pa.types.is_large_binary(kind) else kind
