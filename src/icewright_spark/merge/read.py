@@ -75,11 +75,12 @@ class RowsOfTable:
         self._leaf_ids = frozenset(leaf.field_id for leaf in leaves(schema_fields))
         self._converters: list[tuple[Any, Converter]] = []
         self._batch_rows: dict[str, int] = {}
+        self._without_int96: Any = None
 
     def inspect(self, file: InputFile) -> int:
         """All that can be seen of a file without reading rows: its size, its number of rows, its schema.
 
-        Gives the bytes that its column chunks have, encoded and compressed.
+        Gives the bytes that its rows take, encoded and compressed.
         Raises :class:`ProofFailed` when it is not what its manifest says, :class:`FileUnreadable`,
         :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
@@ -87,10 +88,10 @@ class RowsOfTable:
         footer = open_footer(file.path, self._storage)
         metadata = footer.metadata
         _expect_rows(file, metadata.num_rows)
-        self._refuse_int96(file.path, footer)
+        self._refuse_int96(file.path, footer.schema, footer.schema_arrow)
         self._converter(footer.schema_arrow)
         self._batch_rows[file.path] = _batch_rows(metadata)
-        return _chunk_bytes(metadata)
+        return file.size_bytes - int(metadata.serialized_size)
 
     def batches(self, location: str, decode: Decoder) -> Iterator[Any]:
         """All rows of a file, in order, in bounded batches.
@@ -130,14 +131,17 @@ class RowsOfTable:
         self._converters = [(columns, converter), *self._converters[: _CONVERTERS_KEPT - 1]]
         return converter
 
-    def _refuse_int96(self, location: str, footer: Any) -> None:
+    def _refuse_int96(self, location: str, schema: Any, arrow: Any) -> None:
         """INT96 holds nanoseconds beyond what Arrow's timestamps can; decoding it could wrap around."""
-        columns = [footer.schema.column(position) for position in range(len(footer.schema))]
+        if self._without_int96 is not None and self._without_int96.equals(schema):
+            return
+        columns = [schema.column(position) for position in range(len(schema))]
         found = [position for position, column in enumerate(columns) if column.physical_type == "INT96"]
-        identities = leaf_ids(footer.schema_arrow) if found else []
+        identities = leaf_ids(arrow) if found else []
         for position in found:
             if identities[position] in self._leaf_ids:
                 raise UnsupportedFile(f"{location}: column {columns[position].path!r} is INT96")
+        self._without_int96 = schema
 
 
 def joined(batches: Iterable[Any]) -> Iterator[Any]:
@@ -194,11 +198,6 @@ def expect_size(location: str, size_bytes: int, storage: Storage) -> None:
 def _expect_rows(file: InputFile, rows: int) -> None:
     if rows != file.record_count:
         raise ProofFailed(f"{file.path} has {rows} rows, its manifest says {file.record_count}")
-
-
-def _chunk_bytes(metadata: Any) -> int:
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    return sum(group.column(n).total_compressed_size for group in groups for n in range(group.num_columns))
 
 
 def _batch_rows(metadata: Any) -> int:
