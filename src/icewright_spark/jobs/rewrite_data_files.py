@@ -27,6 +27,7 @@ from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import check_planned_files
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
+from icewright_spark.merge.without_pandas import leave_pandas_out
 from icewright_spark.scan_tasks import planned_tasks
 from icewright_spark.shuffle.rewrite import shuffle_groups
 from icewright_spark.staged.checks import StagedResult
@@ -161,6 +162,7 @@ def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) ->
     phase.merged = lambda: int(done.value)
 
     def run(batch: Iterable[MergeJob]) -> Iterable[MergeResult | _Refusal]:
+        leave_pandas_out()
         for job in batch:
             try:
                 yield merge_group(_own_output(job))
