@@ -163,8 +163,6 @@ def test_a_v1_table_without_a_uuid_is_marked_and_known_by_its_name_and_location(
         (TimeoutError(), StorageAway),
         (OSError("When reading: AWS Error ACCESS_DENIED during GetObject operation"), Unreadable),
         (ModuleNotFoundError("No module named 'ossfs'"), Unsupported),
-        (OSError("Prior attempt to load libhdfs failed"), Unsupported),
-        (OSError("Unable to load libjvm: dlopen failed"), Unsupported),
         (OSError("When reading: AWS Error NETWORK_CONNECTION during GetObject operation"), StorageAway),
         (gzip.BadGzipFile("no"), Unreadable),
         (MemoryError(), Unreadable),

@@ -1,4 +1,4 @@
-"""PyIceberg's files with the one limit that its settings cannot say: Arrow tries Google for a quarter of an hour."""
+"""PyIceberg's files with what its settings cannot say: limits of time, and HDFS without Hadoop."""
 
 from __future__ import annotations
 
@@ -19,20 +19,28 @@ from pyiceberg.io import (
 )
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
+from icewright.adapters.pyiceberg.hdfs_files import open_hdfs
+
 GOOGLE_PATIENCE: Final = timedelta(seconds=30)
-_BY_ARROW: Final = frozenset({"gs", "gcs", "abfs", "abfss", "wasb", "wasbs"})
-"""Where PyIceberg would take a library that is not installed, or wait for too long."""
+_OURS: Final = frozenset({"gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs", "viewfs"})
+"""Where PyIceberg would take a library that is not installed, or wait for too long: Arrow tries Google for a quarter of
+an hour."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def open_files(properties: Mapping[str, str], location: str) -> FileIO:
     """What reads a location by these settings: Arrow, where the user chose nothing else."""
-    if urlsplit(location).scheme in _BY_ARROW and PY_IO_IMPL not in properties:
-        return _Patient(dict(properties))
+    if urlsplit(location).scheme in _OURS and PY_IO_IMPL not in properties:
+        return PatientFiles(dict(properties))
     return load_file_io(dict(properties), location)
 
 
-class _Patient(PyArrowFileIO):
+class PatientFiles(PyArrowFileIO):
+    """PyIceberg's files by Arrow, with these limits."""
+
+    def _initialize_hdfs_fs(self, scheme: str, netloc: str | None) -> FileSystem:
+        return open_hdfs(scheme, netloc)
+
     def _initialize_gcs_fs(self) -> FileSystem:
         """As PyIceberg's own, but for the limit."""
         found = self.properties

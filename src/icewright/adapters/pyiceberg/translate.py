@@ -21,8 +21,6 @@ _OF_THE_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permis
 # How Arrow words the same of an object store.
 _OF_THE_OBJECT = re.compile(r"AWS Error (?:ACCESS_DENIED|NO_SUCH_BUCKET|NO_SUCH_KEY|RESOURCE_NOT_FOUND)\b")
 
-_NO_LIBRARY = re.compile(r"load libhdfs|load libjvm|[Uu]nable to load lib")
-
 # What decoders raise on bytes that are not what they should be. MemoryError: a damaged length asks for terabytes.
 _OF_THE_BYTES = (
     ArithmeticError,
@@ -64,9 +62,6 @@ def reading(what: str) -> Iterator[None]:
     except OSError as error:
         if _OF_THE_OBJECT.search(str(error)):
             raise Unreadable(f"{what} cannot be opened: {_text(error)}") from error
-        if _NO_LIBRARY.search(str(error)):
-            hint = "install Hadoop's client where the server runs: HADOOP_HOME, CLASSPATH and ARROW_LIBHDFS_DIR"
-            raise Unsupported(f"{what} is on HDFS, for which there is no libhdfs here", hint=hint) from error
         raise StorageAway(f"the storage does not answer for {what}: {_text(error)}") from error
 
 
