@@ -278,9 +278,10 @@ SETTINGS: tuple[Setting, ...] = (
         PREFIX + "cost-benefit.scans-per-day",
         "scans_per_day",
         number,
-        100.0,
+        400.0,
         _NUMBERS,
-        "`cost-benefit`: how many queries a day read a partition whole. Nobody tells icewright yet: it is assumed.",
+        "`cost-benefit`: how many queries a day read a partition whole. Nobody tells icewright yet: the default is "
+        "assumed, as many as keep no more files than an hourly cron of Iceberg's procedure does (B2).",
     ),
     Setting(
         PREFIX + "cost-benefit.horizon",
