@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from icewright.domain.errors import (
@@ -28,10 +29,11 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
+from icewright_spark.engine_failure import engine_failure
 from icewright_spark.iceberg import SparkTable, first_line
 from icewright_spark.jobs.rewrite_data_files import Phase, rewrite_data_files
 from icewright_spark.lease import HeartbeatServer, LeaseKeeper
-from icewright_spark.session import activate, cancel_job_group
+from icewright_spark.session import activate, cancel_job_group, jvm_exit_code
 
 _LOOKS_MAX: Final = 5
 """A writer may commit between our look and the server's; five disagreements in a row are no coincidence."""
@@ -98,7 +100,8 @@ class Attempt:
         try:
             return self._rewrite()
         except Exception as error:  # noqa: BLE001 - the job's main: whatever Spark or Java throw ends in the report
-            return _Done(result_of(error, cancelled=self.lease.cancelled, lost=self.lease.lost))
+            ended = jvm_exit_code(self._spark) if isinstance(error, Py4JNetworkError | OSError) else None
+            return _Done(result_of(error, cancelled=self.lease.cancelled, lost=self.lease.lost, jvm_exit=ended))
 
     def _rewrite(self) -> _Done:
         activate(self._spark)
@@ -128,10 +131,11 @@ class Attempt:
         cancel_job_group(self._spark, self._job_group)
 
 
-def result_of(error: Exception, *, cancelled: bool, lost: str | None = None) -> Result:
+def result_of(error: Exception, *, cancelled: bool, lost: str | None = None, jvm_exit: int | None = None) -> Result:
     """What an error before the commit means; the commit itself ends in a result of its own, not in an error.
 
-    A lost lease and a wish to cancel end Spark's jobs, whose error then says nothing of the reason.
+    ``jvm_exit`` is the exit code of Spark's JVM, if it ended. A lost lease and a wish to cancel end Spark's jobs, whose
+    error then says nothing of the reason.
     """
     match error:
         case _ if lost is not None:
@@ -145,4 +149,4 @@ def result_of(error: Exception, *, cancelled: bool, lost: str | None = None) -> 
         case IcewrightError():
             return Failed(error.code, error.message, retryable=isinstance(error, Unavailable))
         case _:
-            return Failed("engine", first_line(error), retryable=True)
+            return engine_failure(error, jvm_exit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,6 +16,8 @@ from pyspark.sql import SparkSession
 from icewright.domain.errors import InvalidConfiguration, VersionMismatch
 from icewright.domain.optimizers import ICEBERG_RUNTIME, OptimizerSettings
 
+_JVM_END_S_MAX: Final = 5.0
+"""A JVM that stopped answering is not always gone at once."""
 _SPARK_SERIES: Final = "4.1."
 _ICEBERG_MIN: Final = (1, 12)
 
@@ -126,6 +129,15 @@ def java_array(spark: SparkSession, java_type: Any, length: int) -> Any:
     """A Java array of nulls or zeros."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - py4j's only way to an array
     return gateway.new_array(java_type, length)
+
+
+def jvm_exit_code(spark: SparkSession) -> int | None:
+    """The exit code of the JVM that this process started, None where it lives on or another one started it."""
+    process: Any = getattr(spark.sparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark keeps it there
+    try:
+        return None if process is None else int(process.wait(_JVM_END_S_MAX))
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def activate(spark: SparkSession) -> None:

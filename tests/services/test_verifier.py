@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from icewright.adapters.memory.lake import MemoryFile
-from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Committed, CommitUnknown, TaskSpec
@@ -333,6 +333,13 @@ def test_what_changed_is_compared_with_the_action_in_files_rows_and_deletes(hous
     ]
     for deltas in wrong:
         assert problem_of(action, snapshot, replace(changes, deltas=deltas)) is not None
+    (group,) = action.groups
+    for executor, fewest in ((Executor.SHUFFLE, 1), (Executor.STAGED, 3)):
+        several = replace(action, groups=(replace(group, executor=executor, output_files=3),))
+        for files in range(5):
+            deltas = {BONN: replace(delta, data_files=files - len(group.files))}
+            problem = problem_of(several, snapshot, replace(changes, deltas=deltas))
+            assert (problem is None) is (fewest <= files <= 3), problem
 
 
 def test_delete_files_that_a_commit_drops_are_noticed(house: Lakehouse) -> None:

@@ -176,7 +176,7 @@ def test_python_workers_that_are_killed_fail_the_attempt_and_the_next_succeeds(
     killer.join()
 
     assert isinstance(report.result, Failed), report.result
-    assert (report.result.code, report.result.retryable) == ("engine", True)
+    assert (report.result.code, report.result.retryable) == ("worker-died", True)
     assert snapshots(loop) == before
     left_behind = data_files(loop)
     succeeds(loop, spec)

@@ -3,7 +3,6 @@
 Runs in Spark's Python workers and knows nothing of Spark.
 """
 
-from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
-from icewright_spark.merge.output import OutputFile
+from icewright_spark.merge.merge import MergeJob, MergeResult, OutputFile, merge_group
 
 __all__ = ["MergeJob", "MergeResult", "OutputFile", "merge_group"]

@@ -8,8 +8,9 @@ from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, lit
+from pyspark.sql.functions import col
 from pyspark.sql.pandas.functions import arrow_udf
 
 from icewright.domain.layouts import Curve, Layout
@@ -18,6 +19,7 @@ from icewright_spark.layouts import Cells
 from icewright_spark.shuffle.sample import Frame
 
 _PLACE: Final = "p"
+_FILE: Final = "n"
 _KEY: Final = "k"
 
 
@@ -26,19 +28,19 @@ def arranged(frames: Sequence[Frame], cells: Sequence[Cells], layout: Layout) ->
 
     The files of the first group come first.
     """
-    files = [frame.files for frame in frames]
-    place = arrow_udf(_placing(cells, [0, *accumulate(files)]), "cell int, key bigint")  # type: ignore[call-overload]  # it wants to be told what the hints tell
-    once = place.asNondeterministic()  # or Spark might ask for each of its two parts, or again for the sort
-    parts = []
-    for number, frame in enumerate(frames):
-        by_sort = _by_fields(frame, layout)
-        found = frame.rows.select("*", once(lit(number), *frame.fields).alias(_PLACE), *by_sort)
-        parts.append(found)
-    rows = reduce(DataFrame.union, parts)
-    own = frames[0].rows.columns
+    first_files = [0, *accumulate(frame.files for frame in frames)]
+    groups = zip(frames, cells, first_files[:-1], strict=True)
+    rows = reduce(DataFrame.union, [_placed(frame, own, first, layout) for frame, own, first in groups])
     order = _directed(layout) if layout.curve is Curve.SORT else [col(_KEY).asc()]
-    placed = rows.select("*", col(_PLACE).getField("cell").alias("n"), col(_PLACE).getField("key").alias(_KEY))
-    return placed.repartitionById(sum(files), "n").sortWithinPartitions(*order).select(*own)
+    placed = rows.select("*", col(_PLACE).getField("cell").alias(_FILE), col(_PLACE).getField("key").alias(_KEY))
+    kept = frames[0].rows.columns
+    return placed.repartitionById(first_files[-1], _FILE).sortWithinPartitions(*order).select(*kept)
+
+
+def _placed(frame: Frame, cells: Cells, first_file: int, layout: Layout) -> DataFrame:
+    place = arrow_udf(_placing(cells, first_file), "cell int, key bigint")  # type: ignore[call-overload]  # it wants to be told what the hints tell
+    once = place.asNondeterministic()  # or Spark might ask for each of its two parts, or again for the sort
+    return frame.rows.select("*", once(*frame.fields).alias(_PLACE), *_by_fields(frame, layout))
 
 
 def _by_fields(frame: Frame, layout: Layout) -> list[Column]:
@@ -58,16 +60,13 @@ def _one_directed(column: Column, field: SortField) -> Column:
     return column.asc_nulls_first() if first else column.asc_nulls_last()
 
 
-def _placing(cells: Sequence[Cells], first_files: Sequence[int]) -> Any:
-    """For rows of one group, whose number leads the columns of the layout, the number of their file and their key."""
+def _placing(cells: Cells, first_file: int) -> Any:
+    """For the columns of the layout, the number of each row's file among those of all groups, and its key."""
 
-    def place(numbers: pa.Array, *columns: pa.Array) -> pa.Array:
-        if not len(numbers):
-            return pa.array([], pa.struct([("cell", pa.int32()), ("key", pa.int64())]))
-        number = numbers[0].as_py()
+    def place(*columns: pa.Array) -> pa.Array:
         named = pa.RecordBatch.from_arrays(list(columns), names=[f"f{position}" for position in range(len(columns))])
-        found = cells[number].place(named)
-        files = pa.compute.add(found["cell"], pa.scalar(first_files[number], pa.int32()))
+        found = cells.place(named)
+        files = pc.add(found["cell"], pa.scalar(first_file, pa.int32()))
         return pa.StructArray.from_arrays([files, found["key"]], names=["cell", "key"])
 
     return place

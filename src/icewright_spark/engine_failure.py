@@ -1,0 +1,74 @@
+"""What made Spark's work fail, told from what Spark, Java and Python say of it: so that the queue and people can act.
+
+Spark raises one kind of exception for everything that goes wrong in an executor, and the reason is somewhere in its
+text; where the JVM died, only its exit code tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from icewright.domain.jobs import Failed
+from icewright_spark.iceberg import first_line
+
+_CAUSES_MAX: Final = 20
+
+_DISK_FULL: Final = re.compile(
+    r"No space left on device|Disk quota exceeded|DiskOutOfSpaceException|(?:DS|NS)?QuotaExceededException|"
+    r"There is not enough space on the disk"
+)
+_OUT_OF_MEMORY: Final = re.compile(
+    r"java\.lang\.OutOfMemoryError|SparkOutOfMemoryError|OutOfMemoryException|GC overhead limit exceeded|"
+    r"_OUT_OF_MEMORY\]|\[UNABLE_TO_ACQUIRE_MEMORY|\bMemoryError\b|ArrowMemoryError|Cannot allocate memory|OOMKilled|"
+    r"possible container OOM|exceeding (?:physical |virtual )?memory limits|"
+    r"exit(?:ed with)?(?: exit)? (?:code|status):? ?(?:52|137)\b"
+)
+"""Of the JVM, of Spark's own memory, of Python and Arrow; and how Kubernetes, YARN and Spark's own clusters say that an
+executor was killed for it (137 is SIGKILL, 52 Spark's own exit code)."""
+_WORKER_DIED: Final = re.compile(r"Python worker exited unexpectedly")
+
+_OF_MEMORY: Final = frozenset({52, 137, -9})
+"""Exit codes of a JVM: Spark ends it itself, or the kernel does."""
+
+
+def engine_failure(error: BaseException, jvm_exit: int | None = None) -> Failed:
+    """The failure that an exception of Spark's means; ``jvm_exit`` is the exit code of a JVM that ended over it.
+
+    Any of them may do better another time: with fewer neighbours, or when somebody has made room.
+    """
+    said = first_line(error)
+    if jvm_exit in _OF_MEMORY:
+        return Failed("out-of-memory", f"Spark's JVM ended with exit code {jvm_exit} ({said})", retryable=True)
+    texts = list(_texts(error))
+    line = _line(_DISK_FULL, texts)  # first: memory that cannot be spilled to a full disk is short as well
+    if line is not None:
+        return Failed("disk-full", f"{line} ({said})", retryable=True)
+    line = _line(_OUT_OF_MEMORY, texts)
+    if line is not None:
+        return Failed("out-of-memory", f"{line} ({said})", retryable=True)
+    line = _line(_WORKER_DIED, texts)
+    if line is not None:
+        return Failed("worker-died", f"a Python worker of Spark's died, as when it is killed ({said})", retryable=True)
+    return Failed("engine", said, retryable=True)
+
+
+def _texts(error: BaseException) -> Iterator[str]:
+    """What an exception and its causes say, of Python and of Java."""
+    yield str(error)
+    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    for _ in range(_CAUSES_MAX):
+        if java is None:
+            return
+        yield str(java.toString())
+        java = java.getCause()
+
+
+def _line(pattern: re.Pattern[str], texts: list[str]) -> str | None:
+    """The first line that has it, without what stands around it."""
+    for text in texts:
+        for line in text.splitlines():
+            if pattern.search(line):
+                return line.strip().removeprefix("Caused by: ")
+    return None
