@@ -14,9 +14,10 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b7, machine
+from benchmarks import b1, b2, b7, machine
 from benchmarks.render import render
 from benchmarks.results import Result, loads, save, table
+from benchmarks.rewriters import ICEWRIGHT, PEER
 from icewright.domain.optimizers import OptimizerSettings
 from icewright.domain.sql_urls import SQLITE_PACKAGE
 from icewright_spark.session import build_session
@@ -45,12 +46,19 @@ def _b1(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return b1.run(spark(), folder, b1.short(seed) if form is Form.SHORT else b1.full(seed), _say)
 
 
+def _b2(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    if form is Form.SHORT:
+        return b2.run(b2.constants(_RESULTS, {ICEWRIGHT: 0.5, PEER: 0.5}), b2.short(seed), _say)
+    tiny = b2.measured(spark(), folder, seed, _say)
+    return b2.run(b2.constants(_RESULTS, tiny), b2.usual(seed), _say)
+
+
 def _b7(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     options = {Form.SHORT: b7.short, Form.USUAL: b7.usual, Form.FULL: b7.full}[form]
     return b7.run(folder, options(seed), _say)
 
 
-_BENCHMARKS: Final[Mapping[str, Benchmark]] = {b1.NAME: _b1, b7.NAME: _b7}
+_BENCHMARKS: Final[Mapping[str, Benchmark]] = {b1.NAME: _b1, b2.NAME: _b2, b7.NAME: _b7}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

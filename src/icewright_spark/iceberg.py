@@ -20,10 +20,11 @@ from pyspark.sql import SparkSession
 from icewright.domain.actions import FileGroup
 from icewright.domain.errors import NotFound, Unavailable, Unsupported
 from icewright.domain.files import FileFormat, Partition
+from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableName, identifier
 from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY, SortField, SortOrder
 from icewright_spark.merge.lineage import LINEAGE_FIELDS
-from icewright_spark.merge.merge import OutputFile
+from icewright_spark.merge.output import OutputFile
 from icewright_spark.session import java_gateway
 
 REFUSALS = (IllegalArgumentException, UnsupportedOperationException)
@@ -137,9 +138,14 @@ class SparkTable:
         """A Java DataFile as it is, but said to be in no order: nobody has proved the one that a writer claims."""
         return self._ordered(data_file, self.jvm.org.apache.iceberg.SortOrder.unsorted())
 
-    def sorted(self, data_file: Any) -> Any:
-        """A Java DataFile as it is, but said to be in the table's sort order, which must have been proved."""
-        return self._ordered(data_file, self.java.sortOrder())
+    def ordered_by(self, layout: Layout, data_file: Any) -> Any:
+        """A Java DataFile as it is, but said to be in the table's sort order if ``layout`` is that.
+
+        That the rows are in the order of the layout must have been proved.
+        """
+        order = self.sort_order
+        is_it = order.order_id == layout.sort_order_id and order.fields == layout.fields and layout.curve is Curve.SORT
+        return self._ordered(data_file, self.java.sortOrder()) if is_it else data_file
 
     def _ordered(self, data_file: Any, order: Any) -> Any:
         builder = self.jvm.org.apache.iceberg.DataFiles.builder(self.java.specs().get(data_file.specId()))

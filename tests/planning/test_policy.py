@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from icewright.domain.policy import Mode, PolicyRule, Trigger
 from icewright.planning.policy import DEFAULT_ORIGIN, TABLE_ORIGIN, effective_policy, rule_problems
-from icewright.planning.settings import BY_KEY, SETTINGS, documentation
+from icewright.planning.settings import BY_KEY, SETTINGS, Setting, documentation, duration_ms, value_text
 from tests.planning.observations import HOUR_MS, MIB, table
 
 MODE = "icewright.mode"
@@ -163,6 +163,17 @@ def test_whatever_a_table_says_gives_a_policy_and_problems(properties: dict[str,
     for setting in SETTINGS:
         if any(problem.key == setting.key for problem in policy.problems):
             assert getattr(policy, setting.field) == setting.default
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
+def test_a_default_is_shown_as_it_would_be_set(setting: Setting) -> None:
+    text = value_text(setting, setting.default)
+    assert (setting.parse(text) if text else None) == setting.default
+
+
+@pytest.mark.parametrize("text", ["PT0S", "PT90S", "PT2H", "P7D", "PT90M"])
+def test_durations_are_shown_as_they_are_set(text: str) -> None:
+    assert value_text(BY_KEY["icewright.write-window"], duration_ms(text)) == text
 
 
 def test_hostile_keys_are_quoted_and_cut() -> None:

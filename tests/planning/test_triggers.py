@@ -219,7 +219,7 @@ def test_tiered_is_what_amoro_does(sizes: list[int], *, interval_over: bool, ful
 
 
 class TestCostBenefit:
-    under = policy(Trigger.COST_BENEFIT)
+    under = policy(Trigger.COST_BENEFIT, scans_per_day=100.0)
 
     def test_each_number_of_the_gate_is_said(self) -> None:
         files = sized(*[MIB] * 100)
@@ -261,6 +261,16 @@ class TestCostBenefit:
         for before_ms, expected in ((2, Verdict.WAIT), (0, Verdict.REWRITE)):
             quiet = self.writing(files, 2 * NOW - until + before_ms, 32 * MIB)
             assert verdict(quiet, self.under).verdict is expected
+
+    def test_while_data_comes_a_large_one_is_no_reason_to_merge_and_once_it_stops_it_is(self) -> None:
+        files = sized(100 * MIB, *[MIB // 2] * 20)
+        coming = self.writing(files, NOW, MIB // 2)
+        often = replace(self.under, scans_per_day=20_000.0)
+        assert verdict(coming, often).reason.figures["small_files"] == 20
+        often = replace(self.under, scans_per_day=400.0)
+        assert verdict(coming, often).verdict is Verdict.WAIT
+        quiet = self.writing(files, NOW - 5 * DAY_MS, MIB // 2)
+        assert verdict(quiet, often).reason.figures["small_files"] == 21
 
     def test_a_large_one_is_not_written_again_for_many_tiny_ones(self) -> None:
         files = sized(130 * MIB, *[MIB // 4] * 200)

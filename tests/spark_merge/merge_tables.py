@@ -76,12 +76,12 @@ def group_of(*files: InputFile, partition: str = "[]") -> FileGroup:
 
 def job_of(fields: Sequence[Json], files: Sequence[InputFile], output: Path, **more: Any) -> MergeJob:
     group = group_of(*files, partition=more.pop("partition", "[]"))
-    return MergeJob(group=group, schema_fields=tuple(fields), output_path=str(output), **more)
+    return MergeJob(group=group, schema_fields=tuple(fields), output_paths=(str(output),), **more)
 
 
 def leaf_chunks(result: MergeResult) -> list[Any]:
     """All column chunks of the output, from its footer."""
-    metadata = pq.ParquetFile(result.output.path).metadata
+    metadata = pq.ParquetFile(result.outputs[0].path).metadata
     return [
         metadata.row_group(number).column(position)
         for number in range(metadata.num_row_groups)

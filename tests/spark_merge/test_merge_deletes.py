@@ -91,10 +91,10 @@ def test_position_deletes_of_several_files_each_split_by_data_file(tmp_path: Pat
     result = merge_group(made, writer=writer)
 
     alive = [[row for row in EVERY if row not in (0, 7, 8)], [row for row in EVERY if row != 19], EVERY]
-    assert ids(result.output.path) == [1000 * number + row for number, rows in enumerate(alive) for row in rows]
+    assert ids(result.outputs[0].path) == [1000 * number + row for number, rows in enumerate(alive) for row in rows]
     assert (result.receipt.records, result.receipt.deleted_records) == (56, 4)
-    assert result.output.record_count == result.figures.records == 56
-    assert result.output.value_counts[1] == 56
+    assert result.outputs[0].record_count == result.figures.records == 56
+    assert result.outputs[0].value_counts[1] == 56
     assert result.receipt.input_digest == result.receipt.output_digest
 
 
@@ -107,7 +107,7 @@ def test_deletion_vectors(tmp_path: Path) -> None:
         ],
     )
     result = merge_group(made)
-    assert ids(result.output.path) == [row for row in EVERY if row not in (0, 1, 6, 7, 19)]
+    assert ids(result.outputs[0].path) == [row for row in EVERY if row not in (0, 1, 6, 7, 19)]
     assert result.receipt.deleted_records == 25
 
 
@@ -117,8 +117,8 @@ def test_a_group_of_which_nothing_is_left_is_an_empty_file(tmp_path: Path) -> No
         directory.mkdir()
         made = job(directory, lambda files: [(deletion_vector(tmp_path, file.path, EVERY), [file]) for file in files])
         result = merge_group(made, writer=writer)
-        assert ids(result.output.path) == []
-        assert result.output.split_offsets == ()
+        assert ids(result.outputs[0].path) == []
+        assert result.outputs[0].split_offsets == ()
         assert (result.receipt.records, result.receipt.deleted_records) == (0, 2 * ROWS)
 
 
@@ -148,7 +148,7 @@ def test_exactly_the_deleted_rows_are_gone(
         patch.setattr("icewright_spark.merge.read.BATCH_ROWS_MIN", 1)
         patch.setattr("icewright_spark.merge.read.BATCH_ROWS_MAX", batch_rows)
         result = merge_group(made)
-    assert ids(result.output.path) == [
+    assert ids(result.outputs[0].path) == [
         1000 * number + row for number, rows in enumerate(deleted) for row in EVERY if row not in rows
     ]
 
@@ -210,7 +210,7 @@ def test_a_damaged_deletion_vector_is_caught(damage: Callable[[bytes], bytes], t
     made = job(tmp_path, lambda files: [(deletion_vector(tmp_path, files[0].path, [3, 5], blob=blob), files[:1])])
     with pytest.raises(FileUnreadable, match="deletion vector"):
         merge_group(made)
-    assert not Path(made.output_path).exists()
+    assert not Path(made.output_paths[0]).exists()
 
 
 def test_a_truncated_deletion_vector_is_caught(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_delete_files_that_cannot_be_right_are_refused_before_anything_is_writte
     made = job(tmp_path, lambda files: applied(tmp_path, files))
     with pytest.raises(error):
         merge_group(made)
-    assert not Path(made.output_path).exists()
+    assert not Path(made.output_paths[0]).exists()
 
 
 def test_a_delete_file_that_the_group_does_not_have_is_refused(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def job_for(directory: Path, fields: list[Json], table: Any, **more: Any) -> Mer
 
 
 def rows(job: MergeJob) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(merge_group(job).output.path).to_pylist()
+    found: list[dict[str, Any]] = pq.read_table(merge_group(job).outputs[0].path).to_pylist()
     return found
 
 
@@ -62,7 +62,7 @@ def refusal(job: MergeJob, kind: type[Unsupported]) -> str:
     """The message, after making sure that nothing was written."""
     with pytest.raises(kind) as caught:
         merge_group(job)
-    assert not Path(job.output_path).exists()
+    assert not Path(job.output_paths[0]).exists()
     return str(caught.value)
 
 
@@ -233,7 +233,7 @@ def test_required_fields_inside_optional_structs(writer: Writer, stored_schema: 
     table = arrow_table([column(1, "c", loosened(STRICT))], {"c": STRICT_VALUES})
     file = write_input(tmp_path, table, store_schema=stored_schema)
     job = job_of([column(1, "c", STRICT)], [file, write_input(tmp_path, table)], tmp_path / "out.parquet")
-    back = pq.read_table(merge_group(job, writer=writer).output.path)
+    back = pq.read_table(merge_group(job, writer=writer).outputs[0].path)
     assert repr(back["c"].to_pylist()) == repr(STRICT_VALUES * 2)
     assert back.schema.equals(arrow_schema(job.schema_fields), check_metadata=True)
 
@@ -249,8 +249,8 @@ def test_required_maps_and_uuids_inside_optional_structs(tmp_path: Path) -> None
     array = pa.array(values, plain).cast(schema.field(0).type)
     job = job_for(tmp_path, [column(1, "c", kind)], pa.Table.from_arrays([array], schema=schema))
     result = merge_group(job)
-    assert pq.read_table(result.output.path)["c"].to_pylist() == array.to_pylist()
-    assert result.output.null_counts == {5: 2}
+    assert pq.read_table(result.outputs[0].path)["c"].to_pylist() == array.to_pylist()
+    assert result.outputs[0].null_counts == {5: 2}
 
 
 def test_many_batches_of_nested_rows(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_many_batches_of_nested_rows(tmp_path: Path) -> None:
     ]
     table = arrow_table([column(1, "c", loosened(kind))], {"c": values})
     job = job_for(tmp_path, [column(1, "c", kind)], table.slice(5))
-    assert pq.read_table(merge_group(job).output.path)["c"].to_pylist() == values[5:]
+    assert pq.read_table(merge_group(job).outputs[0].path)["c"].to_pylist() == values[5:]
 
 
 def test_representations_that_arrow_writers_leave_in_files(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_leaves_are_the_parquet_columns_in_order(tmp_path: Path) -> None:
     kind = struct_of(column(2, "x", map_of(3, "int", 4, list_of(5, "string"))), column(6, "y", "int"))
     fields = [column(1, "a.b", kind), column(7, "z", "long")]
     job = job_for(tmp_path, fields, arrow_table(fields, {"a.b": [None], "z": [1]}))
-    written = pq.ParquetFile(merge_group(job).output.path)
+    written = pq.ParquetFile(merge_group(job).outputs[0].path)
     paths = [written.schema.column(n).path for n in range(len(written.schema))]
     assert [".".join(leaf.path) for leaf in leaves(fields)] == paths
     assert [leaf.field_id for leaf in leaves(fields)] == leaf_ids(written.schema_arrow) == [3, 5, 6, 7]

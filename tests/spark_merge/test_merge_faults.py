@@ -168,7 +168,7 @@ def test_a_fault_between_reading_and_the_file_is_caught(name: str, writer: Write
     job = job_without_map(tmp_path)
     with pytest.raises(ProofFailed, match=r"read back differs; rows 5 -> "):
         merge_group(job, writer=FaultyWriter(writer, FAULTS[name]))
-    assert Path(job.output_path).exists()  # evidence is never deleted
+    assert Path(job.output_paths[0]).exists()  # evidence is never deleted
 
 
 @pytest.mark.parametrize("name", MAP_FAULTS)
@@ -179,7 +179,7 @@ def test_a_fault_in_a_map_is_caught_and_named(name: str, tmp_path: Path) -> None
 
 def test_without_a_fault_the_same_writers_pass(tmp_path: Path) -> None:
     for writer in (ARROW_RS, PYARROW):
-        job = dataclasses.replace(job_without_map(tmp_path), output_path=str(tmp_path / f"{writer.name}.parquet"))
+        job = dataclasses.replace(job_without_map(tmp_path), output_paths=(str(tmp_path / f"{writer.name}.parquet"),))
         merge_group(job, writer=FaultyWriter(writer, lambda table: table))
 
 
@@ -228,7 +228,7 @@ def test_a_damaged_output_is_caught(damage: Callable[[BinaryIO], None], writer: 
     job = job_without_map(tmp_path, settings=WriterSettings(codec="uncompressed", compression_level=None))
     with pytest.raises(ProofFailed):
         merge_group(job, writer=DamagingWriter(writer, damage))
-    assert Path(job.output_path).exists()
+    assert Path(job.output_paths[0]).exists()
 
 
 def test_a_schema_other_than_the_tables_is_caught(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_inputs_other_than_planned_are_caught_before_anything_is_written(
     job = dataclasses.replace(job, group=dataclasses.replace(job.group, files=(first, other)))
     with pytest.raises(ProofFailed, match=f"{said}, its manifest says"):
         merge_group(job)
-    assert not Path(job.output_path).exists()
+    assert not Path(job.output_paths[0]).exists()
 
 
 @pytest.mark.parametrize("planned_bytes", [0, 100])
@@ -293,7 +293,7 @@ def test_an_input_that_is_a_pipe_is_refused_rather_than_waited_for(planned_bytes
         merge_group(job)
     with pytest.raises(UnsupportedFile, match="no regular file"):
         open_footer(pipe.path)
-    assert not Path(job.output_path).exists()
+    assert not Path(job.output_paths[0]).exists()
 
 
 def test_a_full_disk_is_said_and_leaves_what_was_written(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_a_full_disk_is_said_and_leaves_what_was_written(tmp_path: Path) -> None
                 self.inner.write(batches, full, layout)
 
     for writer in (ARROW_RS, PYARROW):
-        job = dataclasses.replace(job_without_map(tmp_path), output_path=str(tmp_path / writer.name))
+        job = dataclasses.replace(job_without_map(tmp_path), output_paths=(str(tmp_path / writer.name),))
         with pytest.raises(OutputUnwritable, match="No space left"):
             merge_group(job, writer=Full(writer, lambda table: table))
-        assert Path(job.output_path).exists()
+        assert Path(job.output_paths[0]).exists()

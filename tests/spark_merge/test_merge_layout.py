@@ -74,12 +74,12 @@ def page_type(path: str, chunk: Any) -> int:
 def test_pages_are_version_1_with_indexes_and_the_codec(writer: Writer, tmp_path: Path) -> None:
     result = merge_group(job_in(tmp_path), writer=writer)
     for chunk in leaf_chunks(result):
-        assert page_type(result.output.path, chunk) == 0
+        assert page_type(result.outputs[0].path, chunk) == 0
         assert chunk.compression == "ZSTD"
         assert chunk.has_offset_index
         assert chunk.has_column_index
         assert set(chunk.encodings) <= {"PLAIN", "RLE", "RLE_DICTIONARY"}
-    assert pq.ParquetFile(result.output.path).metadata.metadata is None
+    assert pq.ParquetFile(result.outputs[0].path).metadata.metadata is None
 
 
 def test_the_page_version_check_would_notice(tmp_path: Path) -> None:
@@ -151,15 +151,15 @@ def test_row_groups_have_the_size_that_is_set(writer: Writer, tmp_path: Path) ->
     result = merge_group(
         dataclasses.replace(job, settings=WriterSettings(row_group_size_bytes=size_bytes)), writer=writer
     )
-    metadata = pq.ParquetFile(result.output.path).metadata
+    metadata = pq.ParquetFile(result.outputs[0].path).metadata
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     assert len(groups) in (4, 5)  # rows are as long as in the inputs, up to a remainder
     for group in groups[:3]:
         encoded = sum(group.column(position).total_compressed_size for position in range(group.num_columns))
         assert 0.8 * size_bytes < encoded <= 1.05 * size_bytes
-    assert result.output.split_offsets == tuple(sorted(result.output.split_offsets))
-    assert len(set(result.output.split_offsets)) == len(groups)
-    assert sum(result.output.column_sizes.values()) == sum(c.total_compressed_size for c in leaf_chunks(result))
+    assert result.outputs[0].split_offsets == tuple(sorted(result.outputs[0].split_offsets))
+    assert len(set(result.outputs[0].split_offsets)) == len(groups)
+    assert sum(result.outputs[0].column_sizes.values()) == sum(c.total_compressed_size for c in leaf_chunks(result))
 
 
 def test_footers_of_tiny_files_do_not_shrink_row_groups(tmp_path: Path) -> None:
@@ -169,13 +169,13 @@ def test_footers_of_tiny_files_do_not_shrink_row_groups(tmp_path: Path) -> None:
     job = job_of(fields, files, tmp_path / "out.parquet")
     settings = WriterSettings(row_group_size_bytes=job.group.size_bytes // 3)
     result = merge_group(dataclasses.replace(job, settings=settings))
-    assert len(result.output.split_offsets) == 1
+    assert len(result.outputs[0].split_offsets) == 1
 
 
 def test_pyarrow_ends_a_row_group_before_memory_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(write_module, "COLLECTED_BYTES_MAX", 1 << 20)
     result = merge_group(job_in(tmp_path), writer=PYARROW)
-    assert len(result.output.split_offsets) > 1
+    assert len(result.outputs[0].split_offsets) > 1
 
 
 @WRITERS
@@ -196,7 +196,9 @@ def test_the_level_is_obeyed(writer: Writer, tmp_path: Path) -> None:
         merge_group(
             job_of(fields, [file], tmp_path / f"{level}.parquet", settings=WriterSettings(compression_level=level)),
             writer=writer,
-        ).output.size_bytes
+        )
+        .outputs[0]
+        .size_bytes
         for level in (1, 19)
     ]
     assert sizes[1] < 0.97 * sizes[0]
@@ -255,24 +257,24 @@ def test_the_writer_is_the_one_that_loses_nothing(kind: Any, mode: str, writer: 
 
 def test_an_existing_file_is_never_touched(tmp_path: Path) -> None:
     job = job_in(tmp_path, rows=2)
-    Path(job.output_path).write_bytes(b"somebody's only copy")
+    Path(job.output_paths[0]).write_bytes(b"somebody's only copy")
     with pytest.raises(OutputExists):
         merge_group(job)
-    assert Path(job.output_path).read_bytes() == b"somebody's only copy"
+    assert Path(job.output_paths[0]).read_bytes() == b"somebody's only copy"
 
 
 def test_locations_are_reported_as_they_came(tmp_path: Path) -> None:
     for prefix in ("file:", "file://"):
         job = job_in(tmp_path, rows=2)
         location = f"{prefix}{tmp_path}/p=a%20b/{len(prefix)}.parquet"
-        result = merge_group(dataclasses.replace(job, output_path=location))
-        assert (result.output.path,) == result.figures.output_paths == (location,)
-        assert (tmp_path / "p=a%20b" / f"{len(prefix)}.parquet").stat().st_size == result.output.size_bytes
+        result = merge_group(dataclasses.replace(job, output_paths=(location,)))
+        assert (result.outputs[0].path,) == result.figures.output_paths == (location,)
+        assert (tmp_path / "p=a%20b" / f"{len(prefix)}.parquet").stat().st_size == result.outputs[0].size_bytes
 
 
 def test_storages_that_arrow_does_not_have_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedLocation):
-        merge_group(dataclasses.replace(job_in(tmp_path, rows=2), output_path="oss://bucket/a.parquet"))
+        merge_group(dataclasses.replace(job_in(tmp_path, rows=2), output_paths=("oss://bucket/a.parquet",)))
 
 
 def test_file_and_directories_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -286,8 +288,8 @@ def test_file_and_directories_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     monkeypatch.setattr(os, "fsync", spy)
     output = tmp_path / "data" / "p=1" / "out.parquet"
-    result = merge_group(dataclasses.replace(job_in(tmp_path, rows=2), output_path=str(output)))
-    assert synced[0] == (str(output), result.output.size_bytes)
+    result = merge_group(dataclasses.replace(job_in(tmp_path, rows=2), output_paths=(str(output),)))
+    assert synced[0] == (str(output), result.outputs[0].size_bytes)
     assert {path for path, _ in synced[1:]} == {str(parent) for parent in list(output.parents)[:3]}
 
 
@@ -297,7 +299,7 @@ def test_figures(tmp_path: Path) -> None:
     figures = result.figures
     assert (figures.group_id, figures.input_files, figures.records) == (7, 2, 20)
     assert figures.input_bytes == job.group.size_bytes
-    assert figures.output_bytes == Path(job.output_path).stat().st_size
+    assert figures.output_bytes == Path(job.output_paths[0]).stat().st_size
     assert figures.peak_memory_bytes > 10_000_000
     assert figures.cpu_ms >= 0
     assert figures.wall_ms >= 0
@@ -319,7 +321,7 @@ def test_small_batches_are_joined_up_to_a_limit_in_order(sizes: list[int], rows_
     batches = [pa.RecordBatch.from_pydict({"a": pa.array(list(column), pa.int64())}) for column in columns]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read_module, "BATCH_ROWS_MAX", rows_max)
-        patch.setattr(read_module, "_BATCH_BYTES", bytes_max)
+        patch.setattr(read_module, "BATCH_BYTES", bytes_max)
         found = list(joined(batches))
     assert [value for batch in found for value in batch["a"].to_pylist()] == list(range(sum(sizes)))
     rows = [batch.num_rows for batch in found]
@@ -376,7 +378,7 @@ def test_pages_and_dictionaries_obey_their_limits(writer: Writer, tmp_path: Path
         settings = WriterSettings(codec="uncompressed", compression_level=None, **more)
         result = merge_group(job_of(fields, [file], tmp_path / name, settings=settings), writer=writer)
         chunks.append(leaf_chunks(result)[0])
-        sizes.append(result.output.size_bytes)
+        sizes.append(result.outputs[0].size_bytes)
     dictionary_bytes = [chunk.data_page_offset - chunk.dictionary_page_offset for chunk in chunks]
     assert sizes[1] > sizes[0] + 1000
     assert dictionary_bytes[0] == dictionary_bytes[1] > 5_000 * 14
@@ -394,7 +396,7 @@ def test_no_page_has_more_rows_than_the_table_allows(input_rows: int, writer: Wr
     files = [write_input(tmp_path, table) for _ in range(4)]
     settings = WriterSettings(row_group_size_bytes=500_000)
     result = merge_group(job_of(fields, files, tmp_path / "out.parquet", settings=settings), writer=writer)
-    pages = [page_values(result.output.path, chunk) for chunk in leaf_chunks(result)]
+    pages = [page_values(result.outputs[0].path, chunk) for chunk in leaf_chunks(result)]
     assert max(map(max, pages)) <= limit
-    assert sum(map(sum, pages)) == result.output.record_count * 3
+    assert sum(map(sum, pages)) == result.outputs[0].record_count * 3
     assert all(sum(1 for rows in of_chunk if rows < limit) <= 1 for of_chunk in pages)

@@ -72,15 +72,15 @@ EXPECTED = [
 def test_every_row_takes_its_lineage_along(tmp_path: Path, writer: Writer) -> None:
     result = merge_group(job(tmp_path), writer=writer)
 
-    table = pq.read_table(result.output.path)
+    table = pq.read_table(result.outputs[0].path)
     assert table.to_pylist() == EXPECTED
     assert leaf_ids(table.schema) == [1, ROW_ID, LAST_UPDATED]
     assert [table.schema.field(position).nullable for position in range(3)] == [False, True, True]
-    assert result.output.value_counts == dict.fromkeys((1, ROW_ID, LAST_UPDATED), 7)
-    assert result.output.null_counts == dict.fromkeys((1, ROW_ID, LAST_UPDATED), 0)
-    assert int.from_bytes(result.output.lower_bounds[ROW_ID], "little") == 7
-    assert int.from_bytes(result.output.upper_bounds[LAST_UPDATED], "little") == 6
-    assert set(result.output.column_sizes) == {1, ROW_ID, LAST_UPDATED}
+    assert result.outputs[0].value_counts == dict.fromkeys((1, ROW_ID, LAST_UPDATED), 7)
+    assert result.outputs[0].null_counts == dict.fromkeys((1, ROW_ID, LAST_UPDATED), 0)
+    assert int.from_bytes(result.outputs[0].lower_bounds[ROW_ID], "little") == 7
+    assert int.from_bytes(result.outputs[0].upper_bounds[LAST_UPDATED], "little") == 6
+    assert set(result.outputs[0].column_sizes) == {1, ROW_ID, LAST_UPDATED}
     (update,) = [c for c in leaf_chunks(result) if c.path_in_schema == "_last_updated_sequence_number"]
     assert update.has_dictionary_page
 
@@ -88,10 +88,10 @@ def test_every_row_takes_its_lineage_along(tmp_path: Path, writer: Writer) -> No
 def test_what_was_merged_before_keeps_its_lineage(tmp_path: Path) -> None:
     """The first output, read as the file that its commit made of it."""
     first = merge_group(job(tmp_path))
-    path = Path(first.output.path)
+    path = Path(first.outputs[0].path)
     once = InputFile(str(path), path.stat().st_size, 7, 9, first_row_id=900)
     again = merge_group(job_of(FIELDS, [once], tmp_path / "again.parquet", row_lineage=True))
-    assert pq.read_table(again.output.path).to_pylist() == EXPECTED
+    assert pq.read_table(again.outputs[0].path).to_pylist() == EXPECTED
     assert again.receipt.output_digest == first.receipt.output_digest
 
 
@@ -99,14 +99,14 @@ def test_rows_without_ids_get_them_from_the_commit_and_keep_when_they_were_updat
     """A table that was upgraded from version 2, and has not been committed to since."""
     files = [file(tmp_path, [1, 2], None, 3), file(tmp_path, [3], None, 4)]
     result = merge_group(job_of(FIELDS, files, tmp_path / "out.parquet", row_lineage=True))
-    table = pq.read_table(result.output.path)
+    table = pq.read_table(result.outputs[0].path)
     assert table["_row_id"].to_pylist() == [None] * 3
     assert table["_last_updated_sequence_number"].to_pylist() == [3, 3, 4]
 
 
 def test_tables_of_other_versions_have_no_lineage_and_refuse_files_that_do(tmp_path: Path) -> None:
     plain = merge_group(job_of(FIELDS, [file(tmp_path, [1], 5, 3)], tmp_path / "out.parquet"))
-    assert pq.read_table(plain.output.path).column_names == ["id"]
+    assert pq.read_table(plain.outputs[0].path).column_names == ["id"]
     with pytest.raises(UnsupportedFile, match="metadata column"):
         merge_group(job_of(FIELDS, [moved(tmp_path, [1], [1], [1], 1, 1)], tmp_path / "other.parquet"))
 

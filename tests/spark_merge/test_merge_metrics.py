@@ -64,7 +64,7 @@ def merged(directory: Path, modes: dict[int, str] | None = None, **more: Any) ->
     """Two files, so that everything is summed up over batches."""
     table = arrow_table(FIELDS, ROWS)
     files = [write_input(directory, table.slice(0, 1)), write_input(directory, table.slice(1))]
-    return merge_group(job_of(FIELDS, files, directory / "out.parquet", metrics_modes=modes or {}), **more).output
+    return merge_group(job_of(FIELDS, files, directory / "out.parquet", metrics_modes=modes or {}), **more).outputs[0]
 
 
 def test_metrics_as_java_has_them(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_split_offsets_are_where_row_groups_begin(tmp_path: Path) -> None:
 def test_bounds_hold_for_values_that_are_all_nan(tmp_path: Path) -> None:
     fields = [column(1, "f", "float")]
     file = write_input(tmp_path, arrow_table(fields, {"f": [math.nan, math.nan]}))
-    output = merge_group(job_of(fields, [file], tmp_path / "out.parquet")).output
+    output = merge_group(job_of(fields, [file], tmp_path / "out.parquet")).outputs[0]
     assert (output.nan_counts, output.lower_bounds, output.upper_bounds) == ({1: 2}, {}, {})
 
 

@@ -85,7 +85,7 @@ def job_on_s3(s3: S3Server, bucket: str, folder: Path) -> MergeJob:
     files = [stored(s3, bucket, file) for file in inputs(folder)]
     job = job_of(FIELDS, files, folder / "unused")
     output = f"s3a://{bucket}/wh/db.db/t é/data/p=a%20b/out.parquet"
-    return dataclasses.replace(job, output_path=output, storage=storage_of(s3.file_io))
+    return dataclasses.replace(job, output_paths=(output,), storage=storage_of(s3.file_io))
 
 
 def content(s3: S3Server, location: str) -> bytes:
@@ -105,17 +105,17 @@ def test_the_output_is_the_same_as_on_a_disk(
 
     on_s3, on_disk = merge_group(remote, writer=writer), merge_group(local, writer=writer)
 
-    assert content(s3, remote.output_path) == Path(local.output_path).read_bytes()
-    assert dataclasses.replace(on_s3.output, path="") == dataclasses.replace(on_disk.output, path="")
+    assert content(s3, remote.output_paths[0]) == Path(local.output_paths[0]).read_bytes()
+    assert dataclasses.replace(on_s3.outputs[0], path="") == dataclasses.replace(on_disk.outputs[0], path="")
     assert on_s3.receipt == on_disk.receipt
 
 
 def test_what_was_written_has_the_rows_in_order(s3: S3Server, bucket: str, tmp_path: Path) -> None:
     job = job_on_s3(s3, bucket, tmp_path)
     result: MergeResult = merge_group(job)
-    table = pq.read_table(pa.BufferReader(content(s3, job.output_path)))
+    table = pq.read_table(pa.BufferReader(content(s3, job.output_paths[0])))
     assert table.column("id").to_pylist() == list(range(40))
-    assert result.output.size_bytes == len(content(s3, job.output_path))
+    assert result.outputs[0].size_bytes == len(content(s3, job.output_paths[0]))
 
 
 def test_deletes_are_read_from_there_as_well(
@@ -133,18 +133,18 @@ def test_deletes_are_read_from_there_as_well(
 
     result = merge_group(job)
 
-    table = pq.read_table(pa.BufferReader(content(s3, job.output_path)))
+    table = pq.read_table(pa.BufferReader(content(s3, job.output_paths[0])))
     assert table.column("id").to_pylist() == [n for n in range(40) if n not in (0, 19, 24, 25)]
     assert result.receipt.deleted_records == 4
 
 
 def test_an_object_that_is_there_is_not_overwritten(s3: S3Server, bucket: str, tmp_path: Path) -> None:
     job = job_on_s3(s3, bucket, tmp_path)
-    with s3.files().open_output_stream(job.output_path.partition("://")[2]) as stream:
+    with s3.files().open_output_stream(job.output_paths[0].partition("://")[2]) as stream:
         stream.write(b"somebody's")
     with pytest.raises(OutputExists):
         merge_group(job)
-    assert content(s3, job.output_path) == b"somebody's"
+    assert content(s3, job.output_paths[0]) == b"somebody's"
 
 
 def test_an_input_that_is_not_there_is_said(s3: S3Server, bucket: str, tmp_path: Path) -> None:

@@ -96,13 +96,13 @@ def test_every_type_reads_as_before(name: str, stored_schema: bool, tmp_path: Pa
     result = merge_group(job_of(fields, files, tmp_path / "new" / "dir" / "out.parquet"))
 
     expected = pa.concat_tables(tables).to_pylist()
-    assert same(pq.read_table(result.output.path).to_pylist(), expected)
+    assert same(pq.read_table(result.outputs[0].path).to_pylist(), expected)
     query = "SELECT COLUMNS(*)::VARCHAR FROM read_parquet(?)"
-    ours = duckdb.execute(query, [result.output.path]).fetchall()
+    ours = duckdb.execute(query, [result.outputs[0].path]).fetchall()
     theirs = [row for file in files for row in duckdb.execute(query, [file.path]).fetchall()]
     assert ours == theirs
     assert result.receipt.input_digest == result.receipt.output_digest
-    assert result.output.record_count == result.receipt.records == len(expected)
+    assert result.outputs[0].record_count == result.receipt.records == len(expected)
     assert ("pyarrow" in result.receipt.method) == (name in ONLY_PYARROW)
     assert not any(chunk.encodings and "DELTA" in str(chunk.encodings) for chunk in leaf_chunks(result))
 
@@ -119,7 +119,7 @@ def test_all_columns_at_once_by_either_writer(writer: Any, tmp_path: Path) -> No
     job = job_of(fields, files, tmp_path / "out.parquet")
     result = merge_group(pickle.loads(pickle.dumps(job)), writer=writer)  # noqa: S301 - as Spark sends it to a worker
 
-    assert same(pq.read_table(result.output.path).to_pylist(), table.to_pylist() * 3)
+    assert same(pq.read_table(result.outputs[0].path).to_pylist(), table.to_pylist() * 3)
     assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - as Spark sends it to the driver
 
 
@@ -135,7 +135,7 @@ def test_nanosecond_timestamps_keep_their_digits(tmp_path: Path) -> None:
     file = write_input(tmp_path, pa.Table.from_arrays(arrays, schema=schema), store_schema=False)
     for writer in (ARROW_RS, PYARROW):
         result = merge_group(job_of(fields, [file], tmp_path / writer.name), writer=writer)
-        back = pq.read_table(result.output.path)
+        back = pq.read_table(result.outputs[0].path)
         assert back.schema.types == schema.types
         assert [back[name].combine_chunks().view(pa.int64()).to_pylist() for name in "nz"] == [[1, None, -(2**63)]] * 2
 
@@ -144,9 +144,9 @@ def test_all_files_empty_gives_an_empty_file(tmp_path: Path) -> None:
     fields = [column(1, "s", "string")]
     files = [write_input(tmp_path, arrow_table(fields, {"s": []})) for _ in range(2)]
     result = merge_group(job_of(fields, files, tmp_path / "out.parquet"))
-    assert pq.read_table(result.output.path).num_rows == result.output.record_count == 0
-    assert result.output.split_offsets == ()
-    assert result.output.lower_bounds == {}
+    assert pq.read_table(result.outputs[0].path).num_rows == result.outputs[0].record_count == 0
+    assert result.outputs[0].split_offsets == ()
+    assert result.outputs[0].lower_bounds == {}
 
 
 def test_pyiceberg_reads_the_schema_by_field_ids(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_pyiceberg_reads_the_schema_by_field_ids(tmp_path: Path) -> None:
     arrays = [array_of(values[:1], field.type) for field, (_, values) in zip(schema, kinds, strict=True)]
     file = write_input(tmp_path, pa.Table.from_arrays(arrays, schema=schema))
     result = merge_group(job_of(fields, [file], tmp_path / "out.parquet"))
-    written = pq.ParquetFile(result.output.path)
+    written = pq.ParquetFile(result.outputs[0].path)
     assert [field.name for field in written.schema_arrow] == [f"c_x20{n}_x2Ex" for n in range(1, len(kinds) + 1)]
     assert "ARROW:schema" not in str(written.metadata.metadata)
     assert "field_id=114" in str(written.schema)

@@ -107,10 +107,11 @@ class _Running(TaskContext):
 
 def test_a_group_that_spark_runs_again_writes_a_file_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run may not be dead, only out of sight, and still be writing."""
-    job = MergeJob(group(), (), "file:/t/00000-task-1-1.parquet")
+    job = MergeJob(group(), (), ("file:/t/00000-task-1-1.parquet",))
     assert _own_output(job) is job
     paths = set()
     for attempt, identity in [(0, 11), (1, 12), (2, 13)]:
         monkeypatch.setattr(TaskContext, "_taskContext", _Running(attempt, identity))
-        paths.add(_own_output(job).output_path)
-    assert paths == {job.output_path, "file:/t/00000-task-1-1-try12.parquet", "file:/t/00000-task-1-1-try13.parquet"}
+        paths.add(_own_output(job).output_paths[0])
+    again = {f"file:/t/00000-task-1-1-try{identity}.parquet" for identity in (12, 13)}
+    assert paths == {job.output_paths[0], *again}

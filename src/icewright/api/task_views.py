@@ -83,7 +83,7 @@ def task_view(task: Task | ListedTask) -> TaskView:
         uuid=task.table_id.uuid,
         plan_id=task.plan_id,
         state=task.state,
-        action=action_view(task.table_name, task.figures),
+        action=action_view(task.figures, task.prediction),
         reason=task.reason,
         prediction=task.prediction,
         priority=task.priority,

@@ -31,6 +31,16 @@ def instant(at: Instant | None) -> str:
     return "-" if at is None else wording.instant(at)
 
 
+def about(span_ms: int) -> str:
+    """``4.0 min``."""
+    return wording.about(span_ms)
+
+
+def count(number: int, singular: str) -> str:
+    """``3 groups``."""
+    return wording.count(number, singular)
+
+
 def size(size_bytes: int) -> str:
     """``38.2 MiB``."""
     return wording.size(size_bytes)

@@ -131,6 +131,7 @@ def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, proble
                 else f"{said.input_files:,} files ({text.size(said.input_bytes)}, {said.records:,} rows) "
                 f"become {said.output_files:,}",
             ),
+            *_before_and_after(view),
             ("look again", "" if view.look_again_at is None else text.instant(view.look_again_at)),
         ]
     )
@@ -151,6 +152,23 @@ def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, proble
             if from_server
             else "To carry it out: start `icewright serve` and `icewright optimizer`, then plan again."
         )
+
+
+def _before_and_after(view: PlanView) -> list[tuple[str, str]]:
+    """What a plan takes: by whom, in which order, and the estimates, which say that they are."""
+    said = view.prediction
+    if said is None:
+        return []
+    rows = [
+        ("level", ", ".join(action.level.value for action in view.actions)),
+        ("order", said.layout or ""),
+        ("done by", ", ".join(f"{name} ({text.count(n, 'group')})" for name, n in view.executors.items())),
+    ]
+    if said.estimate is not None:
+        guess = said.estimate
+        takes = f"about {text.about(guess.cpu_ms)} of CPU, {text.size(guess.output_bytes)} written (estimates)"
+        rows += [("takes", takes), ("risk", f"{guess.risk}: {guess.risk_reason.text}")]
+    return rows
 
 
 def _verdict_cells(view: PlanView, index: int) -> tuple[str, ...]:

@@ -18,7 +18,10 @@ class Executor(StrEnum):
     """What carries a group out; the planner's choice, never the job's."""
 
     MERGE = "merge"
-    """Vectorised decode and encode in Spark's Python workers, rows kept in order, proved in order."""
+    """Vectorised decode and encode in Spark's Python workers, rows kept in order and proved in order.
+
+    Files sorted by the action's layout are merged by its key, proved as a multiset and by their order.
+    """
 
     STAGED = "staged"
     """Scan tasks staged for Spark's own reader and writer, proved as a multiset of rows."""
@@ -52,7 +55,8 @@ class InputFile:
 class FileGroup:
     """Files of one partition that become ``output_files`` files, without the rows that ``delete_files`` remove.
 
-    Their rows stay in this order, or get that of the action's layout. Every executor but ``shuffle`` makes one file.
+    Their rows stay in this order, or get that of the action's layout. Only ``shuffle`` makes several files, and
+    ``merge`` where all files are in the order of a layout of kind sort: then it merges them by its key.
     """
 
     group_id: int

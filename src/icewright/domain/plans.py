@@ -47,9 +47,34 @@ class PartitionVerdict:
     wait_until: Instant | None = None
 
 
+class Risk(StrEnum):
+    """How likely somebody else's statement takes rows away from under a rewrite, so that it comes to nothing."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What carrying out a plan takes, by rules of thumb and not by what is known.
+
+    ``output_bytes`` takes rows as equally large; ``cpu_ms`` is by the rates of the policy. ``risk_reason`` has the
+    numbers behind the risk.
+    """
+
+    output_bytes: int
+    cpu_ms: int
+    risk: Risk
+    risk_reason: Reason
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What carrying out the plan would bring, over the whole table."""
+    """What carrying out the plan would bring, over the whole table; exact but for the ``estimate``.
+
+    ``layout`` is that of the new files by the names of its columns, ``call`` the Spark statement that comes nearest.
+    """
 
     data_files_before: int
     data_files_after: int
@@ -57,6 +82,9 @@ class Prediction:
     output_files: int
     input_bytes: int
     records: int
+    layout: str | None = None
+    call: str = ""
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class Policy:
     tiered_minor_files: int = 12
     tiered_minor_interval_ms: int = 3_600_000
     tiered_full_interval_ms: int | None = None
-    scans_per_day: float = 100.0
+    scans_per_day: float = 400.0
     horizon_ms: int = 604_800_000
     open_ms: float = 1.5
     plan_ms: float = 0.05

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import unicodedata
 
-from icewright.domain.actions import ActionFigures, ActionKind
-from icewright.domain.names import TableName, identifier
+from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.layouts import Curve, Layout, Level
+from icewright.domain.names import identifier
+from icewright.domain.policy import Policy
+from icewright.domain.tables import TableMetadata
+from icewright.planning.layouts import paths_of
 
 _BMP_MAX = 0xFFFF
 _ESCAPES = {"'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -20,19 +24,39 @@ _ESCAPES = {"'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-def nearest_call(name: TableName, action: ActionFigures) -> str:
-    """One SQL statement on one line of printable characters."""
-    match action.kind:
-        case ActionKind.REWRITE_DATA_FILES:
-            options = {
-                "target-file-size-bytes": str(action.target_file_size_bytes),
-                "use-starting-sequence-number": "true",
-            }
-            table = ".".join(identifier(part) for part in name.path)
-            return (
-                f"CALL {identifier(name.catalog)}.system.rewrite_data_files("
-                f"table => {literal(table)}, strategy => 'binpack', options => {_map(options)})"
-            )
+def nearest_call(metadata: TableMetadata, policy: Policy, action: RewriteDataFiles) -> str:
+    """One SQL statement on one line of printable characters.
+
+    Its sort orders name columns alone: of a transform it names the column, which orders rows as well.
+    """
+    name = metadata.name
+    options = {"target-file-size-bytes": str(action.target_file_size_bytes), "use-starting-sequence-number": "true"}
+    if any(group.delete_files for group in action.groups):
+        # Iceberg's default for the latter is never.
+        options["delete-ratio-threshold"] = str(policy.delete_ratio_threshold)
+        options["delete-file-threshold"] = str(policy.delete_file_threshold)
+    if action.level is Level.LEVEL_2:
+        options["rewrite-all"] = "true"
+    else:
+        options["min-input-files"] = str(policy.min_input_files)
+    arguments = [f"table => {literal('.'.join(identifier(part) for part in name.path))}"]
+    if action.layout is None:
+        arguments.append("strategy => 'binpack'")
+    else:
+        arguments.append("strategy => 'sort'")
+        # Without a sort order the procedure takes the table's own.
+        if action.layout.sort_order_id is None:
+            arguments.append(f"sort_order => {literal(_order(metadata, action.layout))}")
+    arguments.append(f"options => {_map(options)}")
+    return f"CALL {identifier(name.catalog)}.system.rewrite_data_files({', '.join(arguments)})"
+
+
+def _order(metadata: TableMetadata, layout: Layout) -> str:
+    names = [".".join(identifier(part) for part in path) for path in paths_of(metadata, layout)]
+    if layout.curve is not Curve.SORT:
+        return f"{layout.curve}({', '.join(names)})"
+    fields = zip(names, layout.fields, strict=True)
+    return ", ".join(f"{name} {f.direction.upper()} {f.null_order.replace('-', ' ').upper()}" for name, f in fields)
 
 
 def literal(text: str) -> str:

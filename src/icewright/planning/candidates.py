@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from icewright.domain.files import DataFile, Partition
-from icewright.domain.inventory import PartitionStatistics
+from icewright.domain.inventory import PartitionStatistics, SizeHistogram
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy, Trigger
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant
-from icewright.planning import wording
+from icewright.planning import histogram, wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
 from icewright.planning.executors import Choice, TableExecutors, choose_executor, table_executors
-from icewright.planning.opinions import DELETES_ALONE, Rule
+from icewright.planning.opinions import DELETES_ALONE, Opinion, Rule
 from icewright.planning.packing import Bounds, Run, in_order, pack
 from icewright.planning.settings import TASK_FILES_MAX
 from icewright.planning.triggers import Judge
@@ -135,10 +135,10 @@ class _Finder:
         added_at: Mapping[int, Instant],
         statistics: PartitionStatistics,
     ) -> Candidate:
-        opinion, written_at = self.judge.opinion(statistics), statistics.written_at
-        rule = opinion.rule or self._without_trigger()
         old_at = {file.path: self._old_at(added_at.get(file.snapshot_id)) for file in files}
         old = [file for file in files if old_at[file.path] <= self.now]
+        opinion, written_at = self._opinion(statistics, old), statistics.written_at
+        rule = opinion.rule or self._without_trigger()
         settled_at = None if written_at is None else written_at + SETTLED_AFTER_MS
         settled = settled_at is None or settled_at <= self.now
         groups = self._groups(in_order(old, added_at), rule, settled=settled)
@@ -162,6 +162,17 @@ class _Finder:
         if opinion.until is not None:
             return without(verdict, Verdict.WAIT, opinion.reason, opinion.until)
         return without(verdict, Verdict.LEAVE, self._nothing_to_gain(verdict, files, rule))
+
+    def _opinion(self, statistics: PartitionStatistics, old: Sequence[DataFile]) -> Opinion:
+        """What the trigger says of a partition when its small files are those that may be merged now, and no others."""
+        small, edge = self.policy.small_file_size_bytes, histogram.bucket(self.policy.small_file_size_bytes)
+        large = {key: entry for key, entry in statistics.counts.sizes.buckets.items() if key >= edge}
+        mergeable = histogram.of(file.size_bytes for file in old if file.size_bytes < small)
+        below = {key: entry for key, entry in mergeable.buckets.items() if key < edge}
+        sizes = SizeHistogram({**large, **below})
+        files = sum(number for number, _ in sizes.buckets.values())
+        counts = replace(statistics.counts, sizes=sizes, data_files=files)
+        return self.judge.opinion(replace(statistics, counts=counts))
 
     def _without_trigger(self) -> Rule:
         """What is packed of a partition whose trigger does not fire, where it is looked at for its deletes."""

@@ -9,7 +9,8 @@ Both in CPU milliseconds, for the k smallest files of a partition, n of them wit
 The shape is that of the gate benefit - cost of AutoComp (Gruenheid et al., SIGMOD 2025); merging keeps bytes, so what
 scans save by reading less is left out. H is how long the outputs are of use: files that are full stay for the
 *horizon*; a last one that is still small is written again when as much has come again, so it is of use for its bytes
-over the rate at which data comes into the table. The next write is not expected sooner than the last one is ago.
+over the rate at which data comes into the table; but not where one of the k files has more than half of the bytes, or
+it would be written again for each handful of newcomers. The next write is not expected sooner than the last one is ago.
 
 So while data comes fast, files gather until they fill one; where it comes slowly they are merged when that pays for the
 time until they are merged again; and in a partition that has gone quiet they are merged once.
@@ -126,6 +127,10 @@ def _bets(
         rest_bytes = size_bytes % largest
         lasting = 1.0 if not size_bytes or rest_bytes >= policy.small_file_size_bytes else 1 - rest_bytes / size_bytes
         again_ms = policy.horizon_ms if not arrival_bytes_per_ms else rest_bytes / arrival_bytes_per_ms
+        if (
+            arrival_bytes_per_ms and 2 * more_bytes > size_bytes * more_files
+        ):  # it would be merged with the next few small ones as well
+            again_ms = 0
         saved_ms = (files - merged) * (policy.open_ms + policy.plan_ms)
         work_ms = policy.rewrite_ms + files * policy.open_ms
         work_ms += 1000 * size_bytes * (1 / policy.read_bytes_per_s + 1 / policy.write_bytes_per_s)

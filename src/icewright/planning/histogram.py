@@ -5,6 +5,8 @@ Buckets are an eighth of an octave wide (9 %), so an answer about a threshold is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from icewright.domain.inventory import BUCKETS_PER_OCTAVE, SizeHistogram
 
 
@@ -18,6 +20,16 @@ def bucket(size_bytes: int) -> int:
         raise ValueError(f"a file of {size_bytes} bytes")
     # floor(8 * log2(n)) is floor(log2(n**8)): integers know their bit length, floats would err at the edges.
     return int((size_bytes**BUCKETS_PER_OCTAVE).bit_length() - 1)
+
+
+def of(sizes_bytes: Iterable[int]) -> SizeHistogram:
+    """The histogram of some files."""
+    buckets: dict[int, tuple[int, int]] = {}
+    for size_bytes in sizes_bytes:
+        key = bucket(size_bytes)
+        files, total = buckets.get(key, (0, 0))
+        buckets[key] = (files + 1, total + size_bytes)
+    return SizeHistogram(buckets)
 
 
 def add(one: SizeHistogram, other: SizeHistogram) -> SizeHistogram:

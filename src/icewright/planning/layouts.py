@@ -60,12 +60,17 @@ def resolve_expression(metadata: TableMetadata, wanted: LayoutExpression) -> Lay
     return Layout(wanted.curve, tuple(fields), metadata.sort_order.order_id if is_own else None)
 
 
+def paths_of(metadata: TableMetadata, layout: Layout) -> list[tuple[str, ...]]:
+    """The columns of a layout by the names that they have now, from the outermost struct inwards."""
+    known = {int(field["id"]): path for path, field in _columns(metadata.schema.fields)}
+    return [known.get(field.source_id, (f"field {field.source_id}",)) for field in layout.fields]
+
+
 def in_names(metadata: TableMetadata, layout: Layout) -> str:
     """``sort(day(ts), id desc)``: a layout by the names that its fields have now."""
-    names = {int(field["id"]): _dotted(path) for path, field in _columns(metadata.schema.fields)}
     terms = []
-    for field in layout.fields:
-        name = names.get(field.source_id, f"field {field.source_id}")
+    for path, field in zip(paths_of(metadata, layout), layout.fields, strict=True):
+        name = _dotted(path)
         term = name if field.transform == "identity" else f"{field.transform}({name})"
         terms.append(term + order_text(field.direction, field.null_order.replace("-", " ")))
     return f"{layout.curve}({', '.join(terms)})"

@@ -12,9 +12,12 @@ from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, V
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import outcome, wording
+from icewright.planning.call import nearest_call
 from icewright.planning.candidates import DELETES, REFERENCES_MAX, Candidate, Group, find, without
 from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
+from icewright.planning.estimates import estimate
+from icewright.planning.layouts import in_names
 from icewright.planning.triggers import SMALL_FILES
 
 
@@ -71,7 +74,7 @@ def plan_level0(
         reason=outcome.nothing(final, policy) if action is None else outcome.rewrite(action, final),
         verdicts=outcome.listed(final),
         verdict_counts=outcome.counted(final),
-        prediction=None if action is None else _prediction(observation, action),
+        prediction=None if action is None else _prediction(observation, policy, action),
         look_again_at=min((v.wait_until for v in final if v.wait_until is not None), default=None),
     )
 
@@ -174,7 +177,8 @@ def _file_group(number: int, partition: Partition, path: str, group: Group, inde
     return FileGroup(number, partition, path, inputs, group.choice.executor, tuple(positions))
 
 
-def _prediction(observation: Observation, action: Action) -> Prediction:
+def _prediction(observation: Observation, policy: Policy, action: Action) -> Prediction:
+    metadata = observation.metadata
     before = sum(statistics.counts.data_files for statistics in observation.inventory.partitions)
     return Prediction(
         data_files_before=before,
@@ -183,4 +187,7 @@ def _prediction(observation: Observation, action: Action) -> Prediction:
         output_files=action.output_files,
         input_bytes=action.input_bytes,
         records=action.record_count,
+        layout=None if action.layout is None else in_names(metadata, action.layout),
+        call=nearest_call(metadata, policy, action),
+        estimate=estimate(observation, policy, action),
     )

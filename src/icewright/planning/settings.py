@@ -40,8 +40,7 @@ _MS_PER_UNIT = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "m
 class Setting:
     """One setting. ``parse`` raises ``ValueError`` for text that is not ``allowed``.
 
-    ``field`` is the attribute of :class:`~icewright.domain.policy.Policy` that it fills; ``written`` the default as an
-    owner would write it, where that is not its own text.
+    ``field`` is the attribute of :class:`~icewright.domain.policy.Policy` that it fills.
     """
 
     key: str
@@ -50,7 +49,6 @@ class Setting:
     default: Any
     allowed: str
     doc: str
-    written: str = ""
 
 
 def whole_number(least: int, most: int = _LONG_MAX) -> Callable[[str], int]:
@@ -235,7 +233,6 @@ SETTINGS: tuple[Setting, ...] = (
         3_600_000,
         _DURATIONS,
         "`mse`: how long a partition is left alone after a rewrite.",
-        "PT1H",
     ),
     Setting(
         PREFIX + "tiered.fragment-ratio",
@@ -263,7 +260,6 @@ SETTINGS: tuple[Setting, ...] = (
         _DURATIONS,
         "`tiered`: two or more of them are merged when the last rewrite of the partition is so long ago. Default as "
         "Amoro's `self-optimizing.minor.trigger.interval`.",
-        "PT1H",
     ),
     Setting(
         PREFIX + "tiered.full-interval",
@@ -278,9 +274,10 @@ SETTINGS: tuple[Setting, ...] = (
         PREFIX + "cost-benefit.scans-per-day",
         "scans_per_day",
         number,
-        100.0,
+        400.0,
         _NUMBERS,
-        "`cost-benefit`: how many queries a day read a partition whole. Nobody tells icewright yet: it is assumed.",
+        "`cost-benefit`: how many queries a day read a partition whole. Nobody tells icewright yet: the default is "
+        "assumed, as many as keep no more files than an hourly cron of Iceberg's procedure does (B2).",
     ),
     Setting(
         PREFIX + "cost-benefit.horizon",
@@ -289,7 +286,6 @@ SETTINGS: tuple[Setting, ...] = (
         604_800_000,
         _DURATIONS,
         "`cost-benefit`: how long a merged file is of use, where nothing tells that it is written again sooner.",
-        "P7D",
     ),
     Setting(
         PREFIX + "cost-benefit.open-ms",
@@ -363,8 +359,21 @@ def documentation() -> str:
 
 
 def _default(setting: Setting) -> str:
-    return "none" if setting.default is None else f"`{setting.written or _text(setting.default)}`"
+    return "none" if setting.default is None else f"`{value_text(setting, setting.default)}`"
 
 
-def _text(value: Any) -> str:
+def value_text(setting: Setting, value: Any) -> str:
+    """A value as it would be set; empty where there is none."""
+    if value is None:
+        return ""
+    if setting.parse is duration_ms:
+        return _duration_text(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _duration_text(span_ms: int) -> str:
+    """``P7D``, ``PT90S``: in the largest unit that keeps it whole."""
+    for unit, sign in (("days", "P{}D"), ("hours", "PT{}H"), ("minutes", "PT{}M")):
+        if span_ms and span_ms % _MS_PER_UNIT[unit] == 0:
+            return sign.format(span_ms // _MS_PER_UNIT[unit])
+    return f"PT{span_ms // _MS_PER_UNIT['seconds']}S"

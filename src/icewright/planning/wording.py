@@ -46,6 +46,18 @@ def duration(span_ms: int) -> str:
     return f"{span_ms / _SECOND_MS:,.1f} s" if span_ms >= _SECOND_MS else f"{span_ms} ms"
 
 
+def about(span_ms: float) -> str:
+    """``2.5 s``, ``4.0 min``, ``3.2 h``, ``12.0 days``: a span that nobody knows exactly."""
+    for unit_ms, unit, least_ms in (
+        (86_400_000, "days", 172_800_000),
+        (3_600_000, "h", 7_200_000),
+        (60_000, "min", 120_000),
+    ):
+        if span_ms >= least_ms:
+            return f"{span_ms / unit_ms:,.1f} {unit}"
+    return f"{span_ms / _SECOND_MS:.1f} s"
+
+
 def place(path: str) -> str:
     """A partition's path, or what to call the one partition of an unpartitioned table."""
     return path or "(unpartitioned)"

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from icewright.domain.actions import ActionFigures, Executor, FileGroup
 from icewright.domain.files import Partition
-from icewright.domain.names import TableName
+from icewright.domain.layouts import Level
 from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant
 from icewright.planning import wording
-from icewright.planning.call import nearest_call
 from icewright.planning.explain import explain
 from icewright.services.views import FiguresView
 
@@ -24,11 +23,13 @@ DELETED_SHARE_SHOWN = 0.1
 class ActionView:
     """One action, without its list of files; ``call`` is the Spark statement that comes nearest.
 
-    ``groups`` become one file each, ``staged_groups`` of them by Spark's own reader and writer. ``delete_files`` are
-    folded in.
+    ``layout`` is the order of the new files, by names. ``staged_groups`` are carried out by Spark's own reader and
+    writer. ``delete_files`` are folded in.
     """
 
     action: str
+    level: Level
+    layout: str | None
     base_snapshot_id: int
     groups: int
     staged_groups: int
@@ -64,7 +65,10 @@ class VerdictView:
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan. ``explanation`` says it in sentences; ``can_apply`` whether there is anything to apply."""
+    """A plan. ``explanation`` says it in sentences; ``can_apply`` whether there is anything to apply.
+
+    ``executors`` counts the groups of its action by what carries them out.
+    """
 
     plan_id: str
     table: str
@@ -80,15 +84,16 @@ class PlanView:
     verdict_counts: Mapping[str, int]
     verdicts: tuple[VerdictView, ...]
     actions: tuple[ActionView, ...]
+    executors: Mapping[str, int]
     look_again_at: Instant | None
 
 
 def plan_view(plan: Plan) -> PlanView:
     """The plan for display: everything but the names of the files."""
     groups: dict[Partition, list[FileGroup]] = {}
-    for action in plan.actions:
-        for group in action.groups:
-            groups.setdefault(group.partition, []).append(group)
+    planned = [group for action in plan.actions for group in action.groups]
+    for group in planned:
+        groups.setdefault(group.partition, []).append(group)
     return PlanView(
         plan_id=plan.plan_id,
         table=str(plan.table_name),
@@ -103,7 +108,8 @@ def plan_view(plan: Plan) -> PlanView:
         prediction=plan.prediction,
         verdict_counts={verdict.value: count for verdict, count in plan.verdict_counts.items()},
         verdicts=tuple(_verdict_view(item, groups.get(item.partition, ())) for item in plan.verdicts),
-        actions=tuple(action_view(plan.table_name, action.figures) for action in plan.actions),
+        actions=tuple(action_view(action.figures, plan.prediction) for action in plan.actions),
+        executors={each.value: n for each in Executor if (n := sum(g.executor is each for g in planned))},
         look_again_at=plan.look_again_at,
     )
 
@@ -145,18 +151,20 @@ def findings(figures: FiguresView, policy: Policy, plan: Plan) -> tuple[Reason, 
     return tuple(found)
 
 
-def action_view(table: TableName, action: ActionFigures) -> ActionView:
-    """The action for display."""
+def action_view(action: ActionFigures, prediction: Prediction | None) -> ActionView:
+    """The action for display, with what was predicted of it."""
     return ActionView(
         action=action.kind,
+        level=action.level,
+        layout=action.layout if prediction is None else prediction.layout,
         base_snapshot_id=action.base_snapshot_id,
         groups=action.groups,
         staged_groups=action.staged_groups,
         delete_files=action.delete_files,
         input_files=action.input_files,
         input_bytes=action.input_bytes,
-        output_files=action.groups,
+        output_files=action.output_files,
         records=action.record_count,
         target_file_size_bytes=action.target_file_size_bytes,
-        call=nearest_call(table, action),
+        call="" if prediction is None else prediction.call,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Any
 
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import ManifestSummary, PartitionStatistics
@@ -18,7 +17,7 @@ from icewright.domain.policy import Mode, Policy, PolicyProblem
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 from icewright.planning import histogram
 from icewright.planning.inventory import optimization_ratio
-from icewright.planning.settings import SETTINGS
+from icewright.planning.settings import SETTINGS, value_text
 from icewright.services.schema_views import (
     ColumnView,
     LayoutView,
@@ -205,7 +204,7 @@ def table_view(
 
 def setting_views(policy: Policy) -> tuple[SettingView, ...]:
     """All settings in effect."""
-    return tuple(SettingView(s.key, _text(getattr(policy, s.field)), policy.origins[s.key]) for s in SETTINGS)
+    return tuple(SettingView(s.key, value_text(s, getattr(policy, s.field)), policy.origins[s.key]) for s in SETTINGS)
 
 
 def observed_table_view(observation: Observation, policy: Policy) -> TableView:
@@ -356,9 +355,3 @@ def file_view(file: DataFile, paths: Mapping[Partition, str], policy: Policy) ->
 
 def _latest(snapshots: Iterable[Snapshot]) -> Instant | None:
     return max((snapshot.committed_at for snapshot in snapshots), default=None)
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)

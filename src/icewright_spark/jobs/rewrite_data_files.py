@@ -19,6 +19,7 @@ from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.errors import Conflict, IcewrightError, TableReplaced
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
+from icewright.domain.layouts import Curve, Layout
 from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright.domain.tasks import Progress
 from icewright.domain.writer_settings import writer_settings
@@ -27,6 +28,7 @@ from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import check_planned_files
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
+from icewright_spark.merge.output import OutputFile
 from icewright_spark.merge.without_pandas import leave_pandas_out
 from icewright_spark.scan_tasks import planned_tasks
 from icewright_spark.shuffle.rewrite import shuffle_groups
@@ -140,15 +142,33 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
         MergeJob(
             group=group,
             schema_fields=fields,
-            output_path=table.new_data_location(group, f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"),
+            output_paths=tuple(table.new_data_location(group, name) for name in _output_names(spec, group)),
             settings=settings,
             metrics_modes=modes,
             identity_source_ids=table.identity_source_ids(group.partition.spec_id),
             row_lineage=table.format_version >= ROW_LINEAGE_SINCE,
             storage=storage,
+            sorted_by=sorted_by(spec.action, group),
         )
         for group in groups
     ]
+
+
+def sorted_by(action: RewriteDataFiles, group: FileGroup) -> Layout | None:
+    """The layout to merge the group's files by, each of which is in its order; None keeps their rows as they are.
+
+    A single file on a curve keeps its rows, and its place. The merge refuses what it cannot do.
+    """
+    layout = action.layout
+    kept = layout is not None and layout.curve is not Curve.SORT and len(group.files) == group.output_files == 1
+    return None if kept else layout
+
+
+def _output_names(spec: TaskSpec, group: FileGroup) -> list[str]:
+    stem = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}"
+    if group.output_files == 1:
+        return [f"{stem}.parquet"]
+    return [f"{stem}-{number:05d}.parquet" for number in range(group.output_files)]
 
 
 def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) -> list[MergeResult]:
@@ -208,7 +228,8 @@ def _own_output(job: MergeJob) -> MergeJob:
     running = TaskContext.get()
     if running is None or running.attemptNumber() == 0:
         return job
-    return replace(job, output_path=f"{job.output_path.removesuffix('.parquet')}-try{running.taskAttemptId()}.parquet")
+    own = f"-try{running.taskAttemptId()}.parquet"
+    return replace(job, output_paths=tuple(path.removesuffix(".parquet") + own for path in job.output_paths))
 
 
 def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> None:
@@ -229,23 +250,25 @@ def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> Non
 
 
 def merged_outputs(table: SparkTable, action: RewriteDataFiles, results: Sequence[MergeResult]) -> list[Rewritten]:
-    """The files that the merge wrote, as Java's ``DataFile``."""
-    partitions = {group.group_id: group.partition for group in action.groups}
+    """The files that the merge wrote, as Java's ``DataFile``, in the table's sort order where that was proved."""
+    groups = {group.group_id: group for group in action.groups}
     return [
-        Rewritten(
-            result.receipt.group_id,
-            result.output.path,
-            result.output.record_count,
-            table.output_file(partitions[result.receipt.group_id], result.output),
-        )
+        Rewritten(result.receipt.group_id, output.path, output.record_count, entry)
         for result in results
+        for output in result.outputs
+        for entry in [_entry(table, action, groups[result.receipt.group_id], output)]
     ]
+
+
+def _entry(table: SparkTable, action: RewriteDataFiles, group: FileGroup, output: OutputFile) -> Any:
+    entry, layout = table.output_file(group.partition, output), sorted_by(action, group)
+    return entry if layout is None else table.ordered_by(layout, entry)
 
 
 def check_outputs(action: RewriteDataFiles, receipts: Sequence[Receipt], outputs: Sequence[Rewritten]) -> None:
     """The files to be committed are those of the receipts, as many as planned, each another one.
 
-    A shuffle gives fewer files where fewer rows are left than that, since no file is without rows but a last one: what
+    A layout gives fewer files where fewer rows are left than that, since no file is without rows but a last one: what
     is missing then is empty, for the rows are all there. Raises :class:`ProofFailed`.
     """
     proved = {receipt.group_id: receipt.records for receipt in receipts}
@@ -257,7 +280,7 @@ def check_outputs(action: RewriteDataFiles, receipts: Sequence[Receipt], outputs
                 f"group {group.group_id}: {', '.join(output.path for output in its) or 'its files'} are said to have "
                 f"{found} rows, the proof has {proved.get(group.group_id)}"
             )
-        least = 1 if group.executor is Executor.SHUFFLE else group.output_files
+        least = 1 if group.executor is Executor.SHUFFLE else min(group.output_files, max(found, 1))
         if not least <= len(its) <= group.output_files:
             raise ProofFailed(f"group {group.group_id} became {len(its)} files, and {group.output_files} were planned")
     if len({output.path for output in outputs}) != len(outputs):

@@ -1,8 +1,10 @@
-"""Many Parquet files of one partition in, one out, rows in the order of the group's files, with a proof.
+"""Many Parquet files of one partition in, one or a few out, with a proof.
 
-The rows are digested on their way to the writer and again as the other library reads them back from the file;
-unequal digests mean no commit. Since neither digest would see a wrong decode of the inputs, a sample of
-them is decoded by the other library too, with the rows that delete files remove taken out a second time.
+Rows stay in the order of the group's files, or, where all of these are sorted by a layout, are merged by its key. What
+is taken over the rows on their way in is taken again as the other library reads them back from the files that were
+written: a digest of all rows in order, or else a hash of the multiset of rows, and the order is looked at besides.
+Unequal ones mean no commit. Since neither would see a wrong decode of the inputs, a sample of them is decoded by the
+other library too, with the rows that delete files remove taken out a second time.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Final, cast
 
 import pyarrow as pa
 import xxhash
@@ -22,19 +24,35 @@ from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt
+from icewright.domain.layouts import Layout as RowOrder
 from icewright.domain.tables import Json
 from icewright.domain.writer_settings import WriterSettings
 from icewright_spark.merge import second_opinion
+from icewright_spark.merge.by_key import Key, SortedFile, SortedRows, merged
 from icewright_spark.merge.deletes import Positions, deleted_positions, without
 from icewright_spark.merge.dictionary import dictionary_ids
 from icewright_spark.merge.digest import Digest, RowsDigest
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedColumn, UnsupportedFile
 from icewright_spark.merge.lineage import LAST_UPDATED, inherited, with_lineage
-from icewright_spark.merge.metrics import ColumnMetrics, MetricsOfRows, metrics_mode
-from icewright_spark.merge.read import RowsOfTable, decode_arrow_rs, decode_pyarrow, joined, open_footer
-from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves, shape
+from icewright_spark.merge.metrics import MetricsOfRows
+from icewright_spark.merge.output import OutputFile, Stream, Written, measured, output_file
+from icewright_spark.merge.proof import Proof, Proving, RowsMultiset, difference
+from icewright_spark.merge.read import (
+    BATCH_BYTES,
+    RowsOfTable,
+    decode_arrow_rs,
+    decode_pyarrow,
+    first_row_of,
+    joined,
+)
+from icewright_spark.merge.schema import leaves
 from icewright_spark.merge.storage import LOCAL, Storage, same_file
 from icewright_spark.merge.write import Layout, Writer, choose_writer, dictionary_paths, write_new_file
+
+_HELD_BYTES: Final = 256 << 20
+"""Decoded bytes of all files that are merged by key, together, if they overlap at one place."""
+_HELD_BYTES_MIN: Final = 1 << 20
+"""Of each of them, however many there are."""
 
 FILES_PER_SAMPLE = 16
 """One input in so many, and one at least, is decoded by both libraries."""
@@ -42,7 +60,10 @@ FILES_PER_SAMPLE = 16
 
 @dataclass(frozen=True, slots=True)
 class MergeJob:
-    """One group to be merged into ``output_path`` (a location as Iceberg has it; must not exist).
+    """One group to be merged into ``output_paths`` (locations as Iceberg has them; must not exist).
+
+    ``sorted_by`` is the layout by which each file of the group is sorted: then rows are merged by it, into files of
+    equal numbers of rows. Without it rows keep their order, and there is one output.
 
     ``schema_fields`` is the JSON of the table's current schema, ``metrics_modes`` (``none``, ``counts``, ``full``,
     ``truncate(n)``) go by field id of the leaf and are ``truncate(16)`` where none is given.
@@ -54,12 +75,13 @@ class MergeJob:
 
     group: FileGroup
     schema_fields: tuple[Json, ...]
-    output_path: str
+    output_paths: tuple[str, ...]
     settings: WriterSettings = field(default_factory=WriterSettings)
     metrics_modes: Mapping[int, str] = field(default_factory=dict)
     identity_source_ids: frozenset[int] | None = None
     row_lineage: bool = False
     storage: Storage = LOCAL
+    sorted_by: RowOrder | None = None
 
     @property
     def file_fields(self) -> tuple[Json, ...]:
@@ -68,31 +90,12 @@ class MergeJob:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputFile:
-    """The file written, with all that Iceberg's ``DataFile`` says of it; mappings are by field id.
-
-    Bounds are in Iceberg's single-value binary serialization.
-    """
-
-    path: str
-    size_bytes: int
-    record_count: int
-    split_offsets: tuple[int, ...]
-    column_sizes: dict[int, int]
-    value_counts: dict[int, int]
-    null_counts: dict[int, int]
-    nan_counts: dict[int, int]
-    lower_bounds: dict[int, bytes]
-    upper_bounds: dict[int, bytes]
-
-
-@dataclass(frozen=True, slots=True)
 class MergeResult:
-    """A merged group: what proves it, what it cost, and the file to commit."""
+    """A merged group: what proves it, what it cost, and the files to commit, which have rows unless there are none."""
 
     receipt: Receipt
     figures: GroupFigures
-    output: OutputFile
+    outputs: tuple[OutputFile, ...]
 
 
 def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
@@ -105,35 +108,35 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
     are, a partial output too.
     """
     started_ns, started_cpu_ns = time.perf_counter_ns(), time.process_time_ns()
-    _check_group(job.group)
+    _check_group(job)
     with _frugal_memory():
         merge = _Merge(job, writer)
         encoded_bytes = merge.inspect()
-        digest, metrics = merge.write(encoded_bytes)
+        taken, written = merge.write(encoded_bytes)
         fault(Fault.WORKER_WRITTEN)
         merge.check_samples()
-        read_back = merge.read_back(digest)
-        output = _output_file(job, digest.rows, metrics)
+        read_back = merge.read_back(taken, written)
+        outputs = tuple(output_file(job.file_fields, job.metrics_modes, job.storage, file) for file in written)
     receipt = Receipt(
         group_id=job.group.group_id,
-        method=f"ordered xxh3-128, written by {merge.writer.name}, read back by the other library",
-        input_digest=digest.text,
+        method=f"{merge.proof}, written by {merge.writer.name}, read back by the other library",
+        input_digest=taken.text,
         output_digest=read_back.text,
-        records=digest.rows,
+        records=read_back.rows,
         deleted_records=merge.deleted_records,
     )
     figures = GroupFigures(
         group_id=job.group.group_id,
         input_files=len(job.group.files),
         input_bytes=job.group.size_bytes,
-        output_paths=(job.output_path,),
-        output_bytes=output.size_bytes,
-        records=digest.rows,
+        output_paths=tuple(output.path for output in outputs),
+        output_bytes=sum(output.size_bytes for output in outputs),
+        records=read_back.rows,
         cpu_ms=(time.process_time_ns() - started_cpu_ns) // 1_000_000,
         wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
-    return MergeResult(receipt, figures, output)
+    return MergeResult(receipt, figures, outputs)
 
 
 def sampled(files: Sequence[InputFile]) -> frozenset[str]:
@@ -155,7 +158,13 @@ class _Merge:
         unpartitioned = job.group.partition.values == "[]"
         identity_ids = frozenset[int]() if unpartitioned else job.identity_source_ids
         self._fields = job.file_fields
-        self._rows = RowsOfTable(self._fields, identity_ids, job.storage)
+        batch_bytes = BATCH_BYTES
+        self._key: Key | None = None
+        if job.sorted_by is not None:
+            self._key = Key(self._fields, job.sorted_by)
+            batch_bytes = min(batch_bytes, max(_HELD_BYTES // len(job.group.files), _HELD_BYTES_MIN))
+        self._identity_ids = identity_ids
+        self._rows = RowsOfTable(self._fields, identity_ids, job.storage, batch_bytes)
         self._schema = self._rows.schema
         self._leaves = leaves(self._fields)
         self.writer = writer or choose_writer(self._leaves, job.metrics_modes)
@@ -171,8 +180,8 @@ class _Merge:
         self.deleted_records = sum(len(positions) for positions in self._deleted.values())
         return encoded_bytes
 
-    def write(self, encoded_bytes: int) -> tuple[Digest, ColumnMetrics]:
-        """Writes the output; gives digest and metrics of the rows handed to the writer.
+    def write(self, encoded_bytes: int) -> tuple[Proof, list[Written]]:
+        """Writes the outputs; gives what was taken over the rows that were read, and what was written.
 
         The writers count the rows of a row group, not its bytes; rows are taken to be as long as in the inputs.
         """
@@ -187,15 +196,19 @@ class _Merge:
                 1, self._job.settings.row_group_size_bytes * group.record_count // max(1, encoded_bytes)
             ),
         )
-        digest = RowsDigest(self._schema)
-        metrics = MetricsOfRows(self._fields, self._job.metrics_modes)
-        rows = self._measured(digest, metrics)
-        write_new_file(self._job.storage, self._job.output_path, rows, self.writer, layout)
-        result = digest.result()
-        if result.rows + self.deleted_records != group.record_count:
+        taking = self._proving()
+        stream = Stream(self._joined_rows(taking) if self._key is None else self._rows_by_key(taking, self._key))
+        written = []
+        for path, rows in self._shares(group.record_count - self.deleted_records):
+            metrics = MetricsOfRows(self._fields, self._job.metrics_modes)
+            before = stream.taken
+            write_new_file(self._job.storage, path, measured(stream.next_rows(rows), metrics), self.writer, layout)
+            written.append(Written(path, stream.taken - before, metrics.result()))
+        taken = taking.result()
+        if taken.rows + self.deleted_records != group.record_count:
             deleted = f" and {self.deleted_records} deleted" if self.deleted_records else ""
-            raise ProofFailed(f"group {group.group_id}: {result.rows} rows read{deleted}, {group.record_count} planned")
-        return result, metrics.result()
+            raise ProofFailed(f"group {group.group_id}: {taken.rows} rows read{deleted}, {group.record_count} planned")
+        return taken, written
 
     def check_samples(self) -> None:
         """The other library must decode the sampled inputs to the same rows. Raises :class:`ProofFailed`."""
@@ -210,35 +223,79 @@ class _Merge:
                     digest.update(batch)
                 self._compare(f"{file.path} decoded by arrow-rs", self._sample_digests[file.path], digest.result())
 
-    def read_back(self, expected: Digest) -> Digest:
-        """Reads the output with the other library. Raises :class:`ProofFailed` when it is not what was written."""
-        digest = RowsDigest(self._schema)
-        location = self._job.output_path
-        try:
-            for batch in self._rows.batches(location, self.writer.read_back):
-                digest.update(batch)
-        except (FileUnreadable, UnsupportedFile, UnsupportedColumn) as error:
-            raise ProofFailed(f"{location} as written cannot be read back: {error}") from error
-        self._compare(f"{location} read back", expected, digest.result())
-        return digest.result()
+    def read_back(self, taken: Proof, written: Sequence[Written]) -> Proof:
+        """Reads the outputs with the other library. Raises :class:`ProofFailed` when they are not what was written."""
+        taking, order = self._proving(), None if self._key is None else SortedRows(self._key)
+        for file in written:
+            rows = 0
+            try:
+                for batch in self._rows.batches(file.path, self.writer.read_back):
+                    taking.update(batch)
+                    rows += batch.num_rows
+                    if order is not None and not order.update(batch):
+                        raise ProofFailed(f"{file.path} read back is not in the order of {self._job.sorted_by}")
+            except (FileUnreadable, UnsupportedFile, UnsupportedColumn) as error:
+                raise ProofFailed(f"{file.path} as written cannot be read back: {error}") from error
+            if order is not None and rows != file.rows:
+                raise ProofFailed(f"{file.path} read back has {rows} rows, {file.rows} were written")
+        found = taking.result()
+        self._compare(f"{', '.join(file.path for file in written)} read back", taken, found)
+        return found
 
-    def _measured(self, digest: RowsDigest, metrics: MetricsOfRows) -> Iterator[pa.RecordBatch]:
-        """All rows of the group, in order, digested and measured on their way."""
+    @property
+    def proof(self) -> str:
+        """What is taken over rows, for the receipt."""
+        return "ordered xxh3-128" if self._key is None else "multiset of rows, two 64-bit hashes summed in 128 bits"
+
+    def _proving(self) -> Proving:
+        return RowsDigest(self._schema) if self._key is None else RowsMultiset()
+
+    def _shares(self, rows: int) -> Iterator[tuple[str, int | None]]:
+        """Each output with its number of rows; None is all of them. No output is without rows while there are any."""
+        paths = self._job.output_paths
+        if self._key is None:
+            yield paths[0], None
+            return
+        files = min(len(paths), max(rows, 1))
+        for number in range(files):
+            is_last = number == files - 1
+            yield paths[number], None if is_last else rows * (number + 1) // files - rows * number // files
+
+    def _joined_rows(self, taking: Proving) -> Iterator[pa.RecordBatch]:
+        """All rows of the group, in order, taken on their way."""
         for batch in joined(self._all_rows()):
-            digest.update(batch)
-            metrics.update(batch)
+            taking.update(batch)
             yield batch
 
+    def _rows_by_key(self, taking: Proving, key: Key) -> Iterator[pa.RecordBatch]:
+        """All rows of the group by their key, taken as they are read."""
+        fields = [self._fields[position] for position in sorted(key.columns)]
+        first_rows = RowsOfTable(fields, self._identity_ids, self._job.storage)
+        key_of_first = Key(fields, cast("RowOrder", self._job.sorted_by))
+        decode = first_row_of({field["id"] for field in fields})
+        files = []
+        for number, file in enumerate(self._job.group.files):
+            first = next(first_rows.batches(file.path, decode), None)
+            values = None if first is None else key_of_first.values(first)
+            files.append(SortedFile(number, file.path, values, self._rows_of(file, taking), key))
+        return joined(merged(files, key))
+
     def _all_rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the group, file after file; sampled files are digested by themselves."""
+        """The rows of the group, file after file."""
         for file in self._job.group.files:
-            own = RowsDigest(self._schema) if file.path in self._sampled else None
-            for batch in self._live_rows(file):
-                if own is not None:
-                    own.update(batch)
-                yield batch
+            yield from self._rows_of(file)
+
+    def _rows_of(self, file: InputFile, taking: Proving | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of a file, taken on their way where that is asked for; a sampled file is digested by itself."""
+        own = RowsDigest(self._schema) if file.path in self._sampled else None
+        for batch in self._live_rows(file):
             if own is not None:
-                self._sample_digests[file.path] = own.result()
+                own.update(batch)
+            if taking is not None:
+                taking.update(batch)
+            yield batch
+        if own is not None:
+            self._sample_digests[file.path] = own.result()
 
     def _live_rows(self, file: InputFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are not deleted, with their lineage where the table has one."""
@@ -251,51 +308,24 @@ class _Merge:
         if live + len(deleted or ()) != file.record_count:
             raise ProofFailed(f"{file.path}: {live} rows of {file.record_count} left, {len(deleted or ())} deleted")
 
-    def _compare(self, what: str, expected: Digest, found: Digest) -> None:
+    def _compare(self, what: str, expected: Proof, found: Proof) -> None:
         if expected == found:
             return
-        columns = zip(self._schema.names, expected.columns, found.columns, strict=True)
-        differing = [f"{name}: {old} -> {new}" for name, old, new in columns if old != new]
         raise ProofFailed(
             f"group {self._job.group.group_id}: {what} differs; rows {expected.rows} -> {found.rows}; "
-            f"columns {'; '.join(differing) or 'equal'}",
+            f"{difference(self._schema.names, expected, found)}",
             hint="nothing was committed; keep the files, they are the evidence",
         )
 
 
-def _check_group(group: FileGroup) -> None:
+def _check_group(job: MergeJob) -> None:
+    group = job.group
     if not group.files:
         raise InvalidMessage(f"group {group.group_id} has no files")
     if len({same_file(file.path) for file in group.files}) != len(group.files):
         raise InvalidMessage(f"group {group.group_id} names a file twice")
-
-
-def _output_file(job: MergeJob, rows: int, metrics: ColumnMetrics) -> OutputFile:
-    file = open_footer(job.output_path, job.storage)
-    if shape(file.schema_arrow) != shape(arrow_schema(job.file_fields)):
-        raise ProofFailed(f"{job.output_path} was not written with the table's schema: {file.schema_arrow}")
-    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    sizes: dict[int, int] = {}
-    for position, identity in enumerate(leaf_ids(file.schema_arrow)):
-        if identity is not None and metrics_mode(job.metrics_modes.get(identity, "full")).counts:
-            sizes[identity] = sum(group.column(position).total_compressed_size for group in groups)
-    return OutputFile(
-        path=job.output_path,
-        size_bytes=job.storage.size(job.output_path),
-        record_count=rows,
-        split_offsets=tuple(_first_byte(group.column(0)) for group in groups),
-        column_sizes=sizes,
-        value_counts=metrics.value_counts,
-        null_counts=metrics.null_counts,
-        nan_counts=metrics.nan_counts,
-        lower_bounds=metrics.lower_bounds,
-        upper_bounds=metrics.upper_bounds,
-    )
-
-
-def _first_byte(chunk: Any) -> int:
-    offsets: tuple[int | None, int] = (chunk.dictionary_page_offset, chunk.data_page_offset)
-    return min(offset for offset in offsets if offset)
+    if not job.output_paths or (len(job.output_paths) > 1 and job.sorted_by is None):
+        raise InvalidMessage(f"group {group.group_id} cannot become {len(job.output_paths)} files in this order")
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class MetricsOfRows:
         self._rows = 0
         self._columns = [
             (position, steps, _LeafMetrics(leaf, mode))
-            for position, steps, leaf in _flat_leaves(schema_fields)
+            for position, steps, leaf in flat_leaves(schema_fields)
             if (mode := metrics_mode(modes.get(leaf.field_id, DEFAULT_MODE))).counts
         ]
 
@@ -219,7 +219,7 @@ def _number(value: Any) -> Any:
     return -unscaled if sign else unscaled
 
 
-def _flat_leaves(schema_fields: Sequence[Json]) -> list[tuple[int, tuple[int, ...], Leaf]]:
+def flat_leaves(schema_fields: Sequence[Json]) -> list[tuple[int, tuple[int, ...], Leaf]]:
     """Leaves outside lists and maps: position of the column, positions of the struct fields below it, the leaf."""
     return [
         (position, steps, leaf)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,12 +27,12 @@ from icewright_spark.merge.errors import (
     UnsupportedFile,
     reading,
 )
-from icewright_spark.merge.schema import arrow_schema, leaf_ids, leaves
+from icewright_spark.merge.schema import arrow_schema, field_id, leaf_ids, leaves
 from icewright_spark.merge.storage import LOCAL, BlockReader, Source, Storage
 
 BATCH_ROWS_MAX = 65_536
 BATCH_ROWS_MIN = 1_024
-_BATCH_BYTES = 16 << 20
+BATCH_BYTES = 16 << 20
 _COLUMN_BUFFER_BYTES = 1 << 20
 _CONVERTERS_KEPT = 8
 
@@ -60,6 +61,23 @@ def decode_arrow_rs(source: Source, batch_rows: int) -> tuple[Any, Iterator[Any]
     return reader.schema, iter(reader)
 
 
+def first_row_of(identities: Collection[int]) -> Decoder:
+    """A decoder that reads little more than the first row, and of that the top-level columns with these ids."""
+
+    def decode(source: Source, _batch_rows: int) -> tuple[Any, Iterator[Any]]:
+        file = pq.ParquetFile(source, memory_map=False, pre_buffer=False, buffer_size=_COLUMN_BUFFER_BYTES)
+        schema = file.schema_arrow
+        wanted = [field for field in schema if field_id(field) in identities]
+        paths = [field.name for field in wanted]
+        if not paths or any("." in path for path in paths):  # which Arrow takes for one inside a struct
+            rows = file.iter_batches(batch_size=1, use_threads=False)
+        else:
+            rows = file.iter_batches(batch_size=1, columns=paths, use_threads=False)
+        return pa.schema(wanted), (batch.select(paths) for batch in islice(rows, 1))
+
+    return decode
+
+
 class RowsOfTable:
     """Reads files as rows of one table. ``identity_ids`` as in :class:`Converter`.
 
@@ -67,13 +85,18 @@ class RowsOfTable:
     """
 
     def __init__(
-        self, schema_fields: Sequence[Json], identity_ids: Collection[int] | None, storage: Storage = LOCAL
+        self,
+        schema_fields: Sequence[Json],
+        identity_ids: Collection[int] | None,
+        storage: Storage = LOCAL,
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
-        """Raises :class:`UnsupportedColumn`."""
+        """``batch_bytes`` is about as long as a batch gets. Raises :class:`UnsupportedColumn`."""
         self.schema = arrow_schema(schema_fields)
         self._fields, self._identity_ids, self._storage = schema_fields, identity_ids, storage
         self._leaf_ids = frozenset(leaf.field_id for leaf in leaves(schema_fields))
         self._converters: list[tuple[Any, Converter]] = []
+        self._batch_bytes = batch_bytes
         self._batch_rows: dict[str, int] = {}
         self._without_int96: Any = None
 
@@ -90,7 +113,7 @@ class RowsOfTable:
         _expect_rows(file, metadata.num_rows)
         self._refuse_int96(file.path, footer.schema, footer.schema_arrow)
         self._converter(footer.schema_arrow)
-        self._batch_rows[file.path] = _batch_rows(metadata)
+        self._batch_rows[file.path] = _batch_rows(metadata, self._batch_bytes)
         return file.size_bytes - int(metadata.serialized_size)
 
     def batches(self, location: str, decode: Decoder) -> Iterator[Any]:
@@ -99,7 +122,9 @@ class RowsOfTable:
         Raises :class:`FileUnreadable`, :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
         source = self._storage.source(location)
-        batch_rows = self._batch_rows.get(location) or _batch_rows(_footer(location, source).metadata)
+        batch_rows = self._batch_rows.get(location) or _batch_rows(
+            _footer(location, source).metadata, self._batch_bytes
+        )
         with reading(location):
             have, decoded = decode(source, batch_rows)
         convert = self._converter(have)
@@ -150,7 +175,7 @@ def joined(batches: Iterable[Any]) -> Iterator[Any]:
     rows = held_bytes = 0
     for batch in batches:
         size_bytes = batch.nbytes
-        if held and (rows + batch.num_rows > BATCH_ROWS_MAX or held_bytes + size_bytes > _BATCH_BYTES):
+        if held and (rows + batch.num_rows > BATCH_ROWS_MAX or held_bytes + size_bytes > BATCH_BYTES):
             yield pa.concat_batches(held) if len(held) > 1 else held[0]
             held, rows, held_bytes = [], 0, 0
         if batch.num_rows:
@@ -200,8 +225,8 @@ def _expect_rows(file: InputFile, rows: int) -> None:
         raise ProofFailed(f"{file.path} has {rows} rows, its manifest says {file.record_count}")
 
 
-def _batch_rows(metadata: Any) -> int:
-    """Rows per batch so that a batch stays near ``_BATCH_BYTES``, as far as encoded sizes can tell."""
+def _batch_rows(metadata: Any, batch_bytes: int) -> int:
+    """Rows per batch so that a batch stays near ``batch_bytes``, as far as encoded sizes can tell."""
     total_bytes = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-    fitting = _BATCH_BYTES * int(metadata.num_rows) // max(int(total_bytes), 1)
+    fitting = batch_bytes * int(metadata.num_rows) // max(int(total_bytes), 1)
     return max(BATCH_ROWS_MIN, min(BATCH_ROWS_MAX, fitting))

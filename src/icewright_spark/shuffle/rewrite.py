@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from icewright.domain.actions import FileGroup
 from icewright.domain.errors import Unsupported
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
-from icewright.domain.layouts import Curve, Layout
+from icewright.domain.layouts import Layout
 from icewright_spark.commit import Rewritten
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.layouts import Cells, cells_of
@@ -200,7 +200,5 @@ class _Job:
 
     def _output(self, group: FileGroup, file: Any) -> Rewritten:
         """The file to commit, said to be in the table's sort order if that is what was proved of it."""
-        order, layout = self.table.sort_order, self.layout
-        is_it = order.order_id == layout.sort_order_id and order.fields == layout.fields
-        entry = self.table.sorted(file) if is_it and layout.curve is Curve.SORT else file
+        entry = self.table.ordered_by(self.layout, file)
         return Rewritten(group.group_id, str(file.location()), int(file.recordCount()), entry)

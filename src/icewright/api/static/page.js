@@ -163,6 +163,20 @@ async function planOf(planId) {
   return planCache.get(planId);
 }
 
+// What a plan takes: exact figures, then estimates that say so, then the statement that comes nearest.
+function planLines(plan) {
+  const { prediction, executors, actions } = plan;
+  const by = Object.entries(executors).map(([name, groups]) => `${name} ${plural(groups, "group")}`).join(", ");
+  const words = [`Planned: ${actions.map((action) => action.level).join(", ")}`, `${plural(prediction.input_files, "file")} become ${count(prediction.output_files)}`];
+  if (prediction.layout) words.push(`in the order of ${prediction.layout}`);
+  words.push(`${size(prediction.input_bytes)} read`, by);
+  const lines = [el("p", { class: "note" }, words.join(" · "))];
+  const guess = prediction.estimate;
+  if (guess) lines.push(el("p", { class: "note" }, `Estimated: ${size(guess.output_bytes)} written · ${Math.ceil(guess.cpu_ms / 1000)} s of CPU · conflict risk ${guess.risk}: ${guess.risk_reason.text}`));
+  if (prediction.call) lines.push(el("p", { class: "note" }, "The Spark statement that comes nearest: ", el("code", {}, prediction.call)));
+  return lines;
+}
+
 async function partitionsOf(table) {
   const path = `/tables/${encodeURIComponent(table.uuid)}/partitions?catalog=${encodeURIComponent(table.catalog)}&limit=${PARTITIONS_SHOWN}`;
   const [page, plan, before] = await Promise.all([get(path), table.plan ? planOf(table.plan.plan_id) : null, rewritten(table)]);
@@ -173,6 +187,7 @@ async function partitionsOf(table) {
   });
   const most = Math.max(1, ...rows.map((row) => Math.max(row.data_files, row.before ?? 0)));
   const grid = el("div", { class: "partitions" });
+  if (plan?.prediction) grid.append(...planLines(plan));
   for (const row of rows) grid.append(...partitionCells(row, most));
   if (page.next_cursor) grid.append(el("p", { class: "note" }, `The first ${PARTITIONS_SHOWN} partitions; the API has the rest.`));
   if (!rows.length) grid.append(el("p", { class: "note" }, "No data files."));

@@ -1,0 +1,70 @@
+"""What a rewrite will roughly take, and how likely it comes to nothing: for people who are asked before.
+
+Rates are those of the policy (``icewright.cost-benefit.*``), by which the trigger ``cost-benefit`` decides as well.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
+from icewright.domain.files import FileContent
+from icewright.domain.observation import Observation
+from icewright.domain.plans import Estimate, Reason, Risk
+from icewright.domain.policy import Policy
+from icewright.planning import wording
+
+TIMES_A_MERGE: Final = {Executor.MERGE: 1.0, Executor.STITCH: 0.2, Executor.STAGED: 2.2, Executor.SHUFFLE: 4.0}
+"""CPU for a byte, against a merge. B1 has 2.2 for Spark's own reader and writer; the others are guesses so far."""
+
+RISK_MEDIUM_FROM: Final = 0.01
+RISK_HIGH_FROM: Final = 0.1
+"""Of rewrites that would come to nothing; 1 % is what is tolerated with a busy writer."""
+
+
+def estimate(observation: Observation, policy: Policy, action: RewriteDataFiles) -> Estimate:
+    """What an action takes, on one core as if nothing else ran, and its risk."""
+    output_bytes = [_output_bytes(group) for group in action.groups]
+    groups = zip(action.groups, output_bytes, strict=True)
+    cpu_ms = round(policy.rewrite_ms + sum(_cpu_ms(group, written, policy) for group, written in groups))
+    risk, reason = _risk(observation, action, cpu_ms)
+    return Estimate(output_bytes=sum(output_bytes), cpu_ms=cpu_ms, risk=risk, risk_reason=reason)
+
+
+def _output_bytes(group: FileGroup) -> int:
+    """Its bytes without the share of the rows that are known to be deleted: equality deletes do not tell how many."""
+    rows = group.record_count
+    by_position = (one for one in group.delete_files if one.content is not FileContent.EQUALITY_DELETES)
+    deleted = min(rows, sum(delete.record_count for delete in by_position))
+    return group.size_bytes * (rows - deleted) // rows if rows else 0
+
+
+def _cpu_ms(group: FileGroup, output_bytes: int, policy: Policy) -> float:
+    opened = len(group.files) + len(group.delete_files)
+    bytes_s = group.size_bytes / policy.read_bytes_per_s + output_bytes / policy.write_bytes_per_s
+    return opened * policy.open_ms + 1000 * bytes_s * TIMES_A_MERGE[group.executor]
+
+
+def _risk(observation: Observation, action: RewriteDataFiles, cpu_ms: int) -> tuple[Risk, Reason]:
+    """How likely rows are removed while the work goes on: as often as the last removal is ago, in so much time.
+
+    Files that are added meanwhile are no conflict.
+    """
+    removals, interval_ms = observation.removals, observation.commit_interval_ms
+    partitions = {group.partition for group in action.groups}
+    times = [removals.removed_at[partition] for partition in partitions if partition in removals.removed_at]
+    times += [] if removals.everywhere_at is None else [removals.everywhere_at]
+    figures: dict[str, int | float | str] = {"cpu_ms": cpu_ms}
+    rhythm = ""
+    if interval_ms is not None:
+        figures["commit_interval_ms"] = interval_ms
+        rhythm = f"; others commit every {wording.duration(interval_ms)}"
+    if not times:
+        text = f"no rows were removed lately from its {wording.count(len(partitions), 'partition')}{rhythm}"
+        return Risk.LOW, Reason("conflict-risk", text, figures)
+    ago_ms = max(1, observation.observed_at - max(times))
+    share = min(1.0, cpu_ms / ago_ms)
+    risk = Risk.HIGH if share >= RISK_HIGH_FROM else Risk.MEDIUM if share >= RISK_MEDIUM_FROM else Risk.LOW
+    figures |= {"removed_ms_ago": ago_ms, "share": round(share, 4)}
+    text = f"rows were removed from its partitions {wording.about(ago_ms)} ago, and the work takes "
+    return risk, Reason("conflict-risk", f"{text}{wording.about(cpu_ms)}{rhythm}", figures)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.files import DeleteFile
+from icewright.domain.observation import Observation, Removals
+from icewright.domain.plans import Risk
+from icewright.planning.estimates import estimate
+from icewright.planning.policy import effective_policy
+from tests.planning.observations import HOUR_MS, MIB, MINUTE_MS, NOW, WHOLE, month, observe, position_deletes, table
+
+
+def group(*deletes: DeleteFile, files: int = 4, executor: Executor = Executor.MERGE) -> FileGroup:
+    inputs = tuple(InputFile(f"f{number}", 100 * MIB, 1_000, 1) for number in range(files))
+    return FileGroup(0, month(1), "month=1", inputs, executor, tuple(deletes))
+
+
+def rewrite(*groups: FileGroup) -> RewriteDataFiles:
+    return RewriteDataFiles(1, 0, groups, 512 * MIB)
+
+
+def observed(removals: Removals | None = None, interval_ms: int | None = None) -> Observation:
+    return replace(observe([]), removals=removals or Removals(), commit_interval_ms=interval_ms)
+
+
+POLICY = effective_policy(table(), ())
+
+
+def test_a_merge_takes_what_the_rates_of_the_policy_say() -> None:
+    found = estimate(observed(), POLICY, rewrite(group()))
+    assert found.output_bytes == 400 * MIB
+    bytes_s = 400 * MIB / 200_000_000 + 400 * MIB / 75_000_000
+    assert found.cpu_ms == round(600 + 4 * 1.5 + 1000 * bytes_s)
+
+
+def test_deleted_rows_are_not_written() -> None:
+    deletes = [position_deletes(month(1), number, records=500) for number in range(2)]
+    assert estimate(observed(), POLICY, rewrite(group(*deletes))).output_bytes == 300 * MIB
+    many = position_deletes(month(1), 3, records=1_000_000)
+    assert estimate(observed(), POLICY, rewrite(group(many))).output_bytes == 0
+
+
+def test_a_group_without_rows_takes_nothing_but_its_files() -> None:
+    empty = replace(group(), files=(InputFile("f", 400, 0, 1),))
+    assert estimate(observed(), POLICY, rewrite(empty)).output_bytes == 0
+
+
+def test_the_dearer_executor_is_said_to_be_dearer() -> None:
+    took = [
+        estimate(observed(), POLICY, rewrite(group(executor=executor))).cpu_ms
+        for executor in (Executor.STITCH, Executor.MERGE, Executor.STAGED, Executor.SHUFFLE)
+    ]
+    assert took == sorted(took)
+    assert len(set(took)) == len(took)
+
+
+def test_every_executor_has_a_rate() -> None:
+    for executor in Executor:
+        assert estimate(observed(), POLICY, rewrite(group(executor=executor))).cpu_ms > 0
+
+
+@pytest.mark.parametrize(
+    ("ago_ms", "risk"), [(24 * HOUR_MS, Risk.LOW), (5 * MINUTE_MS, Risk.MEDIUM), (10_000, Risk.HIGH), (-1, Risk.HIGH)]
+)
+def test_the_later_rows_were_removed_the_higher_the_risk(ago_ms: int, risk: Risk) -> None:
+    removals = Removals({month(1): NOW - ago_ms})
+    assert estimate(observed(removals), POLICY, rewrite(group())).risk is risk
+    everywhere = Removals(everywhere_at=NOW - ago_ms)
+    assert estimate(observed(everywhere), POLICY, rewrite(group())).risk is risk
+
+
+def test_removals_elsewhere_are_no_risk_and_commits_are_told() -> None:
+    found = estimate(observed(Removals({WHOLE: NOW}), 10_000), POLICY, rewrite(group()))
+    assert found.risk is Risk.LOW
+    assert found.risk_reason.text == "no rows were removed lately from its 1 partition; others commit every 10 s"
+
+
+@given(st.integers(0, 10**15), st.integers(0, 10**12))
+def test_an_output_is_never_said_to_be_larger_than_its_input(size_bytes: int, deleted: int) -> None:
+    files = (InputFile("f", size_bytes, 1_000, 1),)
+    deletes = position_deletes(month(1), 1, records=deleted)
+    found = estimate(observed(), POLICY, rewrite(replace(group(deletes), files=files)))
+    assert 0 <= found.output_bytes <= size_bytes
