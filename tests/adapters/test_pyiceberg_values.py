@@ -50,10 +50,11 @@ from pyiceberg.types import (
 
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.manifests import Bounds
-from icewright.adapters.pyiceberg.sort_keys import SortKeys
+from icewright.adapters.pyiceberg.sort_keys import SortKeys, Spans
 from icewright.adapters.pyiceberg.values import bound, partition_json, single_value
-from icewright.domain.files import DataFile
+from icewright.domain.files import UNPARTITIONED, DataFile, Partition
 from icewright.domain.inventory import PartitionStatistics
+from icewright.domain.tables import SortField as OurSortField
 from icewright.planning.inventory import recompute
 from tests.lakes import sqlite
 
@@ -305,3 +306,37 @@ def test_a_file_without_bounds_has_no_key(tmp_path: Path) -> None:
     )
     table.append(sqlite.rows([1]))
     assert [f.sort_key for f in written_files(table)] == [None]
+
+
+def spans_of(table: Table, null_order: str = "nulls-first") -> list[Any]:
+    """The spans of all files by city, by number of rows."""
+    catalog = PyIcebergCatalog(sqlite.entry_of(table))
+    metadata = catalog.load(sqlite.table_name(table))
+    snapshot = metadata.current_snapshot
+    assert snapshot is not None
+    keys, partitions = catalog.manifests(metadata, snapshot), frozenset({Partition(0, UNPARTITIONED)})
+    lead = OurSortField(2, "identity", "desc", null_order)
+    found = catalog.data_files(metadata, snapshot, keys, partitions, lead)
+    return [file.span for file in sorted(found, key=lambda file: file.record_count)]
+
+
+def test_spans_reach_from_the_least_to_the_greatest_value_with_nulls_at_their_end(tmp_path: Path) -> None:
+    table = sqlite.make_table(sqlite.make_lake(tmp_path))
+    table.append(pa.table({"id": [1], "city": ["Ulm"]}, schema=sqlite.ARROW_SCHEMA))
+    table.append(pa.table({"id": [1, 2], "city": ["Bonn", None]}, schema=sqlite.ARROW_SCHEMA))
+    table.append(pa.table({"id": [1, 2, 3], "city": [None] * 3}, schema=sqlite.ARROW_SCHEMA))
+    first, last = (0, None), (2, None)
+    ulm, bonn = (1, "Ulm"), (1, "Bonn")
+    assert spans_of(table) == [(ulm, ulm), (first, bonn), (first, first)]
+    assert spans_of(table, "nulls-last") == [(ulm, ulm), (bonn, last), (last, last)]
+
+
+def test_there_are_no_spans_without_bounds_nor_by_a_transform_that_bounds_cannot_follow(tmp_path: Path) -> None:
+    lake = sqlite.make_lake(tmp_path)
+    table = sqlite.make_table(lake, properties={"write.metadata.metrics.default": "counts"})
+    table.append(sqlite.rows([1]))
+    assert spans_of(table) == [None]
+    metadata = PyIcebergCatalog(lake).load(sqlite.table_name(table))
+    assert not Spans(metadata, OurSortField(1, "bucket[4]", "asc", "nulls-first")).any
+    assert not Spans(metadata, OurSortField(99, "identity", "asc", "nulls-first")).any
+    assert not Spans(metadata, None).any

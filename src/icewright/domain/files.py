@@ -42,6 +42,9 @@ UNPARTITIONED = "[]"
 SortKey: TypeAlias = tuple[Any, ...]
 """Lower bounds of a file in the table's sort order, comparable among files of one table."""
 
+Span: TypeAlias = tuple[Any, Any]
+"""Least and greatest value of one column in a file by its bounds, comparable among files of one table."""
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
@@ -50,7 +53,8 @@ class DataFile:
     ``snapshot_id`` is the snapshot that added the file. ``sort_key`` is None when the table has no sort order that
     min-max bounds can follow, or the file has no bounds. ``first_row_id`` is the ``_row_id`` of its first row (spec,
     "Row Lineage"), inherited from the manifest where the entry has none; None before format version 3, and in a
-    table that was upgraded and has not been committed to since.
+    table that was upgraded and has not been committed to since. ``span`` is of the column that was asked for, None
+    where none was, or the file has no bounds of it.
     """
 
     path: str
@@ -62,6 +66,7 @@ class DataFile:
     data_sequence_number: int
     sort_key: SortKey | None = None
     first_row_id: int | None = None
+    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

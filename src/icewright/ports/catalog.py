@@ -7,7 +7,7 @@ from typing import Protocol
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
-from icewright.domain.tables import Instant, Snapshot, TableMetadata
+from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
 
 
 class Catalog(Protocol):
@@ -56,9 +56,17 @@ class Catalog(Protocol):
         ...
 
     def data_files(
-        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
+        self,
+        table: TableMetadata,
+        snapshot: Snapshot,
+        keys: Sequence[ManifestKey],
+        partitions: frozenset[Partition],
+        lead: SortField | None = None,
     ) -> Iterator[DataFile]:
-        """The live data files of some partitions, read from those manifests one after the other."""
+        """The live data files of some partitions, read from those manifests one after the other.
+
+        With their spans of the field ``lead``, where one is given.
+        """
         ...
 
     def delete_files(

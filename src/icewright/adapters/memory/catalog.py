@@ -16,7 +16,7 @@ from icewright.domain.errors import Conflict, TableReplaced, Unavailable, Unread
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableName
-from icewright.domain.tables import Instant, Snapshot, TableMetadata
+from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
 from icewright.planning.tally import ManifestTally
 from icewright.ports.clock import Clock
 
@@ -69,13 +69,18 @@ class MemoryCatalog(MemoryTables):
             yield _summarized(manifest, runs)
 
     def data_files(
-        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
+        self,
+        table: TableMetadata,
+        snapshot: Snapshot,
+        keys: Sequence[ManifestKey],
+        partitions: frozenset[Partition],
+        lead: SortField | None = None,
     ) -> Iterator[DataFile]:
-        """The live data files of some partitions."""
+        """The live data files of some partitions, their spans as their writers said, whatever field is asked for."""
         for manifest in self._chosen(table, snapshot, keys):
             for entry in manifest.live:
                 if manifest.is_data and entry.file.partition in partitions:
-                    yield _data_file(entry)
+                    yield _data_file(entry, with_span=lead is not None)
 
     def delete_files(
         self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
@@ -139,7 +144,7 @@ class MemoryCatalog(MemoryTables):
             yield by_key[key]
 
 
-def _data_file(entry: Entry) -> DataFile:
+def _data_file(entry: Entry, *, with_span: bool) -> DataFile:
     return DataFile(
         path=entry.file.path,
         file_format=entry.file.file_format,
@@ -150,6 +155,7 @@ def _data_file(entry: Entry) -> DataFile:
         data_sequence_number=entry.sequence_number,
         sort_key=entry.file.sort_key,
         first_row_id=entry.first_row_id,
+        span=entry.file.span if with_span else None,
     )
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import groupby
 
 from icewright.domain.errors import Conflict, Rejected
-from icewright.domain.files import FileContent, FileFormat, Partition, SortKey
+from icewright.domain.files import FileContent, FileFormat, Partition, SortKey, Span
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.tables import (
     MAIN_BRANCH,
@@ -29,7 +29,8 @@ _BYTES_PER_MANIFEST = 1000
 class MemoryFile:
     """A data file or delete file that some writer made.
 
-    The fields below ``sort_key`` are those of :class:`~icewright.domain.files.DeleteFile`, for delete files alone.
+    The fields from ``referenced_data_file`` to ``equality_ids`` are those of
+    :class:`~icewright.domain.files.DeleteFile`, for delete files alone.
     """
 
     path: str
@@ -45,6 +46,7 @@ class MemoryFile:
     path_lower: str | None = None
     path_upper: str | None = None
     equality_ids: tuple[int, ...] = ()
+    span: Span | None = None
 
     @property
     def is_deletion_vector(self) -> bool:

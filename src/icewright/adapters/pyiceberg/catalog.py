@@ -26,14 +26,14 @@ from icewright.adapters.pyiceberg.manifests import (
 from icewright.adapters.pyiceberg.metadata import parse_metadata
 from icewright.adapters.pyiceberg.pointers import Pointers
 from icewright.adapters.pyiceberg.rest_pointers import RestPointers
-from icewright.adapters.pyiceberg.sort_keys import SortKeys
+from icewright.adapters.pyiceberg.sort_keys import SortKeys, Spans
 from icewright.adapters.pyiceberg.sql_pointers import SqlPointers
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import Instant, Snapshot, TableMetadata
+from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
 from icewright.planning.tally import ManifestTally
 
 FILES_LOOKED_AT = 5
@@ -96,15 +96,20 @@ class PyIcebergCatalog:
             yield _summary(manifest, reader.entries(manifest), runs)
 
     def data_files(
-        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
+        self,
+        table: TableMetadata,
+        snapshot: Snapshot,
+        keys: Sequence[ManifestKey],
+        partitions: frozenset[Partition],
+        lead: SortField | None = None,
     ) -> Iterator[DataFile]:
         """The live data files of some partitions. Delete manifests among the keys are passed over."""
         reader = ManifestReader(self._io(table.metadata_location), table)
-        sort_keys = SortKeys(table)
+        sort_keys, spans = SortKeys(table), Spans(table, lead)
         for manifest in chosen(self._manifests(table, snapshot), keys, snapshot):
             if not manifest.is_data:
                 continue
-            for entry in reader.entries(manifest, with_bounds=sort_keys.any):
+            for entry in reader.entries(manifest, with_bounds=sort_keys.any or spans.any):
                 if entry.status == DELETED or entry.partition not in partitions:
                     continue
                 yield DataFile(
@@ -117,6 +122,7 @@ class PyIcebergCatalog:
                     data_sequence_number=entry.sequence_number or 0,
                     sort_key=None if entry.bounds is None else sort_keys.key(entry.bounds),
                     first_row_id=entry.first_row_id,
+                    span=None if entry.bounds is None else spans.span(entry.bounds),
                 )
 
     def delete_files(

@@ -1,8 +1,9 @@
-"""Where a data file lies in the table's sort order, told by its bounds: neighbours are merged with neighbours."""
+"""Where a data file lies in the table's sort order or by one column, told by its bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ from pyiceberg.transforms import parse_transform
 
 from icewright.adapters.pyiceberg.manifests import Bounds
 from icewright.adapters.pyiceberg.values import TypeName, bound, library_type, primitive_types
-from icewright.domain.files import SortKey
+from icewright.domain.files import SortKey, Span
 from icewright.domain.tables import SortField, TableMetadata
 
 _ORDER_PRESERVING = ("identity", "truncate", "year", "month", "day", "hour")
@@ -49,6 +50,34 @@ class SortKeys:
                 return None
             elements.append(element)
         return tuple(elements) or None
+
+
+class Spans:
+    """Makes the spans of one table's files by a field, or none where no field is given or bounds cannot follow it.
+
+    The direction of the field makes no difference to which files overlap.
+    """
+
+    def __init__(self, table: TableMetadata, field: SortField | None) -> None:
+        self._field: _Field | None = None
+        if field is not None:
+            type_name = primitive_types(table).get(field.source_id, "")
+            self._field = _field(replace(field, direction="asc"), type_name)
+
+    @property
+    def any(self) -> bool:
+        """Whether there are spans at all."""
+        return self._field is not None
+
+    def span(self, bounds: Bounds) -> Span | None:
+        """From the least to the greatest value of a file, nulls among them; None when a bound is missing.
+
+        Bounds know nothing of NaN, nor do spans.
+        """
+        if self._field is None:
+            return None
+        lower, upper = self._field.element(bounds), self._field.greatest(bounds)
+        return None if lower is None or upper is None else (lower, upper)
 
 
 def _field(field: SortField, type_name: TypeName) -> _Field | None:
@@ -90,11 +119,18 @@ class _Field:
         self._null_rank = null_rank
 
     def element(self, bounds: Bounds) -> tuple[int, Any] | None:
+        """The first in this order that a row of the file can have; None when that is not known."""
+        return self._end(bounds, null_rank=_NULL_FIRST, raw_bounds=bounds.upper if self._descending else bounds.lower)
+
+    def greatest(self, bounds: Bounds) -> tuple[int, Any] | None:
+        """The last in this order, as :meth:`element`."""
+        return self._end(bounds, null_rank=_NULL_LAST, raw_bounds=bounds.lower if self._descending else bounds.upper)
+
+    def _end(self, bounds: Bounds, *, null_rank: int, raw_bounds: Mapping[int, bytes]) -> tuple[int, Any] | None:
         nulls = bounds.null_counts.get(self._source_id)
-        null_element = (self._null_rank, None)
-        if nulls and (self._null_rank == _NULL_FIRST or nulls == bounds.value_counts.get(self._source_id)):
-            return null_element
-        raw = (bounds.upper if self._descending else bounds.lower).get(self._source_id)
+        if nulls and (self._null_rank == null_rank or nulls == bounds.value_counts.get(self._source_id)):
+            return (self._null_rank, None)
+        raw = raw_bounds.get(self._source_id)
         value = None if raw is None else bound(raw, self._type_name)
         if value is None:
             return None
