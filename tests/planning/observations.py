@@ -9,7 +9,15 @@ from typing import Any
 from hypothesis import strategies as st
 
 from icewright.domain.files import UNPARTITIONED, DataFile, DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.inventory import Inventory, ManifestKey, PartitionCounts, PartitionStatistics, SizeHistogram
+from icewright.domain.inventory import (
+    Inventory,
+    ManifestKey,
+    PartitionCounts,
+    PartitionStatistics,
+    RunCounts,
+    SizeHistogram,
+)
+from icewright.domain.layouts import runs_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.policy import Policy, Trigger
@@ -158,6 +166,7 @@ def observe(
     metadata = metadata or table()
     deletes = deletes if deletes is None or isinstance(deletes, Mapping) else counted(deletes)
     committed_at = {one.snapshot_id: one.committed_at for one in metadata.snapshots}
+    runs = runs_of(metadata)
     by_partition: dict[Partition, list[DataFile]] = {partition: [] for partition in deletes or {}}
     for file in files:
         by_partition.setdefault(file.partition, []).append(file)
@@ -165,12 +174,12 @@ def observe(
         PartitionStatistics(
             partition,
             "" if partition.values == UNPARTITIONED else f"month={partition.values[1:-1]}",
-            _counts(members, (deletes or {}).get(partition, Deletes())),
+            _counts(members, (deletes or {}).get(partition, Deletes()), frozenset(runs)),
             max((committed_at[f.snapshot_id] for f in members if f.snapshot_id in committed_at), default=None),
         )
         for partition, members in sorted(by_partition.items())
     )
-    inventory = Inventory(metadata.current_snapshot_id, (ManifestKey("m", 1, 1),), statistics)
+    inventory = Inventory(metadata.current_snapshot_id, (ManifestKey("m", 1, 1),), statistics, runs)
     return Observation(metadata, NOW, inventory, removals or Removals(), interval_ms, access)
 
 
@@ -189,14 +198,19 @@ def counted(deletes: Iterable[DeleteFile]) -> dict[Partition, Deletes]:
     return counts
 
 
-def _counts(files: Sequence[DataFile], deletes: Deletes) -> PartitionCounts:
+def _counts(files: Sequence[DataFile], deletes: Deletes, runs: frozenset[int]) -> PartitionCounts:
     sizes = SizeHistogram()
     formats: dict[FileFormat, int] = {}
     for file in files:
         one = SizeHistogram({histogram.bucket(file.size_bytes): (1, file.size_bytes)})
         sizes = histogram.add(sizes, one)
         formats[file.file_format] = formats.get(file.file_format, 0) + 1
+    of_runs: dict[int, list[DataFile]] = {}
+    for file in files:
+        if file.snapshot_id in runs:
+            of_runs.setdefault(file.snapshot_id, []).append(file)
     return PartitionCounts(
+        runs={run: RunCounts(len(its), sum(file.size_bytes for file in its)) for run, its in of_runs.items()},
         data_files=len(files),
         data_bytes=sum(file.size_bytes for file in files),
         records=sum(file.record_count for file in files),

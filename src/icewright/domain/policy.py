@@ -81,6 +81,8 @@ class Policy:
     rewrite_ms: float = 600.0
     read_bytes_per_s: int = 200_000_000
     write_bytes_per_s: int = 75_000_000
+    level_1_size_bytes: int = 2 << 30
+    level_2_runs: int = 10
 
     @property
     def output_size_bytes_max(self) -> int:

@@ -12,17 +12,23 @@ from itertools import pairwise
 
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import PartitionStatistics, SizeHistogram
+from icewright.domain.layouts import Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy, Trigger
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant
 from icewright.planning import histogram, wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
-from icewright.planning.executors import Choice, TableExecutors, choose_executor, table_executors
+from icewright.planning.executors import SHUFFLED, Choice, TableExecutors, choose_executor, table_executors
+from icewright.planning.level1 import TOO_LITTLE, level_1_piece
+from icewright.planning.level2 import level_2_piece
 from icewright.planning.opinions import DELETES_ALONE, Opinion, Rule
-from icewright.planning.packing import Bounds, Run, in_order, pack
+from icewright.planning.ordering import Due, Levels
+from icewright.planning.packing import Bounds, Run, age, in_order, pack
+from icewright.planning.pieces import NoPiece, PieceBounds, output_files
 from icewright.planning.settings import TASK_FILES_MAX
 from icewright.planning.triggers import Judge
+from icewright.planning.turns import KEEPING, MERGING, ORDERING, Work
 
 YOUNG_MAX_MS = 60_000
 """Files are left out for one commit interval, but no longer than this: a minute is enough for a streaming writer to
@@ -44,12 +50,14 @@ DELETES = "deletes"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Files to become one file, and what carries that out."""
+    """Files to become one file (of Level 1 and 2, several), and what carries that out."""
 
     files: Run
     choice: Choice
     references: int
     """Pairs of a file and a delete file that applies to it."""
+    work: Work = MERGING
+    output_files: int = 1
 
     @property
     def size_bytes(self) -> int:
@@ -59,14 +67,23 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What the files of one shortlisted partition give: groups, or a verdict that says why there are none."""
+    """What the files of one shortlisted partition give: groups, or a verdict that says why there are none.
+
+    ``following`` files are in no group, since a task cannot have all.
+    """
 
     verdict: PartitionVerdict
     groups: tuple[Group, ...]
+    following: int = 0
 
     @property
     def gain(self) -> int:
-        """How many files fewer there will be; one that is rewritten for its deletes counts as one, too."""
+        """How many files fewer there will be; one that is rewritten for its deletes counts as one, too.
+
+        Of files that are put in order, their bytes; groups of both kinds are never in one task.
+        """
+        if any(group.work in ORDERING for group in self.groups):
+            return sum(group.size_bytes for group in self.groups)
         return sum(max(len(group.files) - 1, 1) for group in self.groups)
 
 
@@ -77,11 +94,12 @@ def find(
     files: Iterable[DataFile],
     deletes: DeleteIndex,
     now: Instant,
+    levels: Levels | None = None,
 ) -> list[Candidate]:
     """The groups of each partition whose verdict is ``rewrite``, in the order of the verdicts."""
     executors = table_executors(observation.metadata, observation.worker_access, observation.access_detail)
     judge = Judge.of(observation, policy, now)
-    return _Finder(observation, policy, deletes, executors, now, judge).find(verdicts, files)
+    return _Finder(observation, policy, deletes, executors, now, judge, levels).find(verdicts, files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +110,7 @@ class _Finder:
     executors: TableExecutors
     now: Instant
     judge: Judge
+    levels: Levels | None
 
     def find(self, verdicts: Sequence[PartitionVerdict], files: Iterable[DataFile]) -> list[Candidate]:
         candidates = {verdict.partition: verdict for verdict in verdicts if verdict.verdict is Verdict.REWRITE}
@@ -105,12 +124,23 @@ class _Finder:
         statistics = {s.partition: s for s in self.observation.inventory.partitions}
         return [
             self._refused(verdict, by_partition[partition], damaged=partition in damaged)
-            or self._found(verdict, by_partition[partition], added_at, statistics[partition])
+            or self._candidate(verdict, by_partition[partition], added_at, statistics[partition])
             for partition, verdict in candidates.items()
         ]
 
     def _is_wanted(self, file: DataFile) -> bool:
-        return file.size_bytes < self.policy.small_file_size_bytes or self._is_burdened(file)
+        """Whether a level may do something with a file."""
+        due = {} if self.levels is None else {one.level for one in self.levels.due.get(file.partition, ())}
+        of_level_1 = Level.LEVEL_1 in due and not self._in_order(file)
+        return Level.LEVEL_2 in due or of_level_1 or self._is_wanted_by_level_0(file)
+
+    def _is_wanted_by_level_0(self, file: DataFile) -> bool:
+        """Small files in order are none of Level 0: beside others they would lose it, and Level 2 takes them."""
+        small = file.size_bytes < self.policy.small_file_size_bytes and not self._in_order(file)
+        return small or self._is_burdened(file)
+
+    def _in_order(self, file: DataFile) -> bool:
+        return self.levels is not None and self.levels.ordering.has(file)
 
     def _is_burdened(self, file: DataFile) -> bool:
         return too_many_deletes(file, self.deletes.burden(file), self.policy)
@@ -128,6 +158,69 @@ class _Finder:
             return without(verdict, Verdict.REFUSE, Reason("no-row-ids", text))
         return None
 
+    def _candidate(
+        self,
+        verdict: PartitionVerdict,
+        files: list[DataFile],
+        added_at: Mapping[int, Instant],
+        statistics: PartitionStatistics,
+    ) -> Candidate:
+        """What the highest level that is due can do; else what Level 0 can, or why there is nothing to do."""
+        due = () if self.levels is None else self.levels.due.get(statistics.partition, ())
+        if self.levels is None or not due:
+            return self._found(verdict, files, added_at, statistics)
+        reasons: list[Candidate] = []
+        for one in due:
+            found = self._put_in_order(replace(verdict, reason=one.reason), one, self.levels, files, added_at)
+            if found.groups:
+                return found
+            reasons.append(found)
+        opinion, deletes = self.judge.opinion(statistics), statistics.counts.delete_files
+        reason = opinion.reason
+        if opinion.rule is None:
+            reason = Reason(DELETES, f"{wording.count(deletes, 'delete file')}; {reason.text}")
+        after = opinion.files_after if opinion.rule is not None else verdict.files_before
+        of_level_0 = [file for file in files if self._is_wanted_by_level_0(file)]
+        found = self._found(replace(verdict, reason=reason, files_after=after), of_level_0, added_at, statistics)
+        if found.verdict.verdict is not Verdict.LEAVE:
+            return found
+        return next((one for one in reasons if one.verdict.verdict is not Verdict.LEAVE), reasons[0])
+
+    def _put_in_order(
+        self,
+        verdict: PartitionVerdict,
+        due: Due,
+        levels: Levels,
+        files: Sequence[DataFile],
+        added_at: Mapping[int, Instant],
+    ) -> Candidate:
+        """The one group of Level 1 or 2 of a partition, or why there is none."""
+        policy, ordering = self.policy, levels.ordering
+        young_until = [at for file in files if (at := self._old_at(added_at.get(file.snapshot_id))) > self.now]
+        old = [file for file in files if self._old_at(added_at.get(file.snapshot_id)) <= self.now]
+        bounds = PieceBounds(
+            policy.max_task_files, policy.max_task_size_bytes, REFERENCES_MAX, lambda f: self.deletes.burden(f).files
+        )
+        if due.level is Level.LEVEL_2:
+            piece = level_2_piece(old, ordering, policy, bounds)
+        else:
+            piece = level_1_piece(old, ordering, policy, bounds, lambda file: age(file, added_at))
+        if isinstance(piece, NoPiece):
+            if piece.reason.code == TOO_LITTLE and young_until:
+                until = min(young_until)
+                text = f"{due.reason.text}; {piece.reason.text}, the others at {wording.instant(until)}"
+                return without(verdict, Verdict.WAIT, Reason("young-files", text), until)
+            return without(verdict, piece.verdict, piece.reason)
+        if self._is_emptied(piece.files):
+            return without(verdict, Verdict.LEAVE, self._all_deleted(len(piece.files)))
+        obstacle = self.executors.not_staged
+        if obstacle is not None:
+            return without(verdict, Verdict.REFUSE, replace(obstacle, text=f"{due.reason.text}, and {obstacle.text}"))
+        references = sum(self.deletes.burden(file).files for file in piece.files)
+        made = output_files(piece.files, policy)
+        group = Group(piece.files, SHUFFLED, references, (due.level, True), made)
+        return Candidate(verdict, (group,), piece.following)
+
     def _found(
         self,
         verdict: PartitionVerdict,
@@ -141,7 +234,7 @@ class _Finder:
         rule = opinion.rule or self._without_trigger()
         settled_at = None if written_at is None else written_at + SETTLED_AFTER_MS
         settled = settled_at is None or settled_at <= self.now
-        groups = self._groups(in_order(old, added_at), rule, settled=settled)
+        groups = self._groups(in_order(old, added_at), rule, settled=settled) + self._kept(old)
         possible = [group for group in groups if isinstance(group, Group)]
         if possible:
             return Candidate(verdict, tuple(possible))
@@ -167,7 +260,7 @@ class _Finder:
         """What the trigger says of a partition when its small files are those that may be merged now, and no others."""
         small, edge = self.policy.small_file_size_bytes, histogram.bucket(self.policy.small_file_size_bytes)
         large = {key: entry for key, entry in statistics.counts.sizes.buckets.items() if key >= edge}
-        mergeable = histogram.of(file.size_bytes for file in old if file.size_bytes < small)
+        mergeable = histogram.of(f.size_bytes for f in old if f.size_bytes < small and not self._in_order(f))
         below = {key: entry for key, entry in mergeable.buckets.items() if key < edge}
         sizes = SizeHistogram({**large, **below})
         files = sum(number for number, _ in sizes.buckets.values())
@@ -186,13 +279,25 @@ class _Finder:
             return Reason("no-group", f"{text} into one file")
         emptied = [file for file in files if self._is_burdened(file)]
         if emptied:
-            gone = f"all rows of {wording.count(len(emptied), 'file')} are deleted"
-            return Reason("all-deleted", f"{gone}; a rewrite would only put empty files in their place")
+            return self._all_deleted(len(emptied))
         few = f"none has {self.policy.delete_file_threshold:,} of them or {self.policy.delete_ratio_threshold:.0%}"
         return Reason("few-deletes", f"{verdict.reason.text}; {few} of its rows deleted")
 
+    def _all_deleted(self, files: int) -> Reason:
+        gone = f"all rows of {wording.count(files, 'file')} are deleted"
+        return Reason("all-deleted", f"{gone}; a rewrite would only put empty files in their place")
+
+    def _kept(self, files: Sequence[DataFile]) -> list[Group | Reason]:
+        """Files in the order of the layout with too many deletes: each by itself, so that it stays in order."""
+        runs = [(file,) for file in files if self._in_order(file) and self._is_burdened(file)]
+        return [self._group(run, KEEPING) for run in runs if not self._is_emptied(run)]
+
     def _groups(self, ordered: Sequence[DataFile], rule: Rule, *, settled: bool) -> list[Group | Reason]:
-        """The groups among files in order, each with its executor; or the reason why nothing can carry one out."""
+        """The groups among files by the order they came in, each with its executor, or why nothing can carry one out.
+
+        Files that are in the order of a layout are left out: they would lose it.
+        """
+        ordered = [file for file in ordered if not self._in_order(file)]
         burdened = frozenset(file.path for file in ordered if self._is_burdened(file))
         bounds = replace(Bounds.of(self.policy), min_input_files=rule.min_input_files)
         most = max((self.deletes.burden(file).files for file in ordered), default=0)
@@ -209,14 +314,14 @@ class _Finder:
         left = any(file.record_count > burden.records for file, burden in burdens)
         return not left and any(burden.files for _, burden in burdens)
 
-    def _group(self, run: Run) -> Group | Reason:
+    def _group(self, run: Run, work: Work = MERGING) -> Group | Reason:
         size_bytes = sum(file.size_bytes for file in run)
         if size_bytes > self.policy.max_task_size_bytes:
             limit = wording.size(self.policy.max_task_size_bytes)
             return Reason("file-too-large", f"its {wording.size(size_bytes)} are more than a task may read ({limit})")
         deletes = [delete for file in run for delete in self.deletes.of(file)]
         choice = choose_executor(self.executors, run, deletes, self.policy)
-        return Group(run, choice, len(deletes)) if isinstance(choice, Choice) else choice
+        return Group(run, choice, len(deletes), work) if isinstance(choice, Choice) else choice
 
     def _old_at(self, added_at: Instant | None) -> Instant:
         """When a file that was added then is old enough.

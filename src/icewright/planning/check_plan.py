@@ -1,6 +1,6 @@
 """A second opinion on every plan before it is enqueued, which never trusts the planner.
 
-Nothing of the planner is imported here, nor in :mod:`icewright.planning.check_table`: what a plan must fulfil is stated
+Nothing of the planner is imported here, nor in the other ``check_`` modules: what a plan must fulfil is stated
 a second time, from the words of the domain alone, numbers included. A mistake has to be made twice, in two ways of
 putting it, to reach a table. Checked is what could do harm (wrong files, deletes left out, a wrong base, an executor
 that cannot do it, a partition that must be left alone) and what would mislead (figures that do not add up); whether a
@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.inventory import PartitionStatistics
+from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy
+from icewright.planning.check_order import order_violations
 from icewright.planning.check_table import not_mergeable, not_stageable, not_writable
 
 _REWRITABLE_FORMAT_VERSIONS = frozenset({1, 2, 3})
@@ -42,14 +44,15 @@ def check_plan(
     policy: Policy,
     files: Mapping[str, DataFile] | None,
     deletes: Sequence[DeleteFile] = (),
+    layout: Layout | None = None,
 ) -> tuple[Violation, ...]:
     """All that is wrong with a plan made from this observation under this policy; empty when it is sound.
 
     ``files``: the live data files of the planned partitions by path, where the caller has them; each planned file is
     then compared with what the manifests say of it, and its deletes with the live delete files that may apply to
-    those partitions, ``deletes``. None checks the rest.
+    those partitions, ``deletes``. None checks the rest. ``layout`` is that of the table, None where it has none.
     """
-    checker = _Checker(plan, observation, policy, files, tuple(deletes))
+    checker = _Checker(plan, observation, policy, files, tuple(deletes), layout)
     return tuple(checker.violations())
 
 
@@ -60,6 +63,7 @@ class _Checker:
     policy: Policy
     files: Mapping[str, DataFile] | None
     deletes: tuple[DeleteFile, ...]
+    layout: Layout | None
 
     def violations(self) -> Iterator[Violation]:
         yield from self._identity()
@@ -74,6 +78,8 @@ class _Checker:
             yield from self._table(action)
             yield from self._groups(action)
             yield from self._deletes(action)
+            order = order_violations(action, self.layout, self.observation.inventory, self.policy, self.files)
+            yield from (Violation(code, text) for code, text in order)
             yield from self._partitions(action, statistics)
             yield from self._prediction(action)
 
@@ -139,7 +145,10 @@ class _Checker:
             if times > 1:
                 yield Violation("file-twice", f"{path} is planned {times} times")
         for group in action.groups:
-            yield from self._group(group)
+            if action.level is Level.LEVEL_0:
+                yield from self._group(group)
+            elif (why := not_stageable(self.observation.metadata)) is not None:
+                yield Violation("not-stageable", f"group {group.group_id} is to be shuffled by Spark, and {why}")
             yield from self._inputs(group)
 
     def _group(self, group: FileGroup) -> Iterator[Violation]:
@@ -289,7 +298,11 @@ class _Checker:
         )
         if not right:
             yield Violation("wrong-prediction", f"the figures do not add up: {said}")
-        elif said.data_files_after >= said.data_files_before and not any(g.delete_files for g in action.groups):
+        elif (
+            action.level is Level.LEVEL_0
+            and said.data_files_after >= said.data_files_before
+            and not any(g.delete_files for g in action.groups)
+        ):
             yield Violation("no-gain", f"{said.data_files_after} files after, {said.data_files_before} before")
 
 

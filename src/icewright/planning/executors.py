@@ -42,6 +42,8 @@ class TableExecutors:
 
 
 MERGED = Choice(Executor.MERGE)
+SHUFFLED = Choice(Executor.SHUFFLE)
+"""What puts files in order. It reads and writes as the staged rewrite does: what that cannot keep, it cannot either."""
 
 
 def table_executors(metadata: TableMetadata, access: WorkerAccess, access_detail: str = "") -> TableExecutors:

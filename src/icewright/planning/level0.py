@@ -1,4 +1,8 @@
-"""Level 0: merge small files of the shortlisted partitions, in one bounded task, or say why not."""
+"""The plan for a table: one bounded task of one level, or why there is none.
+
+What can be done to each partition is found first (:mod:`icewright.planning.candidates`); then the level whose turn it
+is has the task (:mod:`icewright.planning.turns`), and the groups of that level fill it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from dataclasses import replace
 
 from icewright.domain.actions import Action, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DataFile, DeleteFile, Partition
+from icewright.domain.layouts import Layout
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Policy
@@ -18,7 +23,9 @@ from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.estimates import estimate
 from icewright.planning.layouts import in_names
+from icewright.planning.ordering import Levels
 from icewright.planning.triggers import SMALL_FILES
+from icewright.planning.turns import KEEPING, MERGING, ORDERING, Work, next_turn
 
 
 def plan_level0(
@@ -30,11 +37,13 @@ def plan_level0(
     *,
     plan_id: str,
     now: Instant,
+    levels: Levels | None = None,
 ) -> Plan:
     """The plan for a table: one ``RewriteDataFiles``, or none and the reason.
 
     ``verdicts`` are those of :func:`icewright.planning.shortlist.shortlist`; ``files`` the live data files of at least
     its ``rewrite`` partitions, in any order, consumed once; ``deletes`` the live delete files that may apply to them.
+    ``levels`` are those of a table with a layout, as the shortlist had them.
     Raises ``ValueError`` when the observation is torn (its inventory belongs to another snapshot).
     """
     metadata = observation.metadata
@@ -61,22 +70,31 @@ def plan_level0(
     if obstacle is not None:
         return replace(plan, reason=obstacle)
     index = DeleteIndex(metadata, deletes)
-    found = find(observation, policy, verdicts, files, index, now)
-    chosen = choose(found, policy)
-    action = _action(observation, policy, chosen, index)
+    found = find(observation, policy, verdicts, files, index, now, levels)
+    works = {group.work for item in found for group in item.groups}
+    work = next_turn(metadata, works, now) if works else MERGING
+    chosen = choose([_of_turn(item, work) for item in found], policy)
+    ordering = None if levels is None else levels.ordering
+    action = _action(observation, policy, chosen, index, work, None if ordering is None else ordering.layout)
     final = [
-        *_final_verdicts(found, chosen, index),
+        *_final_verdicts(found, chosen, index, work),
         *(verdict for verdict in verdicts if verdict.verdict is not Verdict.REWRITE),
     ]
     return replace(
         plan,
         actions=() if action is None else (action,),
-        reason=outcome.nothing(final, policy) if action is None else outcome.rewrite(action, final),
+        reason=outcome.nothing(final, policy, ordering) if action is None else outcome.rewrite(action, final, ordering),
         verdicts=outcome.listed(final),
         verdict_counts=outcome.counted(final),
         prediction=None if action is None else _prediction(observation, policy, action),
         look_again_at=min((v.wait_until for v in final if v.wait_until is not None), default=None),
     )
+
+
+def _of_turn(item: Candidate, work: Work) -> Candidate:
+    """What the level whose turn it is can do for a partition."""
+    groups = tuple(group for group in item.groups if group.work == work)
+    return replace(item, groups=groups, following=item.following if groups else 0)
 
 
 def choose(found: Sequence[Candidate], policy: Policy) -> dict[Partition, tuple[Group, ...]]:
@@ -100,16 +118,21 @@ def choose(found: Sequence[Candidate], policy: Policy) -> dict[Partition, tuple[
 
 
 def _final_verdicts(
-    found: Sequence[Candidate], chosen: Mapping[Partition, tuple[Group, ...]], deletes: DeleteIndex
+    found: Sequence[Candidate], chosen: Mapping[Partition, tuple[Group, ...]], deletes: DeleteIndex, work: Work
 ) -> list[PartitionVerdict]:
     final: list[PartitionVerdict] = []
     for item in found:
         taken = chosen.get(item.verdict.partition, ())
-        left = sum(len(group.files) for group in item.groups[len(taken) :])
+        left = sum(len(group.files) for group in item.groups if group not in taken) + item.following
         if not item.groups:
             final.append(item.verdict)
         elif not taken:
-            text = f"{wording.count(left, 'small file')} follow in a later task; this one is full"
+            ours = any(group.work == work for group in item.groups)
+            what = "small file" if item.verdict.reason.code == SMALL_FILES else "file"
+            why = "this one is full" if ours else f"this one is of {work[0]}"
+            text = f"{wording.count(left, what)} follow in a later task; {why}"
+            if item.groups[0].work in ORDERING:
+                text += f"; {item.verdict.reason.code}: {item.verdict.reason.text}"
             final.append(
                 without(item.verdict, Verdict.WAIT, Reason("follows", text, {"files_following": left})).verdict
             )
@@ -117,7 +140,11 @@ def _final_verdicts(
             inputs = sum(len(group.files) for group in taken)
             reason = _done_to(item.verdict, taken, left, deletes)
             final.append(
-                replace(item.verdict, reason=reason, files_after=item.verdict.files_before - inputs + len(taken))
+                replace(
+                    item.verdict,
+                    reason=reason,
+                    files_after=item.verdict.files_before - inputs + sum(group.output_files for group in taken),
+                )
             )
     return final
 
@@ -127,8 +154,10 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
     files = [file for group in taken for file in group.files]
     folded = len({delete for file in files for delete in deletes.of(file)})
     staged = [group.choice.reason for group in taken if group.choice.reason is not None]
-    kind = "file" if verdict.reason.code == DELETES else "small file"
-    text = f"{wording.count(len(files), kind)} into {len(taken):,}"
+    made, work = sum(group.output_files for group in taken), taken[0].work
+    kind = "file" if verdict.reason.code == DELETES or work != MERGING else "small file"
+    text = f"{wording.count(len(files), kind)} into {made:,}"
+    text += ", each in its order" if work == KEEPING else ""
     text += f" with {wording.count(folded, 'delete file')} folded in" if folded else ""
     text += f"; {left:,} more follow" if left else ""
     if staged:
@@ -137,13 +166,18 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
     if verdict.reason.code not in (SMALL_FILES, DELETES):
         text += f"; {verdict.reason.code}: {verdict.reason.text}"
     figures = dict(verdict.reason.figures)
-    figures |= {"input_files": len(files), "output_files": len(taken), "files_following": left}
+    figures |= {"input_files": len(files), "output_files": made, "files_following": left}
     figures |= {"delete_files": folded, "staged_groups": len(staged)}
     return Reason(verdict.reason.code, text, figures)
 
 
 def _action(
-    observation: Observation, policy: Policy, chosen: Mapping[Partition, tuple[Group, ...]], deletes: DeleteIndex
+    observation: Observation,
+    policy: Policy,
+    chosen: Mapping[Partition, tuple[Group, ...]],
+    deletes: DeleteIndex,
+    work: Work,
+    layout: Layout | None,
 ) -> RewriteDataFiles | None:
     base = observation.metadata.current_snapshot
     if not chosen or base is None:
@@ -157,6 +191,8 @@ def _action(
             _file_group(number, partition, paths[partition], group, deletes) for number, (partition, group) in numbered
         ),
         target_file_size_bytes=policy.target_file_size_bytes,
+        level=work[0],
+        layout=None if work == MERGING else layout,
     )
 
 
@@ -174,7 +210,7 @@ def _file_group(number: int, partition: Partition, path: str, group: Group, inde
         )
         for file in group.files
     )
-    return FileGroup(number, partition, path, inputs, group.choice.executor, tuple(positions))
+    return FileGroup(number, partition, path, inputs, group.choice.executor, tuple(positions), group.output_files)
 
 
 def _prediction(observation: Observation, policy: Policy, action: Action) -> Prediction:

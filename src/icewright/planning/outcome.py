@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from icewright.domain.actions import Executor, RewriteDataFiles
+from icewright.domain.layouts import Level
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy, Trigger
 from icewright.planning import wording
+from icewright.planning.ordering import Ordering
 
 VERDICTS_LISTED_MAX = 200
 """Verdicts that a plan carries: more than a person reads, little enough to be kept for each plan."""
@@ -24,7 +26,7 @@ def counted(verdicts: Sequence[PartitionVerdict]) -> Mapping[Verdict, int]:
     return dict(Counter(item.verdict for item in verdicts))
 
 
-def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict]) -> Reason:
+def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], ordering: Ordering | None = None) -> Reason:
     """The reason of a plan that does something."""
     partitions = len({group.partition for group in action.groups})
     following = {
@@ -34,10 +36,13 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict]) -> R
     deletes = len({delete for group in action.groups for delete in group.delete_files})
     staged = sum(group.executor is Executor.STAGED for group in action.groups)
     alone = all(len(group.files) == 1 for group in action.groups)
+    small = action.level is Level.LEVEL_0 and not alone
     text = (
-        f"{'rewrite' if alone else 'merge'} {wording.count(action.input_files, 'file' if alone else 'small file')} "
+        f"{'merge' if small else 'rewrite'} {wording.count(action.input_files, 'small file' if small else 'file')} "
         f"({wording.size(action.input_bytes)}) in {wording.count(partitions, 'partition')} into {action.output_files:,}"
     )
+    if action.layout is not None and ordering is not None:
+        text += f" in the order of {ordering.said}"
     text += f" with {wording.count(deletes, 'delete file')} folded in" if deletes else ""
     if staged:
         text += ", staged for Spark" if staged == len(action.groups) else f", {staged:,} of them staged for Spark"
@@ -53,10 +58,17 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict]) -> R
         "delete_files": deletes,
         "staged_groups": staged,
     }
-    return Reason("deletes" if alone else "small-files", text, figures)
+    code = "deletes" if alone else "small-files"
+    return Reason(code if action.level is Level.LEVEL_0 else action.level.value, text, figures)
 
 
-def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy) -> Reason:
+def unordered(reason: Reason, obstacle: Reason) -> Reason:
+    """The reason of a plan for a table whose layout cannot be used: everything else goes on, and it says so."""
+    text = f"{reason.text}; nothing is put in order, because {obstacle.text}"
+    return Reason(reason.code, text, {**reason.figures, "layout_obstacle": obstacle.code})
+
+
+def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy, ordering: Ordering | None = None) -> Reason:
     """The reason of a plan that does nothing: of all partitions' reasons, the one that matters most to its owner."""
     waiting = [item for item in verdicts if item.verdict is Verdict.WAIT]
     refused = [item for item in verdicts if item.verdict is Verdict.REFUSE]
@@ -76,13 +88,14 @@ def nothing(verdicts: Sequence[PartitionVerdict], policy: Policy) -> Reason:
     if refused:
         text = f"nothing, because {wording.count(len(refused), 'partition')} cannot be rewritten yet; "
         return Reason("refused", text + _such_as(listed(refused)[0], refused), figures)
-    if policy.trigger is not Trigger.LEVELS:
-        text = f"nothing, because the trigger {policy.trigger} fires for no partition with small files worth merging"
-        return Reason("well-laid-out", text, figures)
     text = (
         f"nothing, because no partition has {policy.min_input_files:,} or more files "
         f"below {wording.size(policy.small_file_size_bytes)} that are worth merging"
     )
+    if policy.trigger is not Trigger.LEVELS:
+        text = f"nothing, because the trigger {policy.trigger} fires for no partition with small files worth merging"
+    if ordering is not None:
+        text += f", and none is to be put in the order of {ordering.said}"
     return Reason("well-laid-out", text, figures)
 
 

@@ -58,7 +58,7 @@ def in_order(files: Sequence[DataFile], added_at: Mapping[int, Instant]) -> list
     (all are 0 in v1 tables) the time of the adding snapshot. Paths settle ties, so the input's order plays no part.
     """
     by_sort_order = all(file.sort_key is not None for file in files)
-    key: Callable[[DataFile], Any] = _sort_order if by_sort_order else lambda file: _age(file, added_at)
+    key: Callable[[DataFile], Any] = _sort_order if by_sort_order else lambda file: age(file, added_at)
     return sorted(files, key=key)
 
 
@@ -93,7 +93,8 @@ def _sort_order(file: DataFile) -> tuple[Any, ...]:
     return (file.sort_key, file.data_sequence_number, file.path)
 
 
-def _age(file: DataFile, added_at: Mapping[int, Instant]) -> tuple[int, Instant, str]:
+def age(file: DataFile, added_at: Mapping[int, Instant]) -> tuple[int, Instant, str]:
+    """What files are ordered by that came in one after the other."""
     return (file.data_sequence_number, added_at.get(file.snapshot_id, 0), file.path)
 
 

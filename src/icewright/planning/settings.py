@@ -17,6 +17,8 @@ TARGET_FILE_SIZE_KEY = "write.target-file-size-bytes"
 MODE_KEY = "icewright.mode"
 LAYOUT_KEY = "icewright.layout"
 TRIGGER_KEY = "icewright.trigger"
+LEVEL_1_SIZE_KEY = "icewright.level-1.size-bytes"
+LEVEL_2_RUNS_KEY = "icewright.level-2.runs"
 IGNORE_OTHER_OPTIMIZERS_KEY = "icewright.ignore-other-optimizers"
 
 MIB = 1024 * 1024
@@ -121,6 +123,24 @@ SETTINGS: tuple[Setting, ...] = (
         "In which order rows are spread over files: `sort` for lookups by its first column, `hilbert` (2 to 4 columns) "
         "or `zorder` (2 to 8) for lookups by any of its columns. Without it the table's own sort order is its layout; "
         "`none` is no layout even then. [More](layouts.md).",
+    ),
+    Setting(
+        LEVEL_1_SIZE_KEY,
+        "level_1_size_bytes",
+        whole_number(1),
+        2_048 * MIB,
+        _BYTES,
+        "Level 1: a table with a layout has the files of a partition put into its order as soon as so many bytes are "
+        "not in it. Lower, and the order comes earlier, in more runs that overlap each other.",
+    ),
+    Setting(
+        LEVEL_2_RUNS_KEY,
+        "level_2_runs",
+        whole_number(2),
+        10,
+        "a whole number, at least 2",
+        "Level 2: a partition is put in order as a whole when files of so many runs of Level 1 are in it, since a "
+        "lookup has to look into each of them. Lower, and lookups open fewer files, for more bytes written.",
     ),
     Setting(
         REWRITE_PREFIX + "min-input-files",

@@ -19,6 +19,7 @@ from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
 from icewright.planning.candidates import DELETES
 from icewright.planning.eligibility import table_obstacle
+from icewright.planning.ordering import Due, Levels
 from icewright.planning.placement import column_types, placement_obstacle
 from icewright.planning.triggers import Judge
 
@@ -57,11 +58,13 @@ def removal_wait_ms(observation: Observation, policy: Policy) -> int:
     return max(by_interval_ms, by_run_ms, policy.write_window_ms or 0)
 
 
-def shortlist(observation: Observation, policy: Policy, now: Instant) -> tuple[PartitionVerdict, ...]:
+def shortlist(
+    observation: Observation, policy: Policy, now: Instant, levels: Levels | None = None
+) -> tuple[PartitionVerdict, ...]:
     """A verdict for every partition of the table, in the inventory's order; none where the whole table has an obstacle.
 
     Verdicts: ``leave`` where merging gains nothing; ``refuse`` where it would, but cannot be done yet; ``wait``
-    where rows were removed lately; else ``rewrite``.
+    where rows were removed lately; else ``rewrite``. ``levels`` are those of a table with a layout.
     """
     if table_obstacle(observation.metadata, policy, observation.worker_access) is not None:
         return ()
@@ -75,6 +78,7 @@ def shortlist(observation: Observation, policy: Policy, now: Instant) -> tuple[P
         wait_ms=removal_wait_ms(observation, policy),
         types=column_types(observation.metadata),
         judge=Judge.of(observation, policy, now),
+        due={} if levels is None else levels.due,
     )
     verdicts = tuple(_verdict(table, statistics, now) for statistics in observation.inventory.partitions)
     return _within_memory(verdicts, observation, table.equality_deletes_everywhere)
@@ -131,6 +135,7 @@ class _Table:
     wait_ms: int
     types: Mapping[int, Any]
     judge: Judge
+    due: Mapping[Partition, tuple[Due, ...]]
 
     def last_removal_at(self, partition: Partition, now: Instant) -> Instant | None:
         known = (self.removed_at.get(partition), self.everywhere_at)
@@ -139,13 +144,14 @@ class _Table:
 
 def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> PartitionVerdict:
     files, opinion = statistics.counts.data_files, table.judge.opinion(statistics)
+    due = table.due.get(statistics.partition, ())
 
     def verdict(kind: Verdict, reason: Reason, after: int = files, until: Instant | None = None) -> PartitionVerdict:
         return PartitionVerdict(statistics.partition, statistics.path, kind, reason, files, after, until)
 
     deletes = statistics.counts.delete_files or table.equality_deletes_everywhere
     fires = opinion.rule is not None
-    if not fires and (files == 0 or not deletes):
+    if not fires and not due and (files == 0 or not deletes):
         return verdict(Verdict.LEAVE if opinion.until is None else Verdict.WAIT, opinion.reason, until=opinion.until)
     refusal = _refusal(table, statistics)
     if refusal is not None:
@@ -161,10 +167,10 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
     if table.access is WorkerAccess.UNKNOWN:
         text = "no optimizer has shown yet whether its workers can read and write where the table keeps its files"
         return verdict(Verdict.WAIT, Reason("worker-access", text), until=now + ACCESS_WAIT_MS)
-    if not fires:
-        text = f"{wording.count(deletes, 'delete file')}; {opinion.reason.text}"
-        return verdict(Verdict.REWRITE, Reason(DELETES, text, {"delete_files": deletes}))
-    return verdict(Verdict.REWRITE, opinion.reason, opinion.files_after)
+    if due or fires:
+        return verdict(Verdict.REWRITE, due[0].reason if due else opinion.reason, files if due else opinion.files_after)
+    text = f"{wording.count(deletes, 'delete file')}; {opinion.reason.text}"
+    return verdict(Verdict.REWRITE, Reason(DELETES, text, {"delete_files": deletes}))
 
 
 def _refusal(table: _Table, statistics: PartitionStatistics) -> Reason | None:

@@ -12,13 +12,17 @@ from icewright.domain.errors import IcewrightError
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey
+from icewright.domain.layouts import Layout
 from icewright.domain.names import TableName
 from icewright.domain.observation import Observation
-from icewright.domain.plans import Plan, Verdict
+from icewright.domain.plans import Plan, Reason, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyRule
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import Instant, SortField, TableMetadata
+from icewright.planning import outcome
 from icewright.planning.check_plan import check_plan
+from icewright.planning.layouts import resolve
 from icewright.planning.level0 import plan_level0
+from icewright.planning.ordering import Levels
 from icewright.planning.policy import effective_policy
 from icewright.planning.shortlist import shortlist
 from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_at
@@ -70,22 +74,29 @@ class Planner:
             observation = assumed(observation)
         if policy.trigger in WITH_INTERVALS:
             observation = self._with_rewrites(observation, now)
-        verdicts = shortlist(observation, policy, now)
+        layout = resolve(observation.metadata, policy)
+        levels = Levels.of(observation, policy, layout) if isinstance(layout, Layout) else None
+        verdicts = shortlist(observation, policy, now, levels)
         wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
         known = self._known(observation, wanted)
         plan = plan_level0(
             observation,
             policy,
             verdicts,
-            self._data_files(observation, known, wanted),
+            self._data_files(observation, known, wanted, None if levels is None else levels.lead),
             self._delete_files(observation, known, wanted),
             plan_id=self._ids.new("plan"),
             now=now,
+            levels=levels,
         )
+        if isinstance(layout, Reason):
+            plan = replace(plan, reason=outcome.unordered(plan.reason, layout))
         partitions = frozenset(group.partition for action in plan.actions for group in action.groups)
         deletes = tuple(self._delete_files(observation, known, partitions))
         files = self._planned_files(plan, observation, known, partitions)
-        violations = check_plan(plan, observation, policy, files, deletes)
+        violations = check_plan(
+            plan, observation, policy, files, deletes, layout if isinstance(layout, Layout) else None
+        )
         if violations:
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
             raise PlanRefused(f"the plan for {observation.metadata.name} does not hold: {said}")
@@ -109,14 +120,19 @@ class Planner:
         return {file.path: file for file in self._data_files(observation, known, partitions) if file.path in planned}
 
     def _data_files(
-        self, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]
+        self,
+        observation: Observation,
+        known: Sequence[_Known],
+        partitions: frozenset[Partition],
+        lead: SortField | None = None,
     ) -> Iterator[DataFile]:
         """The data files of some partitions, manifest by manifest."""
         metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
         if not partitions or snapshot is None:
             return
         keys = _keys(known, FileContent.DATA, partitions)
-        yield from self._observer.catalog(metadata.name.catalog).data_files(metadata, snapshot, keys, partitions)
+        catalog = self._observer.catalog(metadata.name.catalog)
+        yield from catalog.data_files(metadata, snapshot, keys, partitions, lead)
 
     def _delete_files(
         self, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]

@@ -1,0 +1,103 @@
+"""Levels and orders, stated a second time, for :mod:`icewright.planning.check_plan`.
+
+Nothing is imported that the planner tells levels by: that files in order stay in it, and that a level is done only
+where it is due, is said here in another way, as a mistake has to be made twice to reach a table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
+from icewright.domain.files import DataFile, Partition
+from icewright.domain.inventory import Inventory, PartitionCounts
+from icewright.domain.layouts import Layout, Level
+from icewright.domain.policy import Policy
+
+Wrong: TypeAlias = tuple[str, str]
+"""A stable code, and a sentence with what was found."""
+
+
+def order_violations(
+    action: RewriteDataFiles,
+    layout: Layout | None,
+    inventory: Inventory,
+    policy: Policy,
+    files: Mapping[str, DataFile] | None,
+) -> Iterator[Wrong]:
+    """All that is wrong with the level and the order of an action; ``layout`` and ``files`` as for ``check_plan``."""
+    if action.level is not Level.LEVEL_0 and action.layout is None:
+        yield "wrong-layout", f"{action.level} without a layout"
+    if action.layout is not None and action.layout != layout:
+        yield "wrong-layout", f"the layout {action.layout.key} is not the table's"
+    key = None if layout is None else layout.key
+    ordered = {snapshot_id: run.level for snapshot_id, run in inventory.runs.items() if run.layout == key}
+    counts = {one.partition: one.counts for one in inventory.partitions}
+    yield from _Order(action, policy, ordered, counts).violations(files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """An action, and the snapshots whose files are in the order of the table's layout, with their levels."""
+
+    action: RewriteDataFiles
+    policy: Policy
+    ordered: Mapping[int, Level]
+    counts: Mapping[Partition, PartitionCounts]
+
+    def violations(self, files: Mapping[str, DataFile] | None) -> Iterator[Wrong]:
+        partitions = Counter(group.partition for group in self.action.groups)
+        for group in self.action.groups:
+            if self.action.level is Level.LEVEL_0:
+                yield from self._as_they_came(group)
+            else:
+                yield from self._put_in_order(group)
+                if partitions[group.partition] > 1:
+                    yield "several-runs", f"{group.partition} would have several runs of one commit"
+            if self.action.level is not Level.LEVEL_2 and files is not None:
+                yield from self._touched(group, files)
+        for partition in partitions:
+            if partition in self.counts:
+                yield from self._due(partition, self.counts[partition])
+
+    def _as_they_came(self, group: FileGroup) -> Iterator[Wrong]:
+        where = f"group {group.group_id}"
+        if group.output_files != 1 or group.executor is Executor.SHUFFLE:
+            yield "wrong-output-files", f"{where} is to become {group.output_files} files by {group.executor}"
+        if self.action.layout is not None and len(group.files) > 1:
+            yield "order-lost", f"{where} merges files, and says that they stay in order"
+
+    def _put_in_order(self, group: FileGroup) -> Iterator[Wrong]:
+        where, size_bytes = f"group {group.group_id}", sum(file.size_bytes for file in group.files)
+        if group.executor is not Executor.SHUFFLE:
+            yield "wrong-executor", f"{where} is to be put in order by {group.executor}"
+        if not group.files:
+            yield "group-too-few", f"{where} has no files"
+        rows = sum(file.record_count for file in group.files)
+        most = max(1, min(-(-size_bytes // self.policy.target_file_size_bytes), rows))
+        if not 1 <= group.output_files <= most:
+            yield "wrong-output-files", f"{where} is to become {group.output_files} files, and {most} at most"
+
+    def _touched(self, group: FileGroup, files: Mapping[str, DataFile]) -> Iterator[Wrong]:
+        """Only Level 2 takes files in order among others; a rewrite that keeps an order takes nothing else."""
+        keeps = self.action.level is Level.LEVEL_0 and self.action.layout is not None
+        for file in group.files:
+            is_ordered = file.path in files and files[file.path].snapshot_id in self.ordered
+            if is_ordered and not keeps:
+                yield "order-lost", f"{file.path} is in order, and {self.action.level} does not keep that"
+            if keeps and not is_ordered:
+                yield "wrong-layout", f"{file.path} is not in the order that it is to keep"
+
+    def _due(self, partition: Partition, counts: PartitionCounts) -> Iterator[Wrong]:
+        live = {snapshot_id: of_run for snapshot_id, of_run in counts.runs.items() if snapshot_id in self.ordered}
+        if self.action.level is Level.LEVEL_2:
+            runs = sum(self.ordered[snapshot_id] is Level.LEVEL_1 for snapshot_id in live)
+            if runs < self.policy.level_2_runs:
+                yield "not-due", f"{partition} has {runs} runs of Level 1"
+        if self.action.level is Level.LEVEL_1:
+            others = counts.data_bytes - sum(of_run.size_bytes for of_run in live.values())
+            if others < self.policy.level_1_size_bytes:
+                yield "not-due", f"{partition} has {others} bytes that are not in order"

@@ -1,0 +1,68 @@
+"""Level 2: the whole partition is put in order anew when too many runs of Level 1 lie side by side in it.
+
+A partition that fits into one task becomes one run. A larger one is put in order piece by piece where its layout sorts
+by a column: files that follow each other by their least value, as many as a task may read, first where most bytes of
+Level 1 runs are. What comes out of a piece overlaps at most the edges of its neighbours, so that the pieces together
+are as good as one run, but for a file or two at each edge. Each piece takes files of Level 1 away and none brings them
+back, so this ends; a run that comes meanwhile begins nothing anew where pieces are done.
+
+Under a curve no column tells pieces apart: a partition that is larger than a task may read is left to Level 1 then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nsmallest
+from itertools import accumulate
+from typing import Any
+
+from icewright.domain.files import DataFile
+from icewright.domain.plans import Reason, Verdict
+from icewright.domain.policy import Policy
+from icewright.planning import wording
+from icewright.planning.depth import IN_ORDER_DEPTH, overlap_depth
+from icewright.planning.ordering import Ordering
+from icewright.planning.pieces import NoPiece, Piece, PieceBounds
+
+PIECES_TRIED = 100
+"""Pieces whose overlap is looked into, those with most bytes of Level 1 first."""
+
+
+def level_2_piece(
+    files: Sequence[DataFile], ordering: Ordering, policy: Policy, bounds: PieceBounds
+) -> Piece | NoPiece:
+    """What one task puts in order of a partition that is due; ``files`` are those of it that are old enough."""
+    by_column = ordering.lead is not None
+    if by_column and overlap_depth(file.span for file in files) <= IN_ORDER_DEPTH:
+        text = f"its {wording.count(len(files), 'file')} are in the order of {ordering.said} already"
+        return NoPiece(Verdict.LEAVE, Reason("in-order", f"{text}: no value is in more than two of them"))
+    if len(files) > 1 and len(bounds.first(files)) == len(files):
+        return Piece(tuple(files))
+    known = [file for file in files if file.span is not None and bounds.fits(file)]
+    piece = _best(sorted(known, key=_by_span), ordering, bounds) if by_column else ()
+    if piece:
+        return Piece(piece, following=len(files) - len(piece))
+    size_bytes = sum(file.size_bytes for file in files)
+    text = (
+        f"its {wording.count(len(files), 'file')} ({wording.size(size_bytes)}) are more than a task may read "
+        f"({policy.max_task_files:,} files, {wording.size(policy.max_task_size_bytes)}), and "
+    )
+    text += "no part of it overlaps by itself" if by_column else f"{ordering.said} cannot be done in parts"
+    return NoPiece(Verdict.REFUSE, Reason("partition-too-large", text, {"files": len(files), "bytes": size_bytes}))
+
+
+def _best(ordered: Sequence[DataFile], ordering: Ordering, bounds: PieceBounds) -> tuple[DataFile, ...]:
+    """The piece with most bytes of Level 1 runs whose files overlap; nothing where none has any."""
+    level_1_bytes = [0, *accumulate(file.size_bytes if _counts(file, ordering) else 0 for file in ordered)]
+    weighed = [(level_1_bytes[start] - level_1_bytes[end], start, end) for start, end in bounds.windows(ordered)]
+    tried = nsmallest(PIECES_TRIED, (piece for piece in weighed if piece[0] < 0))
+    pieces = (tuple(ordered[start:end]) for _, start, end in tried)
+    return next((one for one in pieces if overlap_depth(file.span for file in one) > IN_ORDER_DEPTH), ())
+
+
+def _counts(file: DataFile, ordering: Ordering) -> bool:
+    return file.snapshot_id in ordering.level_1
+
+
+def _by_span(file: DataFile) -> tuple[Any, ...]:
+    return (file.span, file.data_sequence_number, file.path)

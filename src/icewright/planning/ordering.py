@@ -1,0 +1,121 @@
+"""What of a partition is in the order of its table's layout, told by the inventory, and which level that asks for.
+
+A file is in order when a commit of ours that says so added it, under the layout that the table has now. So after a
+restart, a rollback, a rewrite by somebody else or another layout the answer is right by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from icewright.domain.column_types import all_fields
+from icewright.domain.files import DataFile, Partition
+from icewright.domain.inventory import Inventory, PartitionCounts
+from icewright.domain.layouts import Curve, Layout, Level
+from icewright.domain.observation import Observation
+from icewright.domain.plans import Reason
+from icewright.domain.policy import Policy
+from icewright.domain.tables import SortField, TableMetadata
+from icewright.planning import wording
+
+PARTITIONS_LOOKED_AT = 64
+"""The most partitions whose files are read for Level 1 or 2 in one plan: all files of each, where Level 0 reads the
+small ones. The others have their turn with later commits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """The layout of a table, and the snapshots whose files are in its order.
+
+    ``level_1`` are those of a Level 1 among them. ``said`` is the layout for people, by the names of its columns.
+    """
+
+    layout: Layout
+    said: str
+    runs: frozenset[int]
+    level_1: frozenset[int]
+
+    @classmethod
+    def of(cls, metadata: TableMetadata, inventory: Inventory, layout: Layout) -> Ordering:
+        """What is in the order of a layout as of an inventory."""
+        runs = {snapshot_id: run for snapshot_id, run in inventory.runs.items() if run.layout == layout.key}
+        level_1 = frozenset(snapshot_id for snapshot_id, run in runs.items() if run.level is Level.LEVEL_1)
+        return cls(layout, layout_said(metadata, layout), frozenset(runs), level_1)
+
+    @property
+    def lead(self) -> SortField | None:
+        """The field by whose bounds files are told to be in order: none under a curve, which no one column follows."""
+        return self.layout.fields[0] if self.layout.curve is Curve.SORT else None
+
+    def has(self, file: DataFile) -> bool:
+        """Whether a file is in order."""
+        return file.snapshot_id in self.runs
+
+    def unordered(self, counts: PartitionCounts) -> tuple[int, int]:
+        """Files of a partition that are not in order, and their bytes."""
+        ordered = [of_run for run, of_run in counts.runs.items() if run in self.runs]
+        files = counts.data_files - sum(of_run.files for of_run in ordered)
+        return files, counts.data_bytes - sum(of_run.size_bytes for of_run in ordered)
+
+    def due(self, counts: PartitionCounts, policy: Policy) -> tuple[Due, ...]:
+        """The levels that a partition is due for, the highest first; none where Level 0 is all there is to do."""
+        due: list[Due] = []
+        runs = len(self.level_1 & counts.runs.keys())
+        if runs >= policy.level_2_runs:
+            text = f"{runs:,} runs of Level 1 in the order of {self.said} lie side by side"
+            text += f" (Level 2 from {policy.level_2_runs:,} on)"
+            due.append(Due(Level.LEVEL_2, Reason(Level.LEVEL_2.value, text, {"level_1_runs": runs})))
+        files, size_bytes = self.unordered(counts)
+        if size_bytes >= policy.level_1_size_bytes:
+            text = f"{wording.size(size_bytes)} in {wording.count(files, 'file')} are not in the order of {self.said}"
+            text += f" (Level 1 from {wording.size(policy.level_1_size_bytes)} on)"
+            figures = {"unordered_files": files, "unordered_bytes": size_bytes}
+            due.append(Due(Level.LEVEL_1, Reason(Level.LEVEL_1.value, text, figures)))
+        return tuple(due)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A level that a partition is due for by its statistics, and why."""
+
+    level: Level
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """What Level 1 and 2 go by in one table, and the partitions that are due for them, the highest level first."""
+
+    ordering: Ordering
+    due: Mapping[Partition, tuple[Due, ...]]
+
+    @property
+    def lead(self) -> SortField | None:
+        """The field by which the spans of files are asked for; none where no partition is due."""
+        return self.ordering.lead if self.due else None
+
+    @classmethod
+    def of(cls, observation: Observation, policy: Policy, layout: Layout) -> Levels:
+        """The partitions that are due under a layout, at most :data:`PARTITIONS_LOOKED_AT` of them.
+
+        Of more, others are looked at with each commit.
+        """
+        metadata, inventory = observation.metadata, observation.inventory
+        ordering, current = Ordering.of(metadata, inventory, layout), metadata.current_snapshot
+        found = [(one.partition, due) for one in inventory.partitions if (due := ordering.due(one.counts, policy))]
+        first = 0
+        if len(found) > PARTITIONS_LOOKED_AT and current is not None:
+            first = current.sequence_number * PARTITIONS_LOOKED_AT % len(found)
+        return cls(ordering, dict([*found[first:], *found[:first]][:PARTITIONS_LOOKED_AT]))
+
+
+def layout_said(metadata: TableMetadata, layout: Layout) -> str:
+    """A layout by the names of its columns: ``hilbert(user_id, ts)``, ``sort(day(ts))``."""
+    names = {int(field["id"]): path for path, field in all_fields(metadata.schema.fields)}
+    said = []
+    for field in layout.fields:
+        name = wording.name(names.get(field.source_id, str(field.source_id)))
+        text = name if field.transform == "identity" else f"{field.transform}({name})"
+        said.append(text if field.direction == "asc" else f"{text} {field.direction}")
+    return f"{layout.curve}({', '.join(said)})"

@@ -1,0 +1,71 @@
+"""Pieces: the files of one partition that a task of Level 1 or 2 puts in order together, or why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from icewright.domain.files import DataFile
+from icewright.domain.plans import Reason, Verdict
+from icewright.domain.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Files to be put in order together; ``following`` more of the partition are left to later tasks."""
+
+    files: tuple[DataFile, ...]
+    following: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NoPiece:
+    """Why nothing of a partition is put in order now: ``leave``, ``wait`` or ``refuse``."""
+
+    verdict: Verdict
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class PieceBounds:
+    """What one task may read: its memory is bounded by Spark, which spills to disk; its time and its commit by this.
+
+    ``references`` counts the delete files that apply to a file.
+    """
+
+    files_max: int
+    size_bytes_max: int
+    references_max: int
+    references: Callable[[DataFile], int]
+
+    def first(self, ordered: Sequence[DataFile]) -> tuple[DataFile, ...]:
+        """The files that come first, up to the first that does not fit."""
+        end = next((end for _, end in self.windows(ordered)), 0)
+        return tuple(ordered[:end])
+
+    def windows(self, ordered: Sequence[DataFile]) -> Iterator[tuple[int, int]]:
+        """For each file in order its position, and that of the first file behind it that does not fit any more."""
+        end = size_bytes = references = 0
+        for start, file in enumerate(ordered):
+            while end < len(ordered) and end - start < self.files_max:
+                its = self.references(ordered[end])
+                over = size_bytes + ordered[end].size_bytes > self.size_bytes_max
+                if over or (end > start and references + its > self.references_max):
+                    break
+                size_bytes, references, end = size_bytes + ordered[end].size_bytes, references + its, end + 1
+            yield start, end
+            if end > start:
+                size_bytes, references = size_bytes - file.size_bytes, references - self.references(file)
+            else:
+                end += 1
+
+    def fits(self, file: DataFile) -> bool:
+        """Whether a task may read the file at all."""
+        return file.size_bytes <= self.size_bytes_max
+
+
+def output_files(files: Sequence[DataFile], policy: Policy) -> int:
+    """As many files as hold the bytes at the target size; never more than there are rows."""
+    size_bytes, records = sum(file.size_bytes for file in files), sum(file.record_count for file in files)
+    return max(1, min(ceil(size_bytes / policy.target_file_size_bytes), records))
