@@ -18,7 +18,7 @@ from icewright.domain.jobs import Committed, Conflicted, TaskSpec
 from icewright.domain.tasks import TERMINAL_STATES, TaskState
 from icewright.planning import wording
 from icewright.scheduling.breaker import FAILURES_MAX
-from tests.services.lakehouse import BONN, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
+from tests.services.lakehouse import BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, STOPPED, Worker
 
 STORED = Path(__file__).parent / "loop"
@@ -361,6 +361,24 @@ def damaged_manifest(story: Story) -> None:
     story.rounds()
 
 
+def levels_of_a_table_with_a_layout(story: Story) -> None:
+    """Small files are merged, then put in order, and at last all of a partition is: each when it is due."""
+    house = story.house
+    order = {"icewright.layout": "hilbert(id, city)", "icewright.level-2.runs": "2"}
+    sizes = {"icewright.level-1.size-bytes": str(16 * MIB), "write.target-file-size-bytes": str(8 * MIB)}
+    house.create(properties={**order, **sizes})
+    story.happens("a table is to be laid out by hilbert(id, city), from 16 MiB on; twice, and then the whole of it")
+    for _ in range(7):
+        house.notify(house.append(6))
+        story.happens("a writer appends six files of 1 MiB")
+        house.pass_time(2 * MINUTE_MS)
+        story.rounds(2, every_ms=MINUTE_MS)
+        while (spec := story.worker.claim_if_any()) is not None:
+            story.tell()
+            story.worker.report(spec, story.commits(spec))
+            story.rounds(2, every_ms=MINUTE_MS)
+
+
 STORIES: list[Callable[[Story], None]] = [
     commit_to_verified,
     conflict_with_a_delete,
@@ -381,6 +399,7 @@ STORIES: list[Callable[[Story], None]] = [
     five_failures_park_the_table,
     rows_that_were_not_kept,
     damaged_manifest,
+    levels_of_a_table_with_a_layout,
 ]
 
 

@@ -194,10 +194,14 @@ class _Finder:
         files: Sequence[DataFile],
         added_at: Mapping[int, Instant],
     ) -> Candidate:
-        """The one group of Level 1 or 2 of a partition, or why there is none."""
+        """The one group of Level 1 or 2 of a partition, or why there is none.
+
+        Files in order are never too young: they are ours, and nobody is about to replace them.
+        """
         policy, ordering = self.policy, levels.ordering
-        young_until = [at for file in files if (at := self._old_at(added_at.get(file.snapshot_id))) > self.now]
-        old = [file for file in files if self._old_at(added_at.get(file.snapshot_id)) <= self.now]
+        old_at = {f.path: self._old_at(added_at.get(f.snapshot_id)) for f in files if not ordering.has(f)}
+        young_until = [at for at in old_at.values() if at > self.now]
+        old = [file for file in files if old_at.get(file.path, self.now) <= self.now]
         bounds = PieceBounds(
             policy.max_task_files, policy.max_task_size_bytes, REFERENCES_MAX, lambda f: self.deletes.burden(f).files
         )

@@ -26,8 +26,8 @@ def explain(plan: Plan) -> tuple[str, ...]:
         lines.append(_who_acts(plan.mode))
     if plan.prediction is not None:
         said = plan.prediction
-        fewer = said.data_files_after < said.data_files_before
-        instead = f" instead of {said.data_files_before:,}" if fewer else " as before"
+        other = said.data_files_after != said.data_files_before
+        instead = f" instead of {said.data_files_before:,}" if other else " as before"
         lines.append(f"The table would have {wording.count(said.data_files_after, 'data file')}{instead}.")
     counts = [f"{plan.verdict_counts[kind]:,} {_SAID[kind]}" for kind in _ORDER if plan.verdict_counts.get(kind)]
     if counts:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from icewright.domain.actions import Action, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DataFile, DeleteFile, Partition
-from icewright.domain.layouts import Layout
+from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Policy
@@ -129,10 +129,10 @@ def _final_verdicts(
         elif not taken:
             ours = any(group.work == work for group in item.groups)
             what = "small file" if item.verdict.reason.code == SMALL_FILES else "file"
-            why = "this one is full" if ours else f"this one is of {work[0]}"
+            why = "this one is full" if ours else f"this one is of {outcome.level_said(work[0])}"
             text = f"{wording.count(left, what)} follow in a later task; {why}"
             if item.groups[0].work in ORDERING:
-                text += f"; {item.verdict.reason.code}: {item.verdict.reason.text}"
+                text += f"; {_named(item.verdict.reason)}"
             final.append(
                 without(item.verdict, Verdict.WAIT, Reason("follows", text, {"files_following": left})).verdict
             )
@@ -164,11 +164,16 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
         which = "staged" if len(staged) == len(taken) else f"{len(staged):,} of {len(taken):,} staged"
         text += f"; {which}, because {staged[0].text}"
     if verdict.reason.code not in (SMALL_FILES, DELETES):
-        text += f"; {verdict.reason.code}: {verdict.reason.text}"
+        text += f"; {_named(verdict.reason)}"
     figures = dict(verdict.reason.figures)
     figures |= {"input_files": len(files), "output_files": made, "files_following": left}
     figures |= {"delete_files": folded, "staged_groups": len(staged)}
     return Reason(verdict.reason.code, text, figures)
+
+
+def _named(reason: Reason) -> str:
+    """A rule that fired, with its numbers."""
+    return reason.text if reason.code in tuple(Level) else f"{reason.code}: {reason.text}"
 
 
 def _action(

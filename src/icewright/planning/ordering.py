@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icewright.domain.column_types import all_fields
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import Inventory, PartitionCounts
 from icewright.domain.layouts import Curve, Layout, Level
@@ -18,6 +17,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import SortField, TableMetadata
 from icewright.planning import wording
+from icewright.planning.layouts import in_names
 
 PARTITIONS_LOOKED_AT = 64
 """The most partitions whose files are read for Level 1 or 2 in one plan: all files of each, where Level 0 reads the
@@ -41,7 +41,7 @@ class Ordering:
         """What is in the order of a layout as of an inventory."""
         runs = {snapshot_id: run for snapshot_id, run in inventory.runs.items() if run.layout == layout.key}
         level_1 = frozenset(snapshot_id for snapshot_id, run in runs.items() if run.level is Level.LEVEL_1)
-        return cls(layout, layout_said(metadata, layout), frozenset(runs), level_1)
+        return cls(layout, in_names(metadata, layout), frozenset(runs), level_1)
 
     @property
     def lead(self) -> SortField | None:
@@ -63,13 +63,13 @@ class Ordering:
         due: list[Due] = []
         runs = len(self.level_1 & counts.runs.keys())
         if runs >= policy.level_2_runs:
-            text = f"{runs:,} runs of Level 1 in the order of {self.said} lie side by side"
-            text += f" (Level 2 from {policy.level_2_runs:,} on)"
+            text = f"Level 2 is due: {runs:,} runs of Level 1 in the order of {self.said} lie side by side"
+            text += f" ({policy.level_2_runs:,} are enough)"
             due.append(Due(Level.LEVEL_2, Reason(Level.LEVEL_2.value, text, {"level_1_runs": runs})))
         files, size_bytes = self.unordered(counts)
         if size_bytes >= policy.level_1_size_bytes:
-            text = f"{wording.size(size_bytes)} in {wording.count(files, 'file')} are not in the order of {self.said}"
-            text += f" (Level 1 from {wording.size(policy.level_1_size_bytes)} on)"
+            text = f"Level 1 is due: {wording.size(size_bytes)} in {wording.count(files, 'file')} are not in the order "
+            text += f"of {self.said} ({wording.size(policy.level_1_size_bytes)} are enough)"
             figures = {"unordered_files": files, "unordered_bytes": size_bytes}
             due.append(Due(Level.LEVEL_1, Reason(Level.LEVEL_1.value, text, figures)))
         return tuple(due)
@@ -108,14 +108,3 @@ class Levels:
         if len(found) > PARTITIONS_LOOKED_AT and current is not None:
             first = current.sequence_number * PARTITIONS_LOOKED_AT % len(found)
         return cls(ordering, dict([*found[first:], *found[:first]][:PARTITIONS_LOOKED_AT]))
-
-
-def layout_said(metadata: TableMetadata, layout: Layout) -> str:
-    """A layout by the names of its columns: ``hilbert(user_id, ts)``, ``sort(day(ts))``."""
-    names = {int(field["id"]): path for path, field in all_fields(metadata.schema.fields)}
-    said = []
-    for field in layout.fields:
-        name = wording.name(names.get(field.source_id, str(field.source_id)))
-        text = name if field.transform == "identity" else f"{field.transform}({name})"
-        said.append(text if field.direction == "asc" else f"{text} {field.direction}")
-    return f"{layout.curve}({', '.join(said)})"

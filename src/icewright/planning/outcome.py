@@ -41,6 +41,7 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
         f"{'merge' if small else 'rewrite'} {wording.count(action.input_files, 'small file' if small else 'file')} "
         f"({wording.size(action.input_bytes)}) in {wording.count(partitions, 'partition')} into {action.output_files:,}"
     )
+    text = text if action.level is Level.LEVEL_0 else f"{level_said(action.level)}: {text}"
     if action.layout is not None and ordering is not None:
         text += f" in the order of {ordering.said}"
     text += f" with {wording.count(deletes, 'delete file')} folded in" if deletes else ""
@@ -60,6 +61,11 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
     }
     code = "deletes" if alone else "small-files"
     return Reason(code if action.level is Level.LEVEL_0 else action.level.value, text, figures)
+
+
+def level_said(level: Level) -> str:
+    """``Level 1``: a level for people."""
+    return level.value.replace("level-", "Level ")
 
 
 def unordered(reason: Reason, obstacle: Reason) -> Reason:
