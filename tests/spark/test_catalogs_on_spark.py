@@ -13,11 +13,14 @@ from hive_metastore.ttypes import UnlockRequest
 from pyiceberg.catalog.hive import HiveCatalog
 from pyspark.sql import SparkSession
 
+from icewright.adapters.clock import SystemClock
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.properties import PyIcebergProperties
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, Failed
 from icewright.domain.names import TableName, identifier
 from icewright.domain.tasks import TaskState
+from icewright.planning.settings import LAYOUT_KEY
 from icewright_spark import commit
 from icewright_spark.iceberg import SparkTable
 from tests.contracts.lakes import empty
@@ -74,6 +77,8 @@ def test_a_table_is_rewritten_from_commit_to_verified(
     fill(entry)
     loop = SparkLoop(spark, entry)
     name = loop.name(*PATH)
+    # What an owner said by the command line is what Spark finds, and goes on from.
+    PyIcebergProperties(entry, SystemClock()).change(loop.catalog.load(name), {LAYOUT_KEY: "none"})
     seen, seen_by_spark = loop.catalog.load(name), SparkTable(spark, name)
     assert (seen_by_spark.uuid, seen_by_spark.metadata_location) == (seen.table_id.uuid, seen.metadata_location)
     before = contents(spark, name)
@@ -87,6 +92,7 @@ def test_a_table_is_rewritten_from_commit_to_verified(
         number * 10 + row for number in range(APPENDS) for row in range(ROWS_EACH)
     ]
     assert loop.catalog.load(name).metadata_location == table.metadata_location
+    assert table.properties[LAYOUT_KEY] == "none"
 
 
 def test_a_lock_of_the_metastore_is_waited_for_and_never_passed_by(

@@ -92,7 +92,8 @@ class Plan:
     """What to do to a table as of one snapshot.
 
     ``verdicts`` lists the partitions that a person would ask about, most files first, at most as many as the
-    planner's limit; ``verdict_counts`` counts them all.
+    planner's limit; ``verdict_counts`` counts them all. ``rules`` are those by which the table is looked after, with
+    what is missing until each fires.
     """
 
     plan_id: str
@@ -107,6 +108,7 @@ class Plan:
     verdict_counts: Mapping[Verdict, int]
     prediction: Prediction | None
     look_again_at: Instant | None
+    rules: tuple[Reason, ...] = ()
 
     @property
     def is_empty(self) -> bool:

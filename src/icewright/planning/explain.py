@@ -20,7 +20,7 @@ _ORDER = (Verdict.REWRITE, Verdict.WAIT, Verdict.REFUSE, Verdict.LEAVE)
 
 
 def explain(plan: Plan) -> tuple[str, ...]:
-    """The plan in sentences: what, who acts on it, how many partitions and why, when it is looked at again."""
+    """The plan in sentences: what, who acts, how many partitions and why, by which rules, and when again."""
     lines = [f"{plan.table_name}: {plan.reason.text}."]
     if not plan.is_empty:
         lines.append(_who_acts(plan.mode))
@@ -33,6 +33,7 @@ def explain(plan: Plan) -> tuple[str, ...]:
     if counts:
         lines.append(f"Partitions: {', '.join(counts)}.")
     lines.extend(_partitions(plan))
+    lines.extend(f"{rule.text}." for rule in plan.rules)
     if plan.look_again_at is not None:
         lines.append(f"Looked at again at {wording.instant(plan.look_again_at)}, or with the next commit.")
     return tuple(lines)

@@ -80,6 +80,7 @@ class PlanView:
     can_apply: bool
     reason: Reason
     explanation: tuple[str, ...]
+    rules: tuple[Reason, ...]
     prediction: Prediction | None
     verdict_counts: Mapping[str, int]
     verdicts: tuple[VerdictView, ...]
@@ -105,6 +106,7 @@ def plan_view(plan: Plan) -> PlanView:
         can_apply=not plan.is_empty,
         reason=plan.reason,
         explanation=explain(plan),
+        rules=plan.rules,
         prediction=plan.prediction,
         verdict_counts={verdict.value: count for verdict, count in plan.verdict_counts.items()},
         verdicts=tuple(_verdict_view(item, groups.get(item.partition, ())) for item in plan.verdicts),

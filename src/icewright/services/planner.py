@@ -24,6 +24,7 @@ from icewright.planning.layouts import resolve
 from icewright.planning.level0 import plan_level0
 from icewright.planning.ordering import Levels
 from icewright.planning.policy import effective_policy
+from icewright.planning.rules import rules
 from icewright.planning.shortlist import shortlist
 from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_at
 from icewright.ports.clock import Clock, Ids
@@ -89,6 +90,7 @@ class Planner:
             now=now,
             levels=levels,
         )
+        plan = replace(plan, rules=rules(observation, policy, layout))
         if isinstance(layout, Reason):
             plan = replace(plan, reason=outcome.unordered(plan.reason, layout))
         partitions = frozenset(group.partition for action in plan.actions for group in action.groups)
