@@ -118,17 +118,7 @@ def _rewrite(
     # No data sequence number is set: Iceberg would then drop equality deletes that came meanwhile and still apply
     # (decision 0015). Without it they are a conflict.
     operation = operation.validateFromSnapshot(action.base_snapshot_id)
-    for group in action.groups:
-        for file in group.files:
-            operation.deleteFile(
-                table.data_file(
-                    group.partition,
-                    path=file.path,
-                    size_bytes=file.size_bytes,
-                    record_count=file.record_count,
-                    file_format=file.file_format,
-                )
-            )
+    table.remove_files(operation, action.groups)
     for output in outputs:
         operation.addFile(output.data_file)
     for vector in vectors:

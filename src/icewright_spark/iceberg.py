@@ -8,10 +8,10 @@ millisecond, and the end of a Java iterator is an exception of ten. So files tra
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException, UnsupportedOperationException
@@ -23,9 +23,14 @@ from icewright.domain.files import FileFormat, Partition
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableName, identifier
 from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY, SortField, SortOrder
+from icewright_spark.java_lists import JavaLists
 from icewright_spark.merge.lineage import LINEAGE_FIELDS
 from icewright_spark.merge.output import OutputFile
 from icewright_spark.session import java_gateway
+
+_SCAN_TASKS: Final = "org/apache/iceberg/ScanTaskParser"
+_SCAN_TASK: Final = "org/apache/iceberg/FileScanTask"
+_REWRITE: Final = "org/apache/iceberg/RewriteFiles"
 
 REFUSALS = (IllegalArgumentException, UnsupportedOperationException)
 """Java's, as PySpark names them. By these Iceberg's parsers say that a document is not what they read, which no other
@@ -45,6 +50,7 @@ class SparkTable:
         except (Py4JJavaError, PySparkException) as error:
             raise _load_error(name, error) from error
         self._parser = self.jvm.org.apache.iceberg.ScanTaskParser
+        self.lists = JavaLists(self.jvm, self.java)
         self._headers: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
 
     @property
@@ -198,6 +204,50 @@ class SparkTable:
 
         Raises :class:`Unsupported` when Iceberg does not take the values for a partition of the spec.
         """
+        file = {
+            "file-path": path,
+            "file-format": file_format.value,
+            "file-size-in-bytes": size_bytes,
+            "record-count": record_count,
+            **described,
+        }
+        try:
+            return self._parser.fromJson(self._scan_task(partition, file), True).file()
+        except REFUSALS as error:
+            raise Unsupported(
+                f"Iceberg does not take {partition.values} for a partition of spec {partition.spec_id}: "
+                f"{first_line(error)}"
+            ) from error
+
+    def remove_files(self, operation: Any, groups: Sequence[FileGroup]) -> None:
+        """Have a Java ``RewriteFiles`` remove all data files of these groups.
+
+        Raises :class:`Unsupported` when Iceberg does not take the values for a partition of the spec.
+        """
+        documents = [
+            self._scan_task(
+                group.partition,
+                {
+                    "file-path": file.path,
+                    "file-format": file.file_format.value,
+                    "file-size-in-bytes": file.size_bytes,
+                    "record-count": file.record_count,
+                },
+            )
+            for group in groups
+            for file in group.files
+        ]
+        lists = self.lists
+        parse = lists.static(_SCAN_TASKS, "fromJson", f"(Ljava/lang/String;Z)L{_SCAN_TASK};", True)
+        file_of = lists.method(_SCAN_TASK, "file", "()Lorg/apache/iceberg/ContentFile;")
+        try:
+            files = lists.each(lists.each(lists.of(documents), parse), file_of)
+        except REFUSALS as error:
+            raise Unsupported(f"Iceberg does not take the partition of a planned file: {first_line(error)}") from error
+        lists.do(files, lists.bound(_REWRITE, "deleteFile", f"(Lorg/apache/iceberg/DataFile;)L{_REWRITE};", operation))
+
+    def _scan_task(self, partition: Partition, file: Mapping[str, Any]) -> str:
+        """A scan task over a file in Iceberg's JSON; ``file`` is the content file's, without its partition."""
         schema, spec = self._header(partition.spec_id)
         # A spec of nothing but void fields has the one empty partition, which Iceberg wants as one null per field.
         values = json.loads(partition.values) or [None] * len(spec["fields"])
@@ -205,28 +255,13 @@ class SparkTable:
             "task-type": "file-scan-task",
             "schema": schema,
             "spec": spec,
-            "data-file": {
-                "spec-id": partition.spec_id,
-                "content": "data",
-                "file-path": path,
-                "file-format": file_format.value,
-                "partition": values,
-                "file-size-in-bytes": size_bytes,
-                "record-count": record_count,
-                **described,
-            },
+            "data-file": {"spec-id": partition.spec_id, "content": "data", "partition": values, **file},
             "start": 0,
-            "length": size_bytes,
+            "length": file["file-size-in-bytes"],
             "delete-files": [],
             "residual-filter": True,
         }
-        try:
-            return self._parser.fromJson(json.dumps(document), True).file()
-        except REFUSALS as error:
-            raise Unsupported(
-                f"Iceberg does not take {partition.values} for a partition of spec {partition.spec_id}: "
-                f"{first_line(error)}"
-            ) from error
+        return json.dumps(document)
 
     def output_file(self, partition: Partition, entry: OutputFile) -> Any:
         """A Java DataFile for a file that a job wrote, with its metrics."""

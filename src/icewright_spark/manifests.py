@@ -22,15 +22,25 @@ from icewright_spark.iceberg import SparkTable, iterate
 _API: Final = "org.apache.iceberg."
 _FILE_PATH_ID: Final = 2_147_483_546
 _OF_DATA: Final = {"location": "String", "dataSequenceNumber": "Long", "firstRowId": "Long"}
+_TO_JSON: Final = (
+    f"{_API}ContentFileParser",
+    "(Lorg/apache/iceberg/ContentFile;Lorg/apache/iceberg/PartitionSpec;)Ljava/lang/String;",
+)
 _OF_DELETES: Final = {"referencedDataFile": "String", "dataSequenceNumber": "Long"}
 
 
 @dataclass(frozen=True, slots=True)
 class FoundDelete:
-    """A delete file of a snapshot, with Java's object for it."""
+    """A delete file of a snapshot, with the place of Java's object for it in a list of Java's."""
 
     delete: DeleteFile
-    java: Any
+    listed: Any
+    place: int
+
+    @property
+    def java(self) -> Any:
+        """Java's object."""
+        return self.listed.get(self.place)
 
 
 def check_planned_files(table: SparkTable, action: RewriteDataFiles) -> list[Any]:
@@ -88,10 +98,12 @@ class PartitionFiles:
             if manifest.sequenceNumber() < since:
                 continue
             files = self._delete_entries(manifest)
-            for number, row in enumerate(self._columns(files, "DeleteFile", _OF_DELETES)):
+            sequence_numbers = {}
+            for place, row in enumerate(self._columns(files, "DeleteFile", _OF_DELETES)):
                 sequence_number, path = row["dataSequenceNumber"], row["referencedDataFile"]
                 if sequence_number >= since and (path is None or path in paths):
-                    found.append(self._found(files.get(number), sequence_number))
+                    sequence_numbers[place] = sequence_number
+            found += self._found(files, sequence_numbers, manifest.partitionSpecId())
         return found
 
     def data_files(self, paths: Collection[str]) -> dict[str, DataEntry]:
@@ -130,42 +142,54 @@ class PartitionFiles:
 
     def _columns(self, files: Any, kind: str, getters: Mapping[str, str]) -> list[dict[str, Any]]:
         """What these methods of each Java object say, by method; ``getters`` has the methods with Java's types."""
-        loader = self._table.java.getClass().getClassLoader()
-        invoke, function = self._jvm.java.lang.invoke, loader.loadClass("java.util.function.Function")
-        owner, lookup = loader.loadClass(f"{_API}{kind}"), invoke.MethodHandles.publicLookup()
+        lists = self._table.lists
         columns: dict[str, list[Any]] = {}
         for getter, kind_of_value in getters.items():
-            signature = invoke.MethodType.fromMethodDescriptorString(f"()Ljava/lang/{kind_of_value};", loader)
-            method = invoke.MethodHandleProxies.asInterfaceInstance(
-                function, lookup.findVirtual(owner, getter, signature)
-            )
-            values = files.stream().map(method).toList()
-            columns[getter] = json.loads(
-                self._jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(values)
-            )
+            method = lists.method(f"{_API}{kind}", getter, f"()Ljava/lang/{kind_of_value};")
+            columns[getter] = lists.values(lists.each(files, method))
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
-    def _found(self, java: Any, sequence_number: int) -> FoundDelete:
-        spec = self._table.java.specs().get(java.specId())
-        said = json.loads(self._jvm.org.apache.iceberg.ContentFileParser.toJson(java, spec))
+    def _found(self, files: Any, sequence_numbers: Mapping[int, int], spec_id: int) -> list[FoundDelete]:
+        """The delete files at these places of a Java list, whose sequence numbers are given, all of one spec."""
+        if not sequence_numbers:
+            return []
+        lists = self._table.lists
+        said = lists.static(_TO_JSON[0], "toJson", _TO_JSON[1], self._table.java.specs().get(spec_id))
+        texts = lists.values(lists.each(lists.picked(files, list(sequence_numbers)), said))
+        found: list[FoundDelete] = []
+        partitions: dict[str, Partition] = {}
+        for (place, sequence_number), text in zip(sequence_numbers.items(), texts, strict=True):
+            described = json.loads(text)
+            values = json.dumps(described["partition"])
+            if values not in partitions:
+                partitions[values] = self._partition(files.get(place))
+            found.append(FoundDelete(_delete_file(described, partitions[values], sequence_number), files, place))
+        return found
+
+    def _partition(self, java: Any) -> Partition:
+        """The partition of a file of Java's, as it was asked for."""
         values = self._by_java[self._jvm.org.apache.iceberg.util.Pair.of(java.specId(), java.partition())]
-        delete = DeleteFile(
-            path=said["file-path"],
-            content=FileContent(said["content"]),
-            file_format=FileFormat(said["file-format"]),
-            partition=Partition(said["spec-id"], str(values)),
-            size_bytes=said["file-size-in-bytes"],
-            record_count=said["record-count"],
-            snapshot_id=0,
-            data_sequence_number=sequence_number,
-            referenced_data_file=said.get("referenced-data-file"),
-            content_offset=said.get("content-offset"),
-            content_size_bytes=said.get("content-size-in-bytes"),
-            path_lower=_path_bound(said.get("lower-bounds")),
-            path_upper=_path_bound(said.get("upper-bounds")),
-            equality_ids=tuple(said.get("equality-ids", ())),
-        )
-        return FoundDelete(delete, java)
+        return Partition(java.specId(), str(values))
+
+
+def _delete_file(said: Mapping[str, Any], partition: Partition, sequence_number: int) -> DeleteFile:
+    """A delete file from Iceberg's JSON of it."""
+    return DeleteFile(
+        path=said["file-path"],
+        content=FileContent(said["content"]),
+        file_format=FileFormat(said["file-format"]),
+        partition=partition,
+        size_bytes=said["file-size-in-bytes"],
+        record_count=said["record-count"],
+        snapshot_id=0,
+        data_sequence_number=sequence_number,
+        referenced_data_file=said.get("referenced-data-file"),
+        content_offset=said.get("content-offset"),
+        content_size_bytes=said.get("content-size-in-bytes"),
+        path_lower=_path_bound(said.get("lower-bounds")),
+        path_upper=_path_bound(said.get("upper-bounds")),
+        equality_ids=tuple(said.get("equality-ids", ())),
+    )
 
 
 def _path_bound(bounds: Mapping[str, list[Any]] | None) -> str | None:

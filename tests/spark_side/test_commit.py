@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+from icewright.domain.actions import FileGroup
 from icewright.domain.errors import Conflict, LeaseLost
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.layouts import Curve, Layout, Level
@@ -154,8 +156,10 @@ class Table:
         self.operations.append(Operation(self))
         return self.operations[-1]
 
-    def data_file(self, _partition: Any, *, path: str, **_rest: Any) -> str:
-        return path
+    def remove_files(self, operation: Operation, groups: Sequence[FileGroup]) -> None:
+        for group in groups:
+            for file in group.files:
+                operation.deleteFile(file.path)
 
     has_snapshot = SparkTable.has_snapshot
     gives_row_ids = SparkTable.gives_row_ids
