@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b2, b7, machine
+from benchmarks import b1, b2, b3, b7, machine
 from benchmarks.render import render
 from benchmarks.results import Result, loads, save, table
 from benchmarks.rewriters import ICEWRIGHT, PEER
@@ -53,12 +53,16 @@ def _b2(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return b2.run(b2.constants(_RESULTS, tiny), b2.usual(seed), _say)
 
 
+def _b3(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    return b3.run(spark(), folder, b3.short(seed) if form is Form.SHORT else b3.full(seed), _say)
+
+
 def _b7(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     options = {Form.SHORT: b7.short, Form.USUAL: b7.usual, Form.FULL: b7.full}[form]
     return b7.run(folder, options(seed), _say)
 
 
-_BENCHMARKS: Final[Mapping[str, Benchmark]] = {b1.NAME: _b1, b2.NAME: _b2, b7.NAME: _b7}
+_BENCHMARKS: Final[Mapping[str, Benchmark]] = {b1.NAME: _b1, b2.NAME: _b2, b3.NAME: _b3, b7.NAME: _b7}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,69 @@
+"""The benchmark of layouts counts what it says: rows in files whose bounds meet a query, and bounds that rows have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import layout_tables as made
+from benchmarks.b3 import bounds_of, full, place, ranks_of
+from benchmarks.lake import Mismatch
+from benchmarks.layout_tables import Query
+from icewright.domain.layouts import Curve, Layout
+from icewright.domain.tables import SortField
+from icewright_spark.layouts import cells_of
+
+RANKS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40)
+RANGES = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda ends: (min(ends), max(ends)))
+
+
+@given(RANKS, st.lists(st.dictionaries(st.sampled_from("ab"), RANGES, min_size=1), min_size=1, max_size=3))
+def test_rows_are_scanned_in_files_whose_bounds_meet_the_query(
+    rows: list[tuple[int, int, int]], asked: list[dict[str, tuple[int, int]]]
+) -> None:
+    placed, a, b = (np.array(column) for column in zip(*rows, strict=True))
+    found = bounds_of(placed, 4, {"a": a, "b": b}).scanned([Query(ranges) for ranges in asked])
+    scanned = 0
+    for ranges in asked:
+        for cell in set(placed.tolist()):
+            inside = {"a": a[placed == cell], "b": b[placed == cell]}
+            met = all(inside[name].min() <= high and inside[name].max() >= low for name, (low, high) in ranges.items())
+            scanned += met * int((placed == cell).sum())
+    assert found == pytest.approx(scanned / len(rows) / len(asked))
+
+
+def test_a_bound_that_no_row_has_is_seen() -> None:
+    distinct = pa.array(["a", "c"])
+    assert ranks_of(pa.array(["c", "a"]), distinct).tolist() == [1, 0]
+    for wrong in ("b", "d", None):
+        with pytest.raises(Mismatch, match="no row has"):
+            ranks_of(pa.array(["a", wrong], pa.string()), distinct)
+
+
+def test_there_are_thirty_tables_and_each_is_asked_for_what_it_has() -> None:
+    tables = list(made.tables(500, seed=1))
+    assert len(tables) == len(full(1).tables) == 30
+    assert {table.family for table in tables} == set(made.FAMILIES)
+    for table in tables:
+        distinct = table.distinct
+        assert 2 <= len(table.layout) <= 4
+        ranks = {name: ranks_of(table.rows[name], values) for name, values in distinct.items()}
+        asked = made.queries(table, ranks, seed=1)
+        assert len(asked) == made.QUERIES
+        assert asked == made.queries(table, ranks, seed=1)
+        for query in asked:
+            matching = np.ones(500, bool)
+            for name, (low, high) in query.ranges.items():
+                assert 0 <= low <= high < len(distinct[name])
+                matching &= (ranks[name] >= low) & (ranks[name] <= high)
+            assert len(query.ranges) > 1 or matching.any()
+
+
+def test_all_rows_are_placed() -> None:
+    table = next(made.tables(25_000, seed=1))
+    fields = tuple(SortField(number, "identity", "asc", "nulls-first") for number in range(2))
+    cells = cells_of(table.rows.select(list(table.layout)), Layout(Curve.HILBERT, fields), 5)
+    assert np.bincount(place(cells, table)) == pytest.approx(5_000, rel=0.05)
