@@ -2,7 +2,8 @@
 
 The planner decided it once, from what it read of the manifests. A row that it forgot to delete would come back to life
 in the rewrite, and no proof would tell: both digests are of rows without it, or with it. So the job reads the base
-snapshot's manifests through Iceberg's own reader and compares.
+snapshot's manifests through Iceberg's own reader and compares. Right before the commit it looks at the present snapshot
+in the same way: a group that met somebody else's commit is left out, and the others are committed.
 """
 
 from __future__ import annotations
@@ -77,6 +78,45 @@ def check_applied(
                 index.check_facts(group.delete_files[number])
             vectors |= {key for key in applying.needed if is_vector(index.by_key[key])}
     return frozenset(vectors)
+
+
+def lost(
+    groups: Iterable[FileGroup],
+    entries: Mapping[str, DataEntry],
+    deletes: Sequence[DeleteFile],
+    unpartitioned_specs: Collection[int] = (),
+) -> dict[int, str]:
+    """The groups that are not what was planned any more, by id, each with the first reason.
+
+    ``entries`` and ``deletes`` are as :func:`check_applied` has them, of a later snapshot. A group is whole while its
+    files are live, as they were added, and the delete files that apply to them are those that were planned.
+    """
+    index = _Index(deletes, unpartitioned_specs)
+    found: dict[int, str] = {}
+    for group in groups:
+        for file in group.files:
+            why = _why_lost(index, group, file, entries.get(file.path))
+            if why is not None:
+                found[group.group_id] = why
+                break
+    return found
+
+
+def _why_lost(index: _Index, group: FileGroup, file: InputFile, entry: DataEntry | None) -> str | None:
+    if entry is None:
+        return f"{file.path} was removed from the table"
+    if (entry.data_sequence_number, entry.first_row_id) != (file.data_sequence_number, file.first_row_id):
+        return f"{file.path} was added to the table anew"
+    try:
+        applying = index.applying(file.path, group.partition, entry.data_sequence_number)
+    except Unsupported as error:
+        return error.message
+    planned = {key_of(group.delete_files[number]) for number in file.deletes}
+    if not applying.needed <= planned:
+        return f"rows of {file.path} were deleted by {_said(applying.needed - planned)}"
+    if not planned <= applying.allowed:
+        return f"{_said(planned - applying.allowed)} does not apply to {file.path} any more"
+    return None
 
 
 class _Index:

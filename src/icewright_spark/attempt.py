@@ -23,6 +23,7 @@ from icewright.domain.jobs import (
     Conflicted,
     Failed,
     GroupFigures,
+    GroupLeft,
     Receipt,
     Result,
     TableCheck,
@@ -44,6 +45,7 @@ class _Done:
     result: Result
     receipts: tuple[Receipt, ...] = ()
     figures: tuple[GroupFigures, ...] = ()
+    left: tuple[GroupLeft, ...] = ()
 
 
 class AttemptServer(HeartbeatServer, Protocol):
@@ -94,6 +96,7 @@ class Attempt:
             groups=done.figures,
             wall_ms=int((time.monotonic() - started) * 1000),
             cpu_ms=driver_cpu_ms + sum(group.cpu_ms for group in done.figures),
+            left=done.left,
         )
 
     def _guarded(self) -> _Done:
@@ -112,7 +115,7 @@ class Attempt:
         self._check_same_table(table)
         fault(Fault.TABLE_CHECKED)
         done = rewrite_data_files(self._spark, table, self._spec, self._phase, self.lease.may_commit)
-        return _Done(done.result, done.receipts, done.figures)
+        return _Done(done.result, done.receipts, done.figures, done.left)
 
     def _check_same_table(self, table: SparkTable) -> None:
         """Server and Spark must look at the same table through their two catalogs. Raises :class:`Conflict`."""

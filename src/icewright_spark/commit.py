@@ -3,21 +3,26 @@
 A commit ends in one of three ways, and each asks for another next step: *committed*, *conflict* (the table is as it
 was; observe and plan again) and *unknown* (look before anything else). Whatever happens, nothing here deletes a file,
 nor may Iceberg: leftovers are the business of orphan removal.
+
+Groups that met somebody else's commit are left out of ours (decision 0016). They are looked for before each try, which
+only ever takes groups out: what is committed, Iceberg validates from the planned snapshot.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict
 from icewright.domain.faults import Fault, fault
+from icewright.domain.group_ids import group_ids_text
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.tables import (
     ATTEMPT_KEY,
+    GROUPS_KEY,
     LAYOUT_KEY,
     LEVEL_KEY,
     PROOF_KEY,
@@ -25,6 +30,7 @@ from icewright.domain.tables import (
     TASK_ID_KEY,
 )
 from icewright_spark.iceberg import SparkTable, first_line, java_class
+from icewright_spark.manifests import FoundDelete, lost_groups
 
 _TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
@@ -47,37 +53,57 @@ class Rewritten:
     data_file: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """How a commit ended. ``lost`` are the groups that were left out of it, by id, and what they met."""
+
+    result: CommitResult
+    lost: Mapping[int, str] = field(default_factory=dict)
+
+
 def commit_rewrite(
     table: SparkTable,
     spec: TaskSpec,
     outputs: Sequence[Rewritten],
     *,
-    proof: str,
+    proof: Callable[[Collection[int]], str],
     format_version: int,
     may_commit: Callable[[], None],
-    vectors: Sequence[Any] = (),
+    vectors: Sequence[FoundDelete] = (),
     pause: Callable[[float], None] = time.sleep,
-) -> CommitResult:
-    """Replace the input files of every group by its outputs, validated from the planned snapshot.
+    lost_since: Callable[[SparkTable, RewriteDataFiles], Mapping[int, str]] = lost_groups,
+) -> Commit:
+    """Replace the input files of every group that has outputs by these, validated from the planned snapshot.
 
-    Deletes of any kind that came since and apply to an input file are a conflict.
+    Deletes of any kind that came since and apply to an input file are a conflict: for its group alone, as long as
+    there are others. ``proof`` is that of the groups of these ids.
 
-    ``format_version`` is the one that the outputs were written for. ``vectors`` are Java's deletion vectors of the
+    ``format_version`` is the one that the outputs were written for. ``vectors`` are the deletion vectors of the
     input files: in format version 3 none may stay without its data file. Position delete files stay, since they may
     delete from other files too; Iceberg's own rewrite leaves them as well.
 
     ``may_commit`` is called right before each try and raises
     :class:`~icewright.domain.errors.LeaseLost` when the attempt has been fenced; that passes through, uncommitted, as
     does :class:`Conflict` when the schema is another by now, the table was upgraded meanwhile, its rows were given ids
-    that the outputs lack, or the planned snapshot has expired.
-    The summary of the snapshot carries task id, attempt and proof, by which the commit can be found again. However a
-    try ends, what the table says counts: a catalog may refuse a commit that it has made (a request that was sent
-    twice on its way), and only the table knows.
+    that the outputs lack, the planned snapshot has expired, or another attempt has committed other groups.
+    The summary of the snapshot carries task id, attempt, proof and, unless they are all, the groups; by these the
+    commit can be found again. However a try ends, what the table says counts: a catalog may refuse a commit that it
+    has made (a request that was sent twice on its way), and only the table knows.
     """
+    group_ids, lost = {output.group_id for output in outputs}, dict[int, str]()
+    refused: Conflicted | None = None
     for attempt in range(_TRIES_MAX):
         table.refresh()
         _check_still_fitting(table, spec, format_version)
-        operation = _rewrite(table, spec, outputs, vectors, proof)
+        met = lost_since(table, spec.action.only(group_ids))
+        if refused is not None and not met:
+            return Commit(refused, lost)
+        lost.update(met)
+        group_ids -= met.keys()
+        if not group_ids:
+            return Commit(refused or Conflicted(said_of(lost)), lost)
+        part = _part(table, spec, group_ids)
+        operation = _rewrite(table, spec, part, outputs, vectors, proof(group_ids))
         fault(Fault.COMMIT_PREPARED)
         may_commit()
         fault(Fault.COMMIT_BEFORE)
@@ -87,14 +113,38 @@ def commit_rewrite(
         except Exception as error:  # noqa: BLE001 - py4j and PySpark raise several kinds, and each leaves doubt
             kind, detail = java_class(error), first_line(error)
         else:
-            return _look(table, spec, "the commit was reported as done, but its snapshot is not in the table")
+            said = "the commit was reported as done, but its snapshot is not in the table"
+            return Commit(_look(table, spec, said), lost)
         if kind not in (_CONFLICT, _FASTER):
-            return _look(table, spec, detail)
+            return Commit(_look(table, spec, detail), lost)
         found = _look(table, spec, detail, attempt=spec.attempt, absent=Conflicted)
-        if kind == _CONFLICT or not isinstance(found, Conflicted):
-            return found
-        pause(min(_PAUSE_S_MAX, 0.1 * 2**attempt))
-    return Conflicted(f"{_TRIES_MAX} commits of other writers came first, one after the other")
+        if not isinstance(found, Conflicted):
+            return Commit(found, lost)
+        refused = found if kind == _CONFLICT else None
+        if refused is None:
+            pause(min(_PAUSE_S_MAX, 0.1 * 2**attempt))
+    return Commit(Conflicted(f"{_TRIES_MAX} commits of other writers came first, one after the other"), lost)
+
+
+def said_of(lost: Mapping[int, str]) -> str:
+    """What groups met, in a few words: how many there are, and the first."""
+    first = min(lost)
+    more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+    return f"group {first}{more} met another commit: {lost[first]}"
+
+
+def _part(table: SparkTable, spec: TaskSpec, group_ids: Collection[int]) -> RewriteDataFiles:
+    """What is committed of the action. Raises :class:`Conflict` when another attempt may have committed the rest.
+
+    Two attempts cannot both commit the whole action, which Iceberg refuses the second time; two different parts of it
+    they could.
+    """
+    part = spec.action.only(group_ids)
+    if len(part.groups) < len(spec.action.groups):
+        made = table.snapshot_of_task(spec.task_id)
+        if made is not None:
+            raise Conflict(f"another attempt at {spec.task_id} has committed, as snapshot {made}")
+    return part
 
 
 def _check_still_fitting(table: SparkTable, spec: TaskSpec, format_version: int) -> None:
@@ -110,25 +160,35 @@ def _check_still_fitting(table: SparkTable, spec: TaskSpec, format_version: int)
 
 
 def _rewrite(
-    table: SparkTable, spec: TaskSpec, outputs: Sequence[Rewritten], vectors: Sequence[Any], proof: str
+    table: SparkTable,
+    spec: TaskSpec,
+    part: RewriteDataFiles,
+    outputs: Sequence[Rewritten],
+    vectors: Sequence[FoundDelete],
+    proof: str,
 ) -> Any:
-    action: RewriteDataFiles = spec.action
     # Iceberg would delete the manifests of a commit that was refused, and a catalog may refuse what it has done.
     operation = table.java.newRewrite().deleteWith(table.deletes_nothing())
     # No data sequence number is set: Iceberg would then drop equality deletes that came meanwhile and still apply
     # (decision 0015). Without it they are a conflict.
-    operation = operation.validateFromSnapshot(action.base_snapshot_id)
-    table.remove_files(operation, action.groups)
+    operation = operation.validateFromSnapshot(part.base_snapshot_id)
+    table.remove_files(operation, part.groups)
+    group_ids = {group.group_id for group in part.groups}
     for output in outputs:
-        operation.addFile(output.data_file)
+        if output.group_id in group_ids:
+            operation.addFile(output.data_file)
+    paths = {file.path for group in part.groups for file in group.files}
     for vector in vectors:
-        operation.deleteFile(vector)
+        if vector.delete.referenced_data_file in paths:
+            operation.deleteFile(vector.java)
     operation.set(TASK_ID_KEY, spec.task_id)
     operation.set(ATTEMPT_KEY, str(spec.attempt))
     operation.set(PROOF_KEY, proof)
-    operation.set(LEVEL_KEY, action.level.value)
-    if action.layout is not None:
-        operation.set(LAYOUT_KEY, action.layout.key)
+    operation.set(LEVEL_KEY, part.level.value)
+    if part.layout is not None:
+        operation.set(LAYOUT_KEY, part.layout.key)
+    if len(part.groups) < len(spec.action.groups):
+        operation.set(GROUPS_KEY, group_ids_text(group_ids))
     return operation
 
 

@@ -22,7 +22,7 @@ from icewright.domain.errors import NotFound, Unavailable, Unsupported
 from icewright.domain.files import FileFormat, Partition
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableName, identifier
-from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY, SortField, SortOrder
+from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY, Operation, SortField, SortOrder
 from icewright_spark.java_lists import JavaLists
 from icewright_spark.merge.lineage import LINEAGE_FIELDS
 from icewright_spark.merge.output import OutputFile
@@ -31,6 +31,8 @@ from icewright_spark.session import java_gateway
 _SCAN_TASKS: Final = "org/apache/iceberg/ScanTaskParser"
 _SCAN_TASK: Final = "org/apache/iceberg/FileScanTask"
 _REWRITE: Final = "org/apache/iceberg/RewriteFiles"
+_APPENDS_MAX: Final = 1000
+"""So many snapshots are looked at; a table that has had more commits since is read."""
 
 REFUSALS = (IllegalArgumentException, UnsupportedOperationException)
 """Java's, as PySpark names them. By these Iceberg's parsers say that a document is not what they read, which no other
@@ -168,6 +170,18 @@ class SparkTable:
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether the snapshot is still there."""
         return self.java.snapshot(snapshot_id) is not None
+
+    def only_appended_to(self, snapshot_id: int) -> bool:
+        """Whether the current snapshot is that one, or comes after it by appends alone; False when unsure."""
+        snapshot = self.java.currentSnapshot()
+        for _ in range(_APPENDS_MAX):
+            if snapshot is None or snapshot.snapshotId() == snapshot_id:
+                break
+            parent_id = snapshot.parentId()
+            if snapshot.operation() != Operation.APPEND or parent_id is None:
+                return False
+            snapshot = self.java.snapshot(parent_id)
+        return snapshot is not None and snapshot.snapshotId() == snapshot_id
 
     def gives_row_ids(self, snapshot_id: int | None = None) -> bool:
         """Whether the rows of a snapshot, or of the current one, have ids (format version 3, and not since before)."""

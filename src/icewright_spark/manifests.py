@@ -16,7 +16,7 @@ from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.tables import ROW_LINEAGE_SINCE
-from icewright_spark.applied_deletes import DataEntry, check_applied, key_of
+from icewright_spark.applied_deletes import DataEntry, check_applied, key_of, lost
 from icewright_spark.iceberg import SparkTable, iterate
 
 _API: Final = "org.apache.iceberg."
@@ -43,10 +43,10 @@ class FoundDelete:
         return self.listed.get(self.place)
 
 
-def check_planned_files(table: SparkTable, action: RewriteDataFiles) -> list[Any]:
+def check_planned_files(table: SparkTable, action: RewriteDataFiles) -> list[FoundDelete]:
     """Compare data files and delete files of a plan with the snapshot that it is of, and with nothing of the planner.
 
-    Gives Java's objects of the deletion vectors of planned files, which must go together with them.
+    Gives the deletion vectors of planned files, which must go together with them.
     Raises :class:`Conflict` and :class:`Unsupported` as :func:`check_applied` does.
     """
     groups = action.groups
@@ -59,7 +59,26 @@ def check_planned_files(table: SparkTable, action: RewriteDataFiles) -> list[Any
     since = min((entry.data_sequence_number for entry in entries.values()), default=0)
     found = files.delete_files(paths, since)
     vectors = check_applied(groups, entries, [each.delete for each in found], files.unpartitioned_specs)
-    return [each.java for each in found if key_of(each.delete) in vectors]
+    return [each for each in found if key_of(each.delete) in vectors]
+
+
+def lost_groups(table: SparkTable, action: RewriteDataFiles) -> dict[int, str]:
+    """The groups of an action that somebody else's commit has changed since its base snapshot, by id, and how.
+
+    Of the table as it is loaded; no manifest is read while others have only appended. This is no guard: Iceberg
+    validates what is committed. Raises :class:`Conflict` for a file that is listed twice.
+    """
+    if table.only_appended_to(action.base_snapshot_id):
+        return {}
+    current = table.java.currentSnapshot()
+    if current is None:
+        return dict.fromkeys((group.group_id for group in action.groups), "the table has no snapshot any more")
+    files = PartitionFiles(table, current.snapshotId(), {group.partition for group in action.groups})
+    planned = {file.path: file for group in action.groups for file in group.files}
+    entries = files.data_files(planned.keys())
+    since = min((file.data_sequence_number for file in planned.values()), default=0)
+    found = files.delete_files(planned.keys(), since)
+    return lost(action.groups, entries, [each.delete for each in found], files.unpartitioned_specs)
 
 
 class PartitionFiles:
@@ -123,7 +142,7 @@ class PartitionFiles:
             for row in self._columns(files, "DataFile", _OF_DATA):
                 path = row["location"]
                 if path in found:
-                    raise Conflict(f"{path} is listed twice in the planned snapshot")
+                    raise Conflict(f"{path} is listed twice in one snapshot")
                 if path in paths:
                     found[path] = DataEntry(path, row["dataSequenceNumber"], row["firstRowId"])
         return found

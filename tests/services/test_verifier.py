@@ -13,10 +13,10 @@ from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable,
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Committed, CommitUnknown, TaskSpec
 from icewright.domain.names import TableName
-from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY
+from icewright.domain.tables import GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.scheduling.breaker import FAILURES_MAX
-from icewright.services.evidence import Changes, changes_between, problem_of
+from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
 from icewright.services.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, STOPPED, Worker
@@ -28,6 +28,9 @@ def house() -> Lakehouse:
     house.ready_table()
     house.control.keeper.look(NAME)
     return house
+
+
+NOTHING = RewriteDataFiles(0, 0, (), 1)
 
 
 def in_doubt(_house: Lakehouse, worker: Worker) -> tuple[TaskSpec, Task]:
@@ -171,6 +174,8 @@ def test_a_verified_commit_says_what_it_brought(house: Lakehouse) -> None:
     assert task.outcome is not None
     assert task.outcome.snapshot_id == house.metadata().current_snapshot_id
     assert task.outcome.reason.figures == {
+        "groups": 1,
+        "groups_committed": 1,
         "data_files_removed": 8,
         "data_files_added": 1,
         "data_files_fewer": 7,
@@ -320,7 +325,7 @@ def test_what_changed_is_compared_with_the_action_in_files_rows_and_deletes(hous
     parent, snapshot = before.current_snapshot, metadata.current_snapshot
     assert parent is not None
     assert snapshot is not None
-    changes = changes_between(house.catalog, metadata, parent, snapshot)
+    changes = changes_between(house.catalog, metadata, parent, snapshot, action)
     assert problem_of(action, snapshot, changes) is None
     delta = changes.deltas[BONN]
     wrong = [
@@ -346,11 +351,122 @@ def test_delete_files_that_a_commit_drops_are_noticed(house: Lakehouse) -> None:
     deletes = MemoryFile("d", KYOTO, 100, 3, content=FileContent.POSITION_DELETES)
     parent = house.catalog.overwrite(NAME, add=[deletes, *house.files(1, KYOTO)], remove=[])
     snapshot = house.catalog.delete(NAME, ["d"])
-    changes = changes_between(house.catalog, house.metadata(), parent, snapshot)
+    changes = changes_between(house.catalog, house.metadata(), parent, snapshot, NOTHING)
     assert changes.deltas[KYOTO].delete_files == -1
     assert (
         [delete.path for delete in changes.removed_deletes] == [delete.path for delete in changes.lost_deletes] == ["d"]
     )
+
+
+# Commits of some groups.
+
+
+def two_groups() -> tuple[Lakehouse, Worker, TaskSpec]:
+    """A task of two groups, of eight files each in Bonn and in Kyoto, one row of Kyoto's deleted since."""
+    house = Lakehouse()
+    house.create()
+    house.append(8)
+    files = house.files(8, KYOTO)
+    house.catalog.append(NAME, files)
+    house.pass_time(HOUR_MS)
+    assert house.control.keeper.look(NAME).enqueued is not None
+    worker = Worker(house)
+    spec = worker.claimed()
+    assert [group.partition for group in spec.action.groups] == [BONN, KYOTO]
+    delete = MemoryFile("d", KYOTO, 100, 1, content=FileContent.POSITION_DELETES, referenced_data_file=files[0].path)
+    house.catalog.overwrite(NAME, add=[delete], remove=[])
+    return house, worker, spec
+
+
+def test_the_groups_that_met_no_other_commit_are_verified_and_the_others_planned_again() -> None:
+    house, worker, spec = two_groups()
+    task = house.control.verifier.verify(worker.report(spec, worker.try_commit(spec)))
+    assert (task.state, code(task)) == (TaskState.SUCCEEDED, "verified")
+    assert task.outcome is not None
+    said = "1 of 2 groups: 8 files became 1, the same 80 rows; 1 met another commit and is planned again"
+    assert task.outcome.reason.text == said
+    assert task.outcome.reason.figures["groups_committed"] == 1
+    assert task.outcome.reason.figures["data_files_removed"] == 8
+    house.pass_time(HOUR_MS)
+    house.control.keeper.look(NAME)
+    (again,) = [t for t in house.all_tasks() if t.state is TaskState.QUEUED]
+    assert [group.partition for group in again.action.groups] == [KYOTO]
+    house.control.verifier.verify(worker.carry_out())
+    assert [t.state for t in house.all_tasks()] == [TaskState.SUCCEEDED] * 2
+
+
+def test_a_commit_in_part_whose_attempt_never_reported_is_verified_by_the_table() -> None:
+    house, worker, spec = two_groups()
+    worker.try_commit(spec)
+    house.pass_time(LEASE_MS)
+    (task,) = house.tasks.expired(10)
+    house.control.dispatcher.lease_expired(task)
+    house.pass_time(LEASE_MS)
+    house.rounds(2)
+    assert house.only_task().state is TaskState.SUCCEEDED
+    outcome = house.only_task().outcome
+    assert outcome is not None
+    assert outcome.reason.text == "1 of 2 groups: 8 files became 1, the same 80 rows; 1 was left out"
+
+
+@pytest.mark.parametrize(
+    "said", [None, "0-1", "1", "0,1", "", "00", "0-0", "0,7", "7", "-1", "0-999999999", "x" * 9999]
+)
+def test_a_commit_in_part_has_to_say_of_which_part_it_is(said: str | None) -> None:
+    house, worker, spec = two_groups()
+    worker.look(spec)
+    parent = house.metadata().current_snapshot
+    worker.commit(spec)
+    metadata = house.metadata()
+    assert parent is not None
+    assert metadata.current_snapshot is not None
+    summary = {**metadata.current_snapshot.summary, GROUPS_KEY: said or ""}
+    if said is None:
+        del summary[GROUPS_KEY]
+    snapshot = replace(metadata.current_snapshot, summary=summary)
+    part = committed_part(spec.action, snapshot)
+    if part is not None:
+        assert problem_of(part, snapshot, changes_between(house.catalog, metadata, parent, snapshot, part)) is not None
+    part = committed_part(spec.action, metadata.current_snapshot)
+    assert part == spec.action.only([0])
+    assert problem_of(part, snapshot, changes_between(house.catalog, metadata, parent, snapshot, part)) is None
+
+
+def test_a_commit_with_groups_that_the_action_does_not_have_is_an_alarm() -> None:
+    house, worker, spec = two_groups()
+    worker.lost[spec.task_id, spec.attempt] = {1: "a delete"}
+    worker.groups_said = "0,7"
+    task = house.control.verifier.verify(worker.report(spec, worker.try_commit(spec)))
+    assert (task.state, code(task)) == (TaskState.FAILED, "verification-failed")
+
+
+@pytest.mark.parametrize("leaves_one_out", [True, False])
+def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, leaves_one_out: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+    """As many files and rows as planned, of the same partition, but one of them is another one."""
+    worker = Worker(house)
+    spec = worker.claimed()
+    house.append(1)
+    stranger = next(f.path for f in house.catalog.live_files(NAME) if f.path not in _inputs(spec))
+    paths = sorted(_inputs(spec))
+    parent = house.metadata().current_snapshot
+    removed = [*paths[1:], stranger] if leaves_one_out else paths
+    summary = worker._summary(spec, spec.action)
+    output = MemoryFile("out", BONN, 1, 80)
+    snapshot = house.catalog.commit_rewrite(
+        NAME, base_snapshot_id=spec.action.base_snapshot_id, remove=removed, add=[output], summary=summary
+    )
+    assert parent is not None
+    changes = changes_between(house.catalog, house.metadata(), parent, snapshot, spec.action)
+    assert problem_of(spec.action, snapshot, changes) == (
+        f"1 input files are still listed, first {paths[0]}" if leaves_one_out else None
+    )
+    assert "9 files of partition" in str(
+        problem_of(spec.action, snapshot, replace(changes, kept_files=frozenset(), removed_files={BONN: 9}))
+    )
+
+
+def _inputs(spec: TaskSpec) -> set[str]:
+    return {file.path for group in spec.action.groups for file in group.files}
 
 
 # Deletes.
@@ -417,7 +533,7 @@ def verdict_on(house: Lakehouse, changes: Callable[[Changes], Changes], **summar
     metadata = house.metadata()
     assert metadata.current_snapshot is not None
     snapshot = replace(metadata.current_snapshot, summary={**metadata.current_snapshot.summary, **summary})
-    return problem_of(action, snapshot, changes(changes_between(house.catalog, metadata, parent, snapshot)))
+    return problem_of(action, snapshot, changes(changes_between(house.catalog, metadata, parent, snapshot, action)))
 
 
 PROOFS = [
@@ -469,7 +585,7 @@ def test_delete_files_may_go_that_apply_to_nothing_and_no_others(deleted_from: L
         NAME, add=[MemoryFile("new", KYOTO, 100, 3, content=FileContent.POSITION_DELETES)], remove=[]
     )
     snapshot = house.catalog.delete(NAME, ["old", "new"])
-    changes = changes_between(house.catalog, house.metadata(), parent, snapshot)
+    changes = changes_between(house.catalog, house.metadata(), parent, snapshot, NOTHING)
     assert {delete.path for delete in changes.removed_deletes} == {"old", "new"}
     assert [delete.path for delete in changes.lost_deletes] == ["new"]
     action: RewriteDataFiles = house.only_task().action
@@ -489,7 +605,7 @@ def test_equality_deletes_of_all_partitions_must_not_go_while_they_apply() -> No
         NAME, add=[MemoryFile("e", whole, 100, 3, content=FileContent.EQUALITY_DELETES)], remove=[]
     )
     snapshot = house.catalog.delete(NAME, ["e"])
-    changes = changes_between(house.catalog, house.metadata(), parent, snapshot)
+    changes = changes_between(house.catalog, house.metadata(), parent, snapshot, NOTHING)
     assert [delete.path for delete in changes.lost_deletes] == ["e"]
 
 

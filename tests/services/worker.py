@@ -11,15 +11,18 @@ from dataclasses import dataclass, field
 
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.lake import MemoryFile
-from icewright.domain.actions import FileGroup
+from icewright.domain.actions import FileGroup, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotFound, TableReplaced
+from icewright.domain.group_ids import group_ids_text
 from icewright.domain.jobs import (
+    GROUP_CONFLICT,
     PROTOCOL_VERSION,
     Cancelled,
     Committed,
     CommitUnknown,
     Conflicted,
     Failed,
+    GroupLeft,
     Heartbeat,
     HeartbeatReply,
     OptimizerHello,
@@ -27,7 +30,7 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
-from icewright.domain.tables import ATTEMPT_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
+from icewright.domain.tables import ATTEMPT_KEY, GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, Snapshot
 from icewright.domain.tasks import Progress, Task
 from tests.services.lakehouse import Lakehouse
 
@@ -51,6 +54,12 @@ class Worker:
     """So many rows are missing from its first output: what a proof is there to prevent."""
     commits: list[tuple[str, int]] = field(default_factory=list)
     """Task ids and snapshot ids of commits that went through."""
+    lost: dict[tuple[str, int], dict[int, str]] = field(default_factory=dict)
+    """The groups of each attempt that were found to have met another commit, and what."""
+    signs_groups: bool = True
+    """Whether a commit of some groups says so."""
+    groups_said: str | None = None
+    """What it says then, where that is not the truth."""
 
     def introduce(self, *catalogs: str) -> None:
         """Say hello."""
@@ -76,34 +85,78 @@ class Worker:
         progress = Progress(phase, 0, len(spec.action.groups))
         return self.lakehouse.control.dispatcher.heartbeat(spec.task_id, Heartbeat(spec.fencing_token, progress))
 
+    def look(self, spec: TaskSpec) -> bool:
+        """Look which groups of an attempt have met another commit; whether there are more of them by now.
+
+        What is committed later is without these, and validated by the catalog all the same.
+        """
+        catalog: MemoryCatalog = self.lakehouse.catalogs[spec.table_name.catalog]
+        try:
+            metadata = catalog.load(spec.table_name)
+        except NotFound:
+            return False
+        snapshot, base = metadata.current_snapshot, metadata.snapshot(spec.action.base_snapshot_id)
+        if snapshot is None or base is None:
+            return False
+        keys, partitions = catalog.manifests(metadata, snapshot), frozenset(g.partition for g in spec.action.groups)
+        live = {file.path for file in catalog.data_files(metadata, snapshot, keys, partitions)}
+        deletes = catalog.delete_files(metadata, snapshot, keys, partitions)
+        deleted_from = {d.partition for d in deletes if d.data_sequence_number > base.sequence_number}
+        lost = {
+            group.group_id: "somebody changed its files"
+            for group in spec.action.groups
+            if group.partition in deleted_from or any(file.path not in live for file in group.files)
+        }
+        known = self.lost.setdefault((spec.task_id, spec.attempt), {})
+        more = not lost.keys() <= known.keys()
+        known.update(lost)
+        return more
+
+    def part_of(self, spec: TaskSpec) -> RewriteDataFiles:
+        """What an attempt commits, as far as it has looked."""
+        lost = self.lost.get((spec.task_id, spec.attempt), {})
+        return spec.action.only({group.group_id for group in spec.action.groups} - lost.keys())
+
     def commit(self, spec: TaskSpec) -> Snapshot:
-        """Replace the files of every group by as many as the plan says. Raises ``Conflict`` and ``NotFound``."""
+        """Replace the files of every group that is whole by as many as the plan says.
+
+        Raises ``Conflict`` and ``NotFound``.
+        """
         catalog: MemoryCatalog = self.lakehouse.catalogs[spec.table_name.catalog]
         metadata = catalog.load(spec.table_name)
         if metadata.table_id != spec.table_id:
             raise TableReplaced(f"{spec.table_name} is another table now")
+        part = self.part_of(spec)
+        if not part.groups:
+            raise Conflict("all groups met other commits")
+        if part != spec.action and metadata.snapshot_of_task(spec.task_id) is not None:
+            raise Conflict("another attempt has committed")
         snapshot = catalog.commit_rewrite(
             spec.table_name,
-            base_snapshot_id=spec.action.base_snapshot_id,
-            remove=[file.path for group in spec.action.groups for file in group.files],
-            add=[file for group in spec.action.groups for file in self._outputs(spec, group)],
-            summary=self._summary(spec),
+            base_snapshot_id=part.base_snapshot_id,
+            remove=[file.path for group in part.groups for file in group.files],
+            add=[file for group in part.groups for file in self._outputs(spec, group)],
+            summary=self._summary(spec, part),
         )
         self.commits.append((spec.task_id, snapshot.snapshot_id))
         return snapshot
 
     def report(self, spec: TaskSpec, result: Result) -> Task:
         """Say how the attempt ended, truthfully or not. Raises ``LeaseLost``."""
+        lost = self.lost.get((spec.task_id, spec.attempt), {})
+        left = tuple(GroupLeft(group_id, GROUP_CONFLICT, why, retryable=True) for group_id, why in lost.items())
         return self.lakehouse.control.dispatcher.report(
-            TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1)
+            TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1, left)
         )
 
     def try_commit(self, spec: TaskSpec) -> Committed | Conflicted:
-        """Commit, and tell which of the two outcomes it was."""
-        try:
-            return Committed(self.commit(spec).snapshot_id)
-        except (Conflict, NotFound) as error:
-            return Conflicted(error.message)
+        """Commit, without the groups that turn out to be lost, and tell which of the two outcomes it was."""
+        while True:
+            try:
+                return Committed(self.commit(spec).snapshot_id)
+            except (Conflict, NotFound) as error:
+                if not self.look(spec) or not self.part_of(spec).groups:
+                    return Conflicted(error.message)
 
     def carry_out(self) -> Task:
         """Claim, commit, report."""
@@ -114,14 +167,16 @@ class Worker:
         """Report that nobody can tell."""
         return self.report(spec, CommitUnknown("the catalog closed the connection"))
 
-    def _summary(self, spec: TaskSpec) -> dict[str, str]:
+    def _summary(self, spec: TaskSpec, part: RewriteDataFiles) -> dict[str, str]:
         """How icewright signs its commits; a proof knows nothing of rows that are lost after it."""
-        deleted = sum(deleted_records(group) for group in spec.action.groups)
-        records = spec.action.record_count - deleted
-        proof = f"memory;groups={len(spec.action.groups)};records={records};deleted={deleted};digest=0"
+        deleted = sum(deleted_records(group) for group in part.groups)
+        records = part.record_count - deleted
+        proof = f"memory;groups={len(part.groups)};records={records};deleted={deleted};digest=0"
         signature = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: proof}
-        signature[LEVEL_KEY] = spec.action.level.value
-        return signature if spec.action.layout is None else {**signature, LAYOUT_KEY: spec.action.layout.key}
+        signature[LEVEL_KEY] = part.level.value
+        if part != spec.action and self.signs_groups:
+            signature[GROUPS_KEY] = self.groups_said or group_ids_text([group.group_id for group in part.groups])
+        return signature if part.layout is None else {**signature, LAYOUT_KEY: part.layout.key}
 
     def _outputs(self, spec: TaskSpec, group: FileGroup) -> list[MemoryFile]:
         """Files of about equal rows and bytes."""

@@ -40,6 +40,7 @@ MUST_HAPPEN = (
     "clock set",
     "committed",
     "committed after the end",
+    "committed in part",
     "committed late",
     "conflict",
     "deletes folded",
@@ -211,6 +212,12 @@ def forgets_deletes(world: World) -> None:
     world.house.control.planner._delete_files = lambda *_: iter(())  # type: ignore[method-assign]  # as above
 
 
+def takes_a_part_for_the_whole(world: World) -> None:
+    """A commit of some groups that does not say so."""
+    for optimizer in world.optimizers:
+        optimizer.worker.signs_groups = False
+
+
 @pytest.mark.parametrize(
     "mutation",
     [
@@ -228,6 +235,7 @@ def forgets_deletes(world: World) -> None:
         leaves_vectors_behind,
         commits_unvalidated,
         forgets_deletes,
+        takes_a_part_for_the_whole,
     ],
 )
 def test_a_missing_guard_is_noticed(mutation: Mutation) -> None:

@@ -282,6 +282,8 @@ class World:
                 self.counted["zombie"] += 1
             return None
         optimizer.has_leave = reply is not None and phase == COMMITTING
+        if optimizer.has_leave and self.house.catalog.available:
+            optimizer.worker.look(spec)  # what others commit from now on, the catalog has to tell
         return Cancelled("cancelled before the commit") if reply is not None and reply.cancel else None
 
     def _commit(self, optimizer: Optimizer, spec: TaskSpec) -> Result:
@@ -295,7 +297,7 @@ class World:
             return RETRYABLE
         self.counted[result.kind] += 1
         if isinstance(result, Committed):
-            self._committed(spec)
+            self._committed(spec, optimizer.worker)
             if self.chance.random() < 0.2:
                 self.counted["unknown"] += 1
                 return CommitUnknown("the answer was lost")
@@ -310,9 +312,9 @@ class World:
         for sent in due:
             if isinstance(sent.worker.try_commit(sent.spec), Committed):
                 self.counted["committed late"] += 1
-                self._committed(sent.spec)
+                self._committed(sent.spec, sent.worker)
 
-    def _committed(self, spec: TaskSpec, *, honest: bool = False) -> None:
+    def _committed(self, spec: TaskSpec, worker: Worker, *, honest: bool = False) -> None:
         made = [s for s in self.house.metadata_of(spec.table_name).ancestors() if s.task_id == spec.task_id]
         if spec.task_id in self.commits:
             # Only a zombie can come again, and only when the owner has undone what another attempt did.
@@ -322,7 +324,9 @@ class World:
         self.commits[spec.task_id] = spec.table_id
         if self.stores[1].get(spec.task_id).state in TERMINAL_STATES:
             self.counted["committed after the end"] += 1
-        self.writers.rewritten(spec)
+        part = worker.part_of(spec)
+        self.counted["committed in part"] += part != spec.action
+        self.writers.rewritten(spec, part)
 
     def _report(self, optimizer: Optimizer, spec: TaskSpec, result: Result) -> None:
         try:
@@ -341,7 +345,7 @@ class World:
         if spec is not None:
             result = optimizer.worker.try_commit(spec)
             if isinstance(result, Committed):
-                self._committed(spec, honest=True)
+                self._committed(spec, optimizer.worker, honest=True)
             optimizer.worker.report(spec, result)
 
     def _check_claim(self, spec: TaskSpec) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.files import FileContent, FileFormat
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.names import TableId, TableName
@@ -230,10 +231,10 @@ class Writers:
         old = [s.snapshot_id for s in metadata.snapshots if s.snapshot_id != metadata.current_snapshot_id]
         self._house.catalog.expire(name, old[: self._chance.randint(0, len(old))])
 
-    def rewritten(self, spec: TaskSpec) -> None:
+    def rewritten(self, spec: TaskSpec, part: RewriteDataFiles) -> None:
         """An attempt has committed: its outputs have the rows of its inputs but those that their deletes remove."""
         rows = self._rows[spec.table_id]
-        for group in spec.action.groups:
+        for group in part.groups:
             path = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
             deletes = [] if self.resurrects else [delete.path for delete in group.delete_files]
             self.folded += len(deletes)

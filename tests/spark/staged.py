@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,10 +105,10 @@ def delete_file(said: dict[str, Any], data_sequence_number: int) -> DeleteFile:
     )
 
 
-def rewrite(spark: SparkSession, spec: TaskSpec) -> Rewrite:
+def rewrite(spark: SparkSession, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Rewrite:
     """Carry the plan out, as an attempt does."""
     table = SparkTable(spark, spec.table_name)
-    return rewrite_data_files(spark, table, spec, Phase(len(spec.action.groups)), lambda: None)
+    return rewrite_data_files(spark, table, spec, Phase(len(spec.action.groups)), may_commit)
 
 
 def rewritten(loop: SparkLoop, name: TableName, planned: Executor = Executor.STAGED) -> TaskReport:

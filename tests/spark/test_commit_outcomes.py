@@ -105,12 +105,18 @@ def commit(rig: Rig, spec: TaskSpec, cell: Cell) -> tuple[CommitResult, list[str
     table = SparkTable(rig.spark, spec.table_name)
     results = [merge_group(job) for job in merge_jobs(rig.spark, table, spec)]
     outputs = merged_outputs(table, spec.action, results)
-    proof = proof_of([result.receipt for result in results])
+    receipts = [result.receipt for result in results]
     rig.proxy.cell = cell
     try:
         result = commit_rewrite(
-            table, spec, outputs, proof=proof, format_version=2, may_commit=lambda: None, pause=lambda _s: None
-        )
+            table,
+            spec,
+            outputs,
+            proof=lambda _group_ids: proof_of(receipts),
+            format_version=2,
+            may_commit=lambda: None,
+            pause=lambda _s: None,
+        ).result
     finally:
         rig.proxy.cell = None
     return result, [output.path for output in outputs]

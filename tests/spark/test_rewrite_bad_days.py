@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
+from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskSpec
@@ -22,7 +23,9 @@ from icewright.domain.names import TableName
 from icewright.domain.tasks import TaskState
 from icewright_spark.attempt import Attempt
 from icewright_spark.engine import SparkEngine
+from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.session import iceberg_version
+from icewright_spark.staged import rewrite as staged_rewrite
 from tests.lakes.sqlite import BY_CITY, append, make_table, writer
 from tests.spark.loop import DirectServer, SparkLoop
 
@@ -78,30 +81,57 @@ def _without_footer(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "code", "retryable"),
+    ("executor", "damage", "code", "retryable"),
     [
         # Another size than the manifest's is no bad moment of the storage: a person is to look at it.
-        (_cut_off, "proof-failed", False),
-        (_without_footer, "file-unreadable", True),
-        (Path.unlink, "file-unreadable", True),
+        (Executor.MERGE, _cut_off, "file-changed", False),
+        (Executor.MERGE, _without_footer, "file-unreadable", True),
+        (Executor.MERGE, Path.unlink, "file-unreadable", True),
+        (Executor.STAGED, _cut_off, "file-changed", False),
+        (Executor.STAGED, Path.unlink, "file-unreadable", True),
     ],
 )
-def test_a_damaged_input_commits_nothing_and_once_mended_the_next_attempt_succeeds(
-    loop: SparkLoop, name: TableName, damage: Callable[[Path], None], code: str, *, retryable: bool
+def test_a_group_with_a_damaged_input_is_left_and_the_other_committed(
+    loop: SparkLoop, name: TableName, damage: Callable[[Path], None], executor: Executor, code: str, *, retryable: bool
 ) -> None:
-    spec, before = loop.claim(name), snapshots(loop)
-    path = local(spec.action.groups[1].files[3].path)
-    whole = path.read_bytes()
+    spec = loop.claim(name)
+    groups = tuple(replace(group, executor=executor) for group in spec.action.groups)
+    spec = replace(spec, action=replace(spec.action, groups=groups))
+    bad = spec.action.groups[0]
+    path = local(bad.files[3].path)
+    whole, before = path.read_bytes(), ids(loop)
     damage(path)
 
     report = loop.attempt(spec)
 
-    assert isinstance(report.result, Failed), report.result
-    assert (report.result.code, report.result.retryable) == (code, retryable)
-    assert path.name in report.result.detail
-    assert snapshots(loop) == before
+    assert isinstance(report.result, Committed), report.result
+    assert [(left.group_id, left.code, left.retryable) for left in report.left] == [(bad.group_id, code, retryable)]
+    assert path.name in report.left[0].detail
+    loop.control.dispatcher.report(report)
+    loop.control.loop.round()
+    task = loop.control.tasks.get(spec.task_id)
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert task.outcome is not None
+    assert f"1 failed ({code}: " in task.outcome.reason.text
     path.write_bytes(whole)
-    succeeds(loop, spec)
+    assert ids(loop) == before
+    assert len(before) == ROWS
+
+
+def test_a_failed_proof_stops_every_group(loop: SparkLoop, name: TableName, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, before = loop.claim(name), snapshots(loop)
+    groups = tuple(replace(group, executor=Executor.STAGED) for group in spec.action.groups)
+
+    def wrong(group: FileGroup, *_: object) -> None:
+        if group.group_id == 0:
+            raise ProofFailed("the rows are others")
+
+    monkeypatch.setattr(staged_rewrite, "check_same_rows", wrong)
+    report = loop.attempt(replace(spec, action=replace(spec.action, groups=groups)))
+
+    assert isinstance(report.result, Failed), report.result
+    assert report.result.code == "proof-failed"
+    assert snapshots(loop) == before
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -226,11 +256,10 @@ def test_an_output_that_stands_there_already_is_not_written_over(loop: SparkLoop
 
     report = loop.attempt(spec)
 
-    assert isinstance(report.result, Failed), report.result
-    assert report.result.code == "output-exists"
+    assert isinstance(report.result, Committed), report.result
+    assert [(left.group_id, left.code) for left in report.left] == [(group.group_id, "output-exists")]
     assert taken.read_text() == "somebody's"
-    assert snapshots(loop) == before
-    succeeds(loop, spec)
+    assert len(snapshots(loop)) == len(before) + 1
 
 
 def test_storage_that_takes_nothing_is_said_clearly_and_tried_again(

@@ -21,7 +21,7 @@ from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec
 from icewright.domain.names import TableName
-from icewright.domain.tables import PROOF_KEY
+from icewright.domain.tables import GROUPS_KEY, PROOF_KEY
 from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import PartitionFiles
@@ -216,17 +216,57 @@ def test_a_delete_that_comes_first_stands_and_the_rewrite_conflicts(deletes: Lak
     name = deletes.table(version)
     deletes.delete(name, "id % 10 = 3")
     spec = deletes.loop.claim(name)
-    deletes.loop.before_commit = lambda: deletes.delete(name, "id = 14")
+    deletes.loop.before_commit = lambda: deletes.delete(name, "id IN (14, 15)")
 
     report = deletes.loop.attempt(spec)
 
     assert isinstance(report.result, Conflicted), report.result
+    assert "ValidationException" in report.result.detail  # Iceberg's own, after all our looks
+    assert [left.code for left in report.left] == ["conflict", "conflict"]
     assert deletes.loop.control.dispatcher.report(report).state is TaskState.SUPERSEDED
     assert sorted(row["id"] for row in deletes.contents(name)) == [
-        row for row in range(FILES * ROWS) if row % 10 != 3 and row != 14
+        row for row in range(FILES * ROWS) if row % 10 != 3 and row not in (14, 15)
     ]
     deletes.rewrite(name)
-    assert 14 not in {row["id"] for row in deletes.contents(name)}
+    assert {14, 15}.isdisjoint(row["id"] for row in deletes.contents(name))
+
+
+@pytest.mark.parametrize("comes", ["before the work", "before the commit"])
+def test_a_delete_on_one_group_leaves_the_others_to_be_committed(deletes: Lake, comes: str) -> None:
+    """It stands, no row changes, the deletion vectors of the other group go, and only the first is planned again."""
+    name = deletes.table(3)
+    deletes.delete(name, "id % 10 IN (3, 4)")
+    spec = deletes.loop.claim(name)
+    assert len(spec.action.groups) == 2
+    (lost,) = [group for group in spec.action.groups if '"c0"' in group.partition.values]
+
+    def delete() -> None:
+        deletes.delete(name, "id = 16")
+
+    if comes == "before the work":
+        delete()
+    else:
+        deletes.loop.before_commit = delete
+    report = deletes.carry_out(spec)
+
+    assert [(left.group_id, left.code) for left in report.left] == [(lost.group_id, "conflict")]
+    assert [group.group_id for group in report.groups] == [
+        group.group_id for group in spec.action.groups if group != lost or comes == "before the commit"
+    ]
+    task = deletes.loop.control.tasks.get(spec.task_id)
+    assert task.outcome is not None
+    assert task.outcome.reason.text.endswith("; 1 met another commit and is planned again")
+    kept = [row for row in range(FILES * ROWS) if row % 10 not in (3, 4) and row != 16]
+    assert sorted(row["id"] for row in deletes.contents(name)) == kept
+    assert deletes.missing(name) == []
+    assert deletes.summary(name)[GROUPS_KEY] == str(1 - lost.group_id)
+
+    deletes.loop.clock.ahead_ms += MONTH_MS
+    again = deletes.loop.claim(name)
+    assert [group.partition for group in again.action.groups] == [lost.partition]
+    deletes.carry_out(again)
+    assert sorted(row["id"] for row in deletes.contents(name)) == kept
+    assert deletes.by_duckdb(name) == deletes.by_pyiceberg(name) == plain(deletes.contents(name))
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def shuffled(spark: SparkSession, lake: CatalogEntry, spec: TaskSpec) -> Rewrite
     assert snapshot is not None
     parent = metadata.snapshot(snapshot.parent_id)
     assert parent is not None
-    assert problem_of(spec.action, snapshot, changes_between(catalog, metadata, parent, snapshot)) is None
+    assert problem_of(spec.action, snapshot, changes_between(catalog, metadata, parent, snapshot, spec.action)) is None
     return done
 
 
@@ -181,6 +182,26 @@ def test_a_delete_that_comes_meanwhile_is_a_conflict_and_stands(spark: SparkSess
 
     assert isinstance(rewrite(spark, spec).result, Conflicted)
 
+    assert contents(spark, name) == before
+
+
+def test_a_damaged_input_of_one_group_leaves_the_others_that_share_its_jobs(
+    spark: SparkSession, name: TableName
+) -> None:
+    create(spark, name, 2, "part", times=2, rows=20)
+    before = contents(spark, name)
+    spec = shuffle_of(spark, name, layout_of(Curve.SORT, 1), 2)
+    assert len(spec.action.groups) == 2
+    bad = spec.action.groups[0]
+    path = Path(bad.files[1].path.removeprefix("file:"))
+    whole = path.read_bytes()
+    path.unlink()
+
+    done = rewrite(spark, spec)
+
+    assert isinstance(done.result, Committed), done.result
+    assert [(left.group_id, left.code) for left in done.left] == [(bad.group_id, "file-unreadable")]
+    path.write_bytes(whole)
     assert contents(spark, name) == before
 
 

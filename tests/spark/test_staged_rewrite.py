@@ -89,13 +89,17 @@ def test_equality_deletes_that_come_meanwhile_are_a_conflict_and_stand(spark: Sp
     insert(spark, table, IDS_AND_CITIES)
     delete_where_equal(spark, java(spark, name), [{"id": 3}])
     spec = plan_of(spark, name)
-    delete_where_equal(spark, java(spark, name), [{"id": 13}])
-    delete_where_equal(spark, java(spark, name), [{"id": 4}])
+
+    def delete() -> None:
+        delete_where_equal(spark, java(spark, name), [{"id": 13}])
+        delete_where_equal(spark, java(spark, name), [{"id": 4}])
+
+    refused = rewrite(spark, spec, delete)
     before = contents(spark, name)
 
-    assert isinstance(rewrite(spark, spec).result, Conflicted)
-
-    assert contents(spark, name) == before
+    assert isinstance(refused.result, Conflicted)
+    assert "ValidationException" in refused.result.detail  # Iceberg's own, after all our looks
+    assert [left.code for left in refused.left] == ["conflict"]
     done = rewrite(spark, plan_of(spark, name, "task-2"))
     assert isinstance(done.result, Committed), done.result
     assert contents(spark, name) == before

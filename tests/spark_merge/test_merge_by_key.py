@@ -27,7 +27,7 @@ from icewright_spark.merge import MergeJob, by_key, merge_group
 from icewright_spark.merge import read as read_module
 from icewright_spark.merge.by_key import Key, SortedFile, merged
 from icewright_spark.merge.deletes import without
-from icewright_spark.merge.errors import NotSorted, ProofFailed, UnsupportedColumn
+from icewright_spark.merge.errors import FileChanged, NotSorted, ProofFailed, UnsupportedColumn
 from icewright_spark.merge.schema import arrow_schema
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.spark_merge.delete_files import deletion_vector, with_deletes
@@ -391,5 +391,5 @@ def test_an_input_is_what_was_planned(tmp_path: Path) -> None:
     job = numbered_job(tmp_path, [[1], [2]])
     first, second = job.group.files
     other: InputFile = dataclasses.replace(second, record_count=2)
-    with pytest.raises(ProofFailed, match="rows, its manifest says"):
+    with pytest.raises(FileChanged, match="rows, its manifest says"):
         merge_group(dataclasses.replace(job, group=dataclasses.replace(job.group, files=(first, other))))

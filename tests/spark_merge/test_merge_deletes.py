@@ -23,7 +23,7 @@ from icewright.domain.files import DeleteFile, FileContent, FileFormat
 from icewright_spark.merge import MergeJob, merge_group, second_opinion
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.deletes import deleted_positions
-from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedFile
+from icewright_spark.merge.errors import FileChanged, FileUnreadable, ProofFailed, UnsupportedFile
 from icewright_spark.merge.merge import FILES_PER_SAMPLE, sampled
 from icewright_spark.merge.storage import Storage
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
@@ -222,7 +222,7 @@ def test_a_truncated_deletion_vector_is_caught(tmp_path: Path) -> None:
         return [(delete, files[:1])]
 
     made = job(tmp_path, applied)
-    with pytest.raises(ProofFailed, match="bytes, its manifest says"):
+    with pytest.raises(FileChanged, match="bytes, its manifest says"):
         merge_group(made)
     (delete,) = made.group.delete_files
     shorter = dataclasses.replace(delete, size_bytes=delete.size_bytes - 3)
@@ -247,8 +247,8 @@ def _schema(path: bytes, position: bytes, kind: Any = None) -> Any:
 
 
 WRONG: dict[str, tuple[Callable[[Path, list[InputFile]], Any], type[IcewrightError]]] = {
-    "another size": (changed(size_bytes=5), ProofFailed),
-    "another number of rows": (changed(record_count=2), ProofFailed),
+    "another size": (changed(size_bytes=5), FileChanged),
+    "another number of rows": (changed(record_count=2), FileChanged),
     "equality deletes": (changed(content=FileContent.EQUALITY_DELETES), UnsupportedFile),
     "avro": (changed(file_format=FileFormat.AVRO), UnsupportedFile),
     "orc": (changed(file_format=FileFormat.ORC), UnsupportedFile),
@@ -270,7 +270,7 @@ WRONG: dict[str, tuple[Callable[[Path, list[InputFile]], Any], type[IcewrightErr
     ),
     "a vector of another count": (
         lambda directory, files: [(deletion_vector(directory, files[0].path, [1], record_count=2), files[:1])],
-        ProofFailed,
+        FileChanged,
     ),
     "a vector of another file": (
         lambda directory, files: [(deletion_vector(directory, files[0].path, [1]), files)],

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from icewright.domain.actions import FileGroup
+from icewright.domain.actions import FileGroup, RewriteDataFiles
 from icewright.domain.errors import Conflict, LeaseLost
+from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.layouts import Curve, Layout, Level
-from icewright.domain.tables import ATTEMPT_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, SortField
-from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
+from icewright.domain.tables import ATTEMPT_KEY, GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, SortField
+from icewright_spark.commit import Commit, CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.manifests import FoundDelete
 from tests.servers.fault_proxy import Answer
 from tests.spark_side.specs import BASE_SNAPSHOT_ID, spec_of
 
@@ -173,14 +175,23 @@ def outputs() -> list[Rewritten]:
     ]
 
 
-def commit(
+Lost = Callable[[Any, RewriteDataFiles], Mapping[int, str]]
+
+
+def nothing_lost(_table: Any, _action: RewriteDataFiles) -> Mapping[int, str]:
+    return {}
+
+
+def committed(
     table: Table,
     may_commit: Any = lambda: None,
     pauses: list[float] | None = None,
     *,
     version: int = 2,
     spec: TaskSpec = SPEC,
-) -> CommitResult:
+    lost_since: Lost = nothing_lost,
+    written: list[Rewritten] | None = None,
+) -> Commit:
     def leave() -> None:
         table.did.append("may_commit")
         may_commit()
@@ -189,13 +200,28 @@ def commit(
     return commit_rewrite(
         table,  # type: ignore[arg-type]  # stands in for SparkTable
         spec,
-        outputs(),
-        proof="p",
+        outputs() if written is None else written,
+        proof=lambda group_ids: f"p{sorted(group_ids)}",
         format_version=version,
         may_commit=leave,
-        vectors=["vector-1", "vector-2"] if version > 2 else [],
+        vectors=[vector("file:/t/0-0.parquet"), vector("file:/t/1-1.parquet")] if version > 2 else [],
         pause=waits.append,
+        lost_since=lost_since,
     )
+
+
+def commit(
+    table: Table, may_commit: Any = lambda: None, pauses: list[float] | None = None, *, version: int = 2
+) -> CommitResult:
+    end = committed(table, may_commit, pauses, version=version)
+    assert end.lost == {}
+    return end.result
+
+
+def vector(path: str) -> FoundDelete:
+    position, puffin = FileContent.POSITION_DELETES, FileFormat.PUFFIN
+    delete = DeleteFile("dv", position, puffin, Partition(0, "[]"), 1, 3, 1, 1, referenced_data_file=path)
+    return FoundDelete(delete, {7: f"vector of {path}"}, 7)
 
 
 def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_and_is_signed() -> None:
@@ -208,14 +234,14 @@ def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_a
     assert operation.deletes_with == "nothing"
     assert operation.deleted == [file.path for group in SPEC.action.groups for file in group.files]
     assert operation.added == ["file:/t/out-0", "file:/t/out-1"]
-    signature = {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "3", PROOF_KEY: "p", LEVEL_KEY: "level-0"}
+    signature = {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "3", PROOF_KEY: "p[0, 1]", LEVEL_KEY: "level-0"}
     assert operation.properties == signature
 
 
 def test_the_summary_says_in_which_order_the_new_files_are() -> None:
     layout = Layout(Curve.SORT, (SortField(3, "identity", "asc", "nulls-first"),))
     table = Table((True, None))
-    commit(table, spec=replace(SPEC, action=replace(SPEC.action, level=Level.LEVEL_1, layout=layout)))
+    committed(table, spec=replace(SPEC, action=replace(SPEC.action, level=Level.LEVEL_1, layout=layout)))
     (operation,) = table.operations
     assert (operation.properties[LEVEL_KEY], operation.properties[LAYOUT_KEY]) == ("level-1", "sort(3)")
 
@@ -240,7 +266,7 @@ def test_deletion_vectors_go_with_their_data_files() -> None:
     table.upgraded_to = 3
     assert commit(table, version=3) == Committed(900)
     inputs = [file.path for group in SPEC.action.groups for file in group.files]
-    assert table.operations[0].deleted == [*inputs, "vector-1", "vector-2"]
+    assert table.operations[0].deleted == [*inputs, "vector of file:/t/0-0.parquet", "vector of file:/t/1-1.parquet"]
 
 
 @pytest.mark.parametrize(("base", "current"), [(None, 20), (None, None), (10, 20)])
@@ -366,6 +392,84 @@ def test_a_lease_lost_between_two_tries_ends_them(tries: int) -> None:
     assert table.did.count("commit") == tries
 
 
+# Commits in part.
+
+
+def lost_from(lost: dict[int, str], look: int) -> Lost:
+    """These groups are found to be lost at the look of that number, and at each one after it."""
+    looks: list[int] = []
+
+    def lost_since(_table: Any, action: RewriteDataFiles) -> Mapping[int, str]:
+        looks.append(1)
+        present = {group.group_id for group in action.groups}
+        return {group: why for group, why in lost.items() if group in present} if len(looks) >= look else {}
+
+    return lost_since
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_group_that_met_another_commit_is_left_out_and_the_other_is_committed(lost: int) -> None:
+    table, kept = Table((True, None)), 1 - lost
+    table.upgraded_to = 3
+    end = committed(table, version=3, lost_since=lost_from({lost: "a delete"}, 1))
+    assert end == Commit(Committed(900), {lost: "a delete"})
+    (operation,) = table.operations
+    inputs = [file.path for file in SPEC.action.groups[kept].files]
+    assert operation.deleted == [*inputs, f"vector of {inputs[kept]}"]
+    assert operation.added == [f"file:/t/out-{kept}"]
+    assert operation.properties[GROUPS_KEY] == str(kept)
+    assert operation.properties[PROOF_KEY] == f"p[{kept}]"
+
+
+def test_what_is_committed_in_part_is_validated_like_the_whole() -> None:
+    table = Table((True, None))
+    committed(table, lost_since=lost_from({0: "a delete"}, 1))
+    assert table.operations[0].base_snapshot_id == BASE_SNAPSHOT_ID
+    assert table.operations[0].deletes_with == "nothing"
+
+
+@pytest.mark.parametrize("refusal", [CONFLICT, FASTER])
+def test_a_group_that_is_lost_between_two_tries_is_left_out_of_the_next(refusal: str) -> None:
+    table = Table((False, JavaError(refusal)), (True, None))
+    end = committed(table, lost_since=lost_from({1: "a delete"}, 2))
+    assert end == Commit(Committed(900), {1: "a delete"})
+    assert [GROUPS_KEY in operation.properties for operation in table.operations] == [False, True]
+    assert [did for did in table.did if did != "refresh"] == ["may_commit", "commit", "may_commit", "commit"]
+
+
+def test_a_refusal_that_no_lost_group_explains_is_not_tried_again() -> None:
+    table = Table((False, JavaError(CONFLICT)), (False, JavaError(CONFLICT)), (True, None))
+    end = committed(table, lost_since=lost_from({1: "a delete"}, 2))
+    assert isinstance(end.result, Conflicted)
+    assert "it went wrong" in end.result.detail
+    assert end.lost == {1: "a delete"}
+    assert table.did.count("commit") == 2
+
+
+def test_nothing_is_committed_when_no_group_is_whole() -> None:
+    table = Table((True, None))
+    end = committed(table, lost_since=lost_from({0: "a delete", 1: "an update"}, 1))
+    assert end.result == Conflicted("group 0 (and 1 more) met another commit: a delete")
+    assert end.lost == {0: "a delete", 1: "an update"}
+    assert "commit" not in table.did
+
+
+def test_a_group_without_an_output_is_no_part_of_the_commit() -> None:
+    table = Table((True, None))
+    assert committed(table, written=outputs()[1:]).result == Committed(900)
+    assert table.operations[0].properties[GROUPS_KEY] == "1"
+    assert table.operations[0].deleted == [file.path for file in SPEC.action.groups[1].files]
+
+
+def test_two_attempts_never_commit_two_parts() -> None:
+    """Iceberg would see nothing wrong with it: they replace different files."""
+    table = Table((True, None))
+    table.history.append(Snapshot(800, {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "2"}))
+    with pytest.raises(Conflict, match="another attempt at task-1 has committed, as snapshot 800"):
+        committed(table, lost_since=lost_from({0: "a delete"}, 1))
+    assert "commit" not in table.did
+
+
 # The commit outcome matrix, with what Iceberg's client makes of each answer.
 
 _CLIENT_RAISES = {
@@ -398,14 +502,16 @@ _CLIENT_RAISES = {
 
 @pytest.mark.parametrize("answer", Answer)
 @pytest.mark.parametrize("applied", [True, False])
-def test_the_result_is_true_of_the_table_in_every_cell(answer: Answer, applied: bool) -> None:  # noqa: FBT001 - a cell
+@pytest.mark.parametrize("lost", [{}, {1: "a delete"}], ids=["whole", "in part"])
+def test_the_result_is_true_of_the_table_in_every_cell(answer: Answer, applied: bool, lost: dict[int, str]) -> None:  # noqa: FBT001 - a cell
     """As ``tests/spark/test_commit_outcomes.py`` has it on real Spark, in no time."""
     died = ConnectionResetError("the JVM is gone") if answer is Answer.KILLED else None
     error = died or (JavaError(_CLIENT_RAISES[answer]) if _CLIENT_RAISES[answer] or not applied else None)
     table = Table(*[(applied, error)] * 8)
     if died is not None:
         table.refresh_errors = {2: died}  # it does not come back
-    result = commit(table)
+    result = committed(table, lost_since=lost_from(lost, 1)).result
+    assert all((GROUPS_KEY in operation.properties) == bool(lost) for operation in table.operations)
     match answer:
         case Answer.KILLED:
             assert isinstance(result, CommitUnknown)

@@ -6,7 +6,8 @@ Named after Iceberg's procedures. A new action is a new dataclass here, a line i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar, Literal, TypeAlias
 
@@ -105,7 +106,7 @@ class ActionFigures:
 
 @dataclass(frozen=True, slots=True)
 class RewriteDataFiles:
-    """Rewrite each group of files, in one commit.
+    """Rewrite each group of files, in one commit; groups that met another commit, or failed, are left out of it.
 
     Validated from ``base_snapshot_id``: whatever changed the inputs since then is a conflict. ``layout`` is the order
     that the rows of every new file have, None where nothing is known of it; ``level`` is what is done for it.
@@ -138,6 +139,10 @@ class RewriteDataFiles:
     def record_count(self) -> int:
         """Rows in all files, those that delete files remove included."""
         return sum(group.record_count for group in self.groups)
+
+    def only(self, group_ids: Collection[int]) -> RewriteDataFiles:
+        """The part of the action that these groups are."""
+        return replace(self, groups=tuple(group for group in self.groups if group.group_id in group_ids))
 
     @property
     def figures(self) -> ActionFigures:

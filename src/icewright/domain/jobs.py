@@ -62,9 +62,27 @@ class GroupFigures:
     peak_memory_bytes: int
 
 
+GROUP_CONFLICT = "conflict"
+"""The code of a group that met somebody else's commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLeft:
+    """A group that is not in the commit, and why: :data:`GROUP_CONFLICT`, or the code of what failed.
+
+    Nothing of it is in the table; a file that was written for it stays where it is. ``retryable`` tells whether the
+    same group may do better next time.
+    """
+
+    group_id: int
+    code: str
+    detail: str
+    retryable: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The commit is in the table."""
+    """The commit is in the table, of the groups that the report does not say are left."""
 
     kind: ClassVar[Literal["committed"]] = "committed"
     snapshot_id: int
@@ -109,7 +127,7 @@ Result: TypeAlias = Committed | Conflicted | CommitUnknown | Failed | Cancelled
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What an attempt did."""
+    """What an attempt did. ``receipts`` and ``groups`` are of the groups that were rewritten, committed or not."""
 
     protocol_version: int
     task_id: str
@@ -120,6 +138,7 @@ class TaskReport:
     groups: tuple[GroupFigures, ...]
     wall_ms: int
     cpu_ms: int
+    left: tuple[GroupLeft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

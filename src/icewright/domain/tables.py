@@ -30,6 +30,9 @@ ATTEMPT_KEY = "icewright.attempt"
 PROOF_KEY = "icewright.proof"
 LEVEL_KEY = "icewright.level"
 LAYOUT_KEY = "icewright.layout"
+GROUPS_KEY = "icewright.groups"
+"""Which groups of its action a commit is of (:func:`icewright.domain.group_ids.group_ids_text`); all where it is not
+there."""
 
 
 class Operation(StrEnum):

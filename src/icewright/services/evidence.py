@@ -1,5 +1,8 @@
 """What a commit did, read from the manifests, and whether that is what its action says: no report is asked.
 
+A commit may be of some groups of its action. Which these are, its summary says; that exactly their files went, and
+nothing else, the manifests (decision 0016).
+
 Files per partition are told exactly. So are the rows where only deletion vectors applied, whose cardinality is
 written down; elsewhere delete files say how many rows they may remove at most, and the proof in the summary says how
 many they did, which has to fit to the rows that are gone from the manifests.
@@ -8,14 +11,15 @@ many they did, which has to fit to the rows that are gone from the manifests.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile, FileContent, Partition
+from icewright.domain.group_ids import read_group_ids
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.layouts import Level
-from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, Snapshot, TableMetadata
+from icewright.domain.tables import GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, Snapshot, TableMetadata
 from icewright.planning.deletes import DeleteIndex, is_deletion_vector
 from icewright.planning.inventory import manifest_changes
 from icewright.ports.catalog import Catalog
@@ -42,10 +46,13 @@ class Delta:
 class Changes:
     """What one snapshot changed: per partition, where anything did, and the delete files that came and went.
 
-    ``lost_deletes`` are those of the gone delete files that still apply to a data file.
+    ``removed_files`` counts the data files that went, per partition. ``kept_files`` are those of the action's input
+    files that did not. ``lost_deletes`` are those of the gone delete files that still apply to a data file.
     """
 
     deltas: Mapping[Partition, Delta]
+    removed_files: Mapping[Partition, int] = field(default_factory=dict)
+    kept_files: frozenset[str] = frozenset()
     added_deletes: tuple[DeleteFile, ...] = ()
     removed_deletes: tuple[DeleteFile, ...] = ()
     lost_deletes: tuple[DeleteFile, ...] = ()
@@ -56,8 +63,19 @@ class Changes:
         return -sum(delta.records for delta in self.deltas.values())
 
 
-def changes_between(catalog: Catalog, metadata: TableMetadata, parent: Snapshot, snapshot: Snapshot) -> Changes:
-    """What a snapshot changed, from the manifests that came and went with it."""
+def committed_part(action: RewriteDataFiles, snapshot: Snapshot) -> RewriteDataFiles | None:
+    """What a snapshot says to be of an action: all of it, or some groups; None where these are not its groups."""
+    said = snapshot.summary.get(GROUPS_KEY)
+    if said is None:
+        return action
+    group_ids = read_group_ids(said, {group.group_id for group in action.groups})
+    return None if group_ids is None else action.only(group_ids)
+
+
+def changes_between(
+    catalog: Catalog, metadata: TableMetadata, parent: Snapshot, snapshot: Snapshot, action: RewriteDataFiles
+) -> Changes:
+    """What a snapshot changed, from the manifests that came and went with it; ``action`` is the part committed."""
     came, gone = manifest_changes(catalog.manifests(metadata, parent), catalog.manifests(metadata, snapshot))
     deltas: dict[Partition, Delta] = {}
     before = list(catalog.summarize(metadata, parent, gone))
@@ -69,8 +87,14 @@ def changes_between(catalog: Catalog, metadata: TableMetadata, parent: Snapshot,
     added = _deletes(catalog, metadata, snapshot, after)
     carried_on = removed.keys() & added.keys()
     removed_deletes = tuple(delete for key, delete in removed.items() if key not in carried_on)
+    went = Counter[Partition]()
+    for summary in after:
+        if summary.content is FileContent.DATA and summary.key.added_snapshot_id == snapshot.snapshot_id:
+            went.update({partition: share.removed_files for partition, share in summary.partitions.items()})
     return Changes(
         deltas,
+        removed_files=+went,
+        kept_files=_kept(catalog, metadata, (parent, before), (snapshot, after), action),
         added_deletes=tuple(delete for key, delete in added.items() if key not in carried_on),
         removed_deletes=removed_deletes,
         lost_deletes=_still_applying(catalog, metadata, snapshot, removed_deletes),
@@ -81,11 +105,27 @@ def problem_of(action: RewriteDataFiles, snapshot: Snapshot, changes: Changes) -
     """Why what a snapshot changed is not what the action says, None when it is."""
     return (
         _file_problem(action, changes)
+        or _input_problem(action, changes)
         or _row_problem(action, changes)
         or _delete_problem(action, changes)
         or _proof_problem(action, snapshot, changes)
         or _order_problem(action, snapshot)
     )
+
+
+def _input_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
+    """Exactly the input files went."""
+    if changes.kept_files:
+        return f"{len(changes.kept_files)} input files are still listed, first {min(changes.kept_files)}"
+    expected: Counter[Partition] = Counter()
+    for group in action.groups:
+        expected[group.partition] += len(group.files)
+    for partition in sorted(expected.keys() | changes.removed_files.keys()):
+        went = changes.removed_files.get(partition, 0)
+        if went != expected[partition]:
+            said = _said(action, partition)
+            return f"{went} files of partition {said} went, the action says {expected[partition]}"
+    return None
 
 
 def _file_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
@@ -178,6 +218,25 @@ def _deleted_most(group: FileGroup) -> int:
             open_records += file.record_count
             position.update(file.deletes)
     return most + min(open_records, sum(group.delete_files[number].record_count for number in position))
+
+
+def _kept(
+    catalog: Catalog,
+    metadata: TableMetadata,
+    before: tuple[Snapshot, Sequence[ManifestSummary]],
+    after: tuple[Snapshot, Sequence[ManifestSummary]],
+    action: RewriteDataFiles,
+) -> frozenset[str]:
+    """Input files that did not go: those in no manifest that did, and those that one which came still lists."""
+    partitions = frozenset(group.partition for group in action.groups)
+    inputs = frozenset(file.path for group in action.groups for file in group.files)
+
+    def listed(snapshot: Snapshot, summaries: Sequence[ManifestSummary]) -> set[str]:
+        keys = [s.key for s in summaries if s.content is FileContent.DATA and not partitions.isdisjoint(s.partitions)]
+        files = catalog.data_files(metadata, snapshot, keys, partitions)
+        return {file.path for file in files if file.path in inputs}
+
+    return (inputs - listed(*before)) | listed(*after)
 
 
 def _deletes(

@@ -6,13 +6,15 @@ the rows, by the manifests of that snapshot and of its parent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.faults import Fault, fault
+from icewright.domain.jobs import GROUP_CONFLICT, GroupLeft
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.planning import wording
 from icewright.ports.catalog import Catalog
@@ -20,8 +22,9 @@ from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
 from icewright.services.dispatcher import Dispatcher
-from icewright.services.evidence import changes_between, problem_of
+from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
 from icewright.services.observer import Observer
+from icewright.services.reports import report_of
 
 VERIFY_PATIENCE_MS = 60 * 60 * 1000
 """How long a commit may stay unverified because its table cannot be read. Meanwhile nothing else is done to it."""
@@ -115,7 +118,12 @@ class Verifier:
         if snapshot is None:
             reason = Reason(COMMIT_NOT_FOUND, "the commit was reported, and no snapshot of the table carries this task")
             return _change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
-        outcome = self._verdict(self._observer.catalog(task.table_name.catalog), metadata, snapshot, task)
+        catalog = self._observer.catalog(task.table_name.catalog)
+        outcome = self._verdict(catalog, metadata, snapshot, task)
+        for other in metadata.ancestors():  # two attempts may have committed two parts (decision 0016)
+            if other.task_id == task.task_id and other != snapshot and outcome.reason.code != VERIFICATION_FAILED:
+                verdict = self._verdict(catalog, metadata, other, task)
+                outcome = verdict if verdict.reason.code == VERIFICATION_FAILED else outcome
         state = TaskState.FAILED if outcome.reason.code == VERIFICATION_FAILED else TaskState.SUCCEEDED
         return _change(task, state, outcome)
 
@@ -126,28 +134,25 @@ class Verifier:
             text = f"committed as snapshot {snapshot.snapshot_id}; the one before has expired: nothing to compare with"
             reason = Reason(UNVERIFIED, text)
             return Outcome(reason, snapshot.snapshot_id)
-        changes = changes_between(catalog, metadata, parent, snapshot)
-        problem = problem_of(action, snapshot, changes)
+        part = committed_part(action, snapshot)
+        if part is None:
+            said = snapshot.summary.get(GROUPS_KEY, "")
+            text = f"its summary says {GROUPS_KEY}={said[:100]!r}, which are no groups of the action"
+            return Outcome(Reason(VERIFICATION_FAILED, text), snapshot.snapshot_id)
+        changes = changes_between(catalog, metadata, parent, snapshot, part)
+        problem = problem_of(part, snapshot, changes)
         if problem is not None:
             return Outcome(Reason(VERIFICATION_FAILED, problem), snapshot.snapshot_id)
-        gone = -sum(delta.data_files for delta in changes.deltas.values())
-        deleted = changes.deleted_records
-        figures = {
-            "data_files_removed": action.input_files,
-            "data_files_added": action.output_files,
-            "data_files_fewer": gone,
-            "data_files_fewer_predicted": action.input_files - action.output_files,
-            "records": action.record_count - deleted,
-            "deleted_records": deleted,
-            "input_bytes": action.input_bytes,
-        }
-        text = f"{wording.count(action.input_files, 'file')} became {action.output_files:,}, "
-        text += (
-            f"the same {action.record_count:,} rows"
-            if not deleted
-            else (f"{action.record_count - deleted:,} rows without the {deleted:,} deleted ones")
-        )
-        return Outcome(Reason("verified", text, figures), snapshot.snapshot_id)
+        left = self._left(task, snapshot, part)
+        return Outcome(verified(action, part, changes, left), snapshot.snapshot_id)
+
+    def _left(self, task: Task, snapshot: Snapshot, part: RewriteDataFiles) -> list[GroupLeft]:
+        """Why groups are not in the commit, as the attempt reported it: for people, and without any consequence."""
+        committed = {group.group_id for group in part.groups}
+        reports = [report_of(a) for a in self._tasks.attempts(task.task_id) if a.attempt == snapshot.attempt]
+        said = {left.group_id: left for report in reports if report is not None for left in report.left}
+        missing = [group.group_id for group in task.action.groups if group.group_id not in committed]
+        return [said.get(number) or GroupLeft(number, "", "", retryable=True) for number in missing]
 
     def _load(self, task: Task) -> TableMetadata | None:
         """The table of the task, under its new name where that is known; None when there is no such table any more.
@@ -162,6 +167,46 @@ class Verifier:
                 if metadata.table_id == task.table_id:
                     return metadata
         return None
+
+
+def verified(action: RewriteDataFiles, part: RewriteDataFiles, changes: Changes, left: Sequence[GroupLeft]) -> Reason:
+    """What a commit brought that is as it should be; ``part`` of the action was committed."""
+    deleted, fewer = changes.deleted_records, -sum(delta.data_files for delta in changes.deltas.values())
+    added = part.input_files - fewer
+    figures = {
+        "groups": len(action.groups),
+        "groups_committed": len(part.groups),
+        "data_files_removed": part.input_files,
+        "data_files_added": added,
+        "data_files_fewer": fewer,
+        "data_files_fewer_predicted": action.input_files - action.output_files,
+        "records": part.record_count - deleted,
+        "deleted_records": deleted,
+        "input_bytes": part.input_bytes,
+    }
+    text = f"{wording.count(part.input_files, 'file')} became {added:,}, "
+    text += (
+        f"the same {part.record_count:,} rows"
+        if not deleted
+        else f"{part.record_count - deleted:,} rows without the {deleted:,} deleted ones"
+    )
+    if left:
+        text = f"{len(part.groups):,} of {wording.count(len(action.groups), 'group')}: {text}; {_said_of_left(left)}"
+    return Reason("verified", text, figures)
+
+
+def _said_of_left(left: Sequence[GroupLeft]) -> str:
+    met = sum(group.code == GROUP_CONFLICT for group in left)
+    failed = [group for group in left if group.code not in ("", GROUP_CONFLICT)]
+    unknown = len(left) - met - len(failed)
+    said = []
+    if met:
+        said.append(f"{met:,} met another commit and {'is' if met == 1 else 'are'} planned again")
+    if failed:
+        said.append(f"{len(failed):,} failed ({failed[0].code}: {failed[0].detail})")
+    if unknown:
+        said.append(f"{unknown:,} {'was' if unknown == 1 else 'were'} left out")
+    return "; ".join(said)
 
 
 def _change(task: Task, state: TaskState, outcome: Outcome, attempt_state: AttemptState | None = None) -> Change:

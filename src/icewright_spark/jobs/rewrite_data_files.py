@@ -1,8 +1,11 @@
-"""``rewrite_data_files``: rewrite every group as its plan says, prove it, commit all of them.
+"""``rewrite_data_files``: rewrite every group as its plan says, prove it, commit all of them together.
 
 The job chooses nothing: the groups, their order, their executors and the base snapshot are the planner's. What it adds
 is doubt: it checks for itself that the table is the one that was planned, that the delete files are those that apply to
 what it reads, and that every group gave back the rows it took.
+
+A group that cannot be read or written, or that met somebody else's commit, is left out, and the others are committed
+(decision 0016). A proof that fails stops them all.
 """
 
 from __future__ import annotations
@@ -12,46 +15,73 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import xxhash
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext, TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
-from icewright.domain.errors import Conflict, IcewrightError, TableReplaced
+from icewright.domain.errors import Conflict, IcewrightError, StorageAway, TableReplaced, Unavailable
 from icewright.domain.faults import Fault, fault
-from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
+from icewright.domain.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupFigures, GroupLeft, Receipt, TaskSpec
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright.domain.tasks import Progress
 from icewright.domain.writer_settings import writer_settings
-from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite
+from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite, said_of
 from icewright_spark.iceberg import SparkTable
-from icewright_spark.manifests import check_planned_files
-from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.manifests import check_planned_files, lost_groups
+from icewright_spark.merge.errors import (
+    FileChanged,
+    FileUnreadable,
+    NotSorted,
+    OutputExists,
+    OutputUnwritable,
+    ProofFailed,
+    UnsupportedColumn,
+    UnsupportedFile,
+)
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.merge.output import OutputFile
 from icewright_spark.merge.without_pandas import leave_pandas_out
 from icewright_spark.scan_tasks import planned_tasks
 from icewright_spark.shuffle.rewrite import shuffle_groups
 from icewright_spark.staged.checks import StagedResult
+from icewright_spark.staged.inputs import damaged_input
 from icewright_spark.staged.rewrite import rewrite_group
 from icewright_spark.table_io import worker_storage
 
 FORMAT_VERSION_MAX: Final = 3
 
+OF_ONE_GROUP: Final = (
+    FileChanged,
+    FileUnreadable,
+    NotSorted,
+    OutputExists,
+    OutputUnwritable,
+    StorageAway,
+    UnsupportedColumn,
+    UnsupportedFile,
+)
+"""Errors that are about the files of one group: it is left out, and the others go on. All other errors end the attempt,
+a failed proof first of all: then our own code or the storage cannot be trusted, with any group."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What a rewrite did: how the commit ended, the receipts, and what each group cost."""
+    """What a rewrite did: how the commit ended, and of each group its receipt and what it cost, or why it is left."""
 
-    result: CommitResult
-    receipts: tuple[Receipt, ...]
-    figures: tuple[GroupFigures, ...]
+    result: CommitResult | Failed
+    receipts: tuple[Receipt, ...] = ()
+    figures: tuple[GroupFigures, ...] = ()
+    left: tuple[GroupLeft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
     """A typed error on its way from a Python worker to the driver, where Spark would only keep its text."""
 
+    group_id: int
     error: type[IcewrightError]
     message: str
     hint: str
@@ -83,30 +113,59 @@ def rewrite_data_files(
     action: RewriteDataFiles = spec.action
     check_planned_table(table, spec)
     format_version, vectors = table.format_version, check_planned_files(table, action)
-    jobs = merge_jobs(spark, table, spec)
-    tasks = planned_tasks(table, action.base_snapshot_id, of_executor(action, Executor.STAGED, Executor.SHUFFLE))
+    left = conflicts(lost_groups(table, action))  # nothing is spent on what would not be committed
+    whole = without(spec, left)
+    jobs = merge_jobs(spark, table, whole)
+    tasks = planned_tasks(table, action.base_snapshot_id, of_executor(whole.action, Executor.STAGED, Executor.SHUFFLE))
     phase.name = "merging"
     fault(Fault.MERGE_BEFORE)
-    merged = run_groups(spark.sparkContext, jobs, phase)
-    staged = [*stage_groups(spark, table, spec, tasks, phase), *shuffle(spark, table, spec, tasks, phase)]
+    merged, unmerged = run_groups(spark.sparkContext, jobs, phase)
+    staged, unstaged = stage_groups(spark, table, whole, tasks, phase)
+    shuffled, unshuffled = shuffle(spark, table, whole, tasks, phase)
     fault(Fault.MERGE_AFTER)
+    left += [*unmerged, *unstaged, *unshuffled]
+    done = without(spec, left)
+    if not done.action.groups:
+        return Rewrite(nothing_done(left), left=tuple(left))
+    staged += shuffled
     receipts = (*(result.receipt for result in merged), *(result.receipt for result in staged))
+    figures = (*(result.figures for result in merged), *(result.figures for result in staged))
     outputs = [*merged_outputs(table, action, merged), *(output for result in staged for output in result.outputs)]
-    check_receipts(action, receipts)
-    check_outputs(action, receipts, outputs)
+    check_receipts(done.action, receipts)
+    check_outputs(done.action, receipts, outputs)
     phase.name = "committing"
     commit = commit_rewrite(
         table,
         spec,
         outputs,
-        proof=proof_of(receipts),
+        proof=lambda group_ids: proof_of([receipt for receipt in receipts if receipt.group_id in group_ids]),
         format_version=format_version,
         may_commit=may_commit,
         vectors=vectors,
     )
     phase.name = "done"
-    figures = (*(result.figures for result in merged), *(result.figures for result in staged))
-    return Rewrite(commit, receipts, figures)
+    return Rewrite(commit.result, receipts, figures, (*left, *conflicts(commit.lost)))
+
+
+def conflicts(lost: Mapping[int, str]) -> list[GroupLeft]:
+    """The groups that met somebody else's commit."""
+    return [GroupLeft(group_id, GROUP_CONFLICT, why, retryable=True) for group_id, why in sorted(lost.items())]
+
+
+def without(spec: TaskSpec, left: Iterable[GroupLeft]) -> TaskSpec:
+    """The spec without these groups."""
+    gone = {group.group_id for group in left}
+    return replace(spec, action=spec.action.only({group.group_id for group in spec.action.groups} - gone))
+
+
+def nothing_done(left: Sequence[GroupLeft]) -> Conflicted | Failed:
+    """How an attempt ends of which no group is done: by what failed, if all did, or else to be planned again."""
+    lost = {group.group_id: group.detail for group in left if group.code == GROUP_CONFLICT}
+    if lost:
+        return Conflicted(said_of(lost))
+    first, others = left[0], len(left) - 1
+    detail = first.detail + (f" (and {others} more groups failed)" if others else "")
+    return Failed(first.code, detail, retryable=all(group.retryable for group in left))
 
 
 def of_executor(action: RewriteDataFiles, *executors: Executor) -> tuple[FileGroup, ...]:
@@ -171,13 +230,16 @@ def _output_names(spec: TaskSpec, group: FileGroup) -> list[str]:
     return [f"{stem}-{number:05d}.parquet" for number in range(group.output_files)]
 
 
-def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) -> list[MergeResult]:
-    """Merge all groups, one Spark task each; the results come in the order of the jobs.
+def run_groups(
+    context: SparkContext, jobs: Sequence[MergeJob], phase: Phase
+) -> tuple[list[MergeResult], list[GroupLeft]]:
+    """Merge all groups, one Spark task each; results and failures come in the order of the jobs.
 
-    Raises the first typed error of a group. Anything else that goes wrong in a worker arrives as Spark's own error.
+    Raises the first typed error that is not of one group alone. Anything else that goes wrong in a worker arrives as
+    Spark's own error.
     """
     if not jobs:
-        return []
+        return [], []
     done = context.accumulator(0)
     phase.merged = lambda: int(done.value)
 
@@ -187,37 +249,77 @@ def run_groups(context: SparkContext, jobs: Sequence[MergeJob], phase: Phase) ->
             try:
                 yield merge_group(_own_output(job))
             except IcewrightError as error:
-                yield _Refusal(type(error), job.storage.without_secrets(error.message), error.hint)
+                said = job.storage.without_secrets(error.message)
+                yield _Refusal(job.group.group_id, type(error), said, error.hint)
             done.add(1)
 
     results: list[MergeResult] = []
+    failed: list[GroupLeft] = []
     for outcome in context.parallelize(jobs, len(jobs)).mapPartitions(run).collect():
-        if isinstance(outcome, _Refusal):
+        if not isinstance(outcome, _Refusal):
+            results.append(outcome)
+        elif issubclass(outcome.error, OF_ONE_GROUP):
+            failed.append(failure(outcome.group_id, outcome.error(outcome.message)))
+        else:
             raise outcome.error(outcome.message, hint=outcome.hint)
-        results.append(outcome)
-    return results
+    return results, failed
+
+
+def failure(group_id: int, error: IcewrightError) -> GroupLeft:
+    """A group that failed by itself."""
+    return GroupLeft(group_id, error.code, error.message, retryable=isinstance(error, Unavailable))
 
 
 def stage_groups(
     spark: SparkSession, table: SparkTable, spec: TaskSpec, tasks: Mapping[int, Sequence[Any]], phase: Phase
-) -> list[StagedResult]:
-    """Rewrite the groups whose scan tasks these are through Spark's reader and writer, one after the other."""
-    results = []
+) -> tuple[list[StagedResult], list[GroupLeft]]:
+    """Rewrite the groups whose scan tasks these are through Spark's reader and writer, one after the other.
+
+    An error of Spark's is of one group alone where an input of the group is damaged.
+    """
+    results: list[StagedResult] = []
+    failed: list[GroupLeft] = []
     for group in of_executor(spec.action, Executor.STAGED):
-        results.append(rewrite_group(spark, table, spec, group, tasks[group.group_id]))
+        try:
+            results.append(rewrite_group(spark, table, spec, group, tasks[group.group_id]))
+        except OF_ONE_GROUP as error:
+            failed.append(failure(group.group_id, error))
+        except (Py4JJavaError, PySparkException):
+            damage = damaged_input(table, group)
+            if damage is None:
+                raise
+            failed.append(failure(group.group_id, damage))
         phase.staged += 1
-    return results
+    return results, failed
 
 
 def shuffle(
     spark: SparkSession, table: SparkTable, spec: TaskSpec, tasks: Mapping[int, Sequence[Any]], phase: Phase
-) -> list[StagedResult]:
-    """Order the groups whose scan tasks these are by the layout of the action, many of them at once."""
-    results = []
-    for result in shuffle_groups(spark, table, spec, of_executor(spec.action, Executor.SHUFFLE), tasks):
-        results.append(result)
-        phase.staged += 1
-    return results
+) -> tuple[list[StagedResult], list[GroupLeft]]:
+    """Order the groups whose scan tasks these are by the layout of the action, many of them at once.
+
+    They share Spark's jobs: where an input of a group is damaged, the groups that are not done are begun again without
+    it.
+    """
+    results: list[StagedResult] = []
+    failed: list[GroupLeft] = []
+    waiting = {group.group_id: group for group in of_executor(spec.action, Executor.SHUFFLE)}
+    while waiting:
+        try:
+            for result in shuffle_groups(spark, table, spec, tuple(waiting.values()), tasks):
+                results.append(result)
+                del waiting[result.receipt.group_id]
+                phase.staged += 1
+        except (Py4JJavaError, PySparkException):
+            found = [(group_id, damaged_input(table, group)) for group_id, group in waiting.items()]
+            damaged = [failure(group_id, damage) for group_id, damage in found if damage is not None]
+            if not damaged:
+                raise
+            failed += damaged
+            waiting = {
+                number: group for number, group in waiting.items() if number not in {d.group_id for d in damaged}
+            }
+    return results, failed
 
 
 def _own_output(job: MergeJob) -> MergeJob:

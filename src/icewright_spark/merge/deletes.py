@@ -23,7 +23,7 @@ from pyroaring import BitMap64
 from icewright.domain.actions import FileGroup
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.files import DeleteFile, FileContent, FileFormat
-from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedFile, reading
+from icewright_spark.merge.errors import FileChanged, FileUnreadable, ProofFailed, UnsupportedFile, reading
 from icewright_spark.merge.read import expect_size, open_footer
 from icewright_spark.merge.schema import field_id
 from icewright_spark.merge.storage import LOCAL, WHOLE_BYTES_MAX, Storage
@@ -143,7 +143,7 @@ def _vector(delete: DeleteFile, storage: Storage, whole: bytes | None) -> Positi
     with reading(delete.path):
         positions = BitMap64.deserialize(bitmap)
     if len(positions) != delete.record_count:
-        raise ProofFailed(
+        raise FileChanged(
             f"{delete.path}: the deletion vector at {delete.content_offset} has {len(positions)} positions, "
             f"its manifest says {delete.record_count}"
         )
@@ -154,7 +154,7 @@ def _position_deletes(delete: DeleteFile, paths: frozenset[str], storage: Storag
     footer = open_footer(delete.path, storage)
     rows = footer.metadata.num_rows
     if rows != delete.record_count:
-        raise ProofFailed(f"{delete.path} has {rows} rows, its manifest says {delete.record_count}")
+        raise FileChanged(f"{delete.path} has {rows} rows, its manifest says {delete.record_count}")
     names = column_names(delete.path, footer.schema_arrow)
     wanted = pa.array(sorted(paths), pa.string())
     with reading(delete.path):

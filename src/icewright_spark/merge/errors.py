@@ -46,6 +46,15 @@ class FileUnreadable(Unreadable):
     code: ClassVar[str] = "file-unreadable"
 
 
+class FileChanged(Rejected):
+    """A data file is not what its manifest says: it has another size, or another number of rows.
+
+    No bad moment of the storage: a person is to look at it.
+    """
+
+    code: ClassVar[str] = "file-changed"
+
+
 class OutputUnwritable(Unavailable):
     """The output could not be written (no space, no permission). What was written so far is left where it is."""
 

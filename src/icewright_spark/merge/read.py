@@ -21,6 +21,7 @@ from icewright.domain.actions import InputFile
 from icewright.domain.tables import Json
 from icewright_spark.merge.convert import Converter
 from icewright_spark.merge.errors import (
+    FileChanged,
     FileUnreadable,
     ProofFailed,
     UnsupportedColumn,
@@ -104,13 +105,14 @@ class RowsOfTable:
         """All that can be seen of a file without reading rows: its size, its number of rows, its schema.
 
         Gives the bytes that its rows take, encoded and compressed.
-        Raises :class:`ProofFailed` when it is not what its manifest says, :class:`FileUnreadable`,
+        Raises :class:`FileChanged` when it is not what its manifest says, :class:`FileUnreadable`,
         :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
         expect_size(file.path, file.size_bytes, self._storage)
         footer = open_footer(file.path, self._storage)
         metadata = footer.metadata
-        _expect_rows(file, metadata.num_rows)
+        if metadata.num_rows != file.record_count:
+            raise FileChanged(f"{file.path} has {metadata.num_rows} rows, its manifest says {file.record_count}")
         self._refuse_int96(file.path, footer.schema, footer.schema_arrow)
         self._converter(footer.schema_arrow)
         self._batch_rows[file.path] = _batch_rows(metadata, self._batch_bytes)
@@ -145,7 +147,8 @@ class RowsOfTable:
         for batch in self.batches(file.path, decode):
             rows += batch.num_rows
             yield batch
-        _expect_rows(file, rows)
+        if rows != file.record_count:
+            raise ProofFailed(f"{rows} rows were decoded of {file.path}, which has {file.record_count}")
 
     def _converter(self, have: Any) -> Converter:
         columns = have.remove_metadata()  # of the file, which may be its own; that of the columns has their ids
@@ -214,15 +217,10 @@ def _opened(source: Source) -> AbstractContextManager[Any]:
 
 
 def expect_size(location: str, size_bytes: int, storage: Storage) -> None:
-    """Raises :class:`ProofFailed` when a file is not as long as its manifest says."""
+    """Raises :class:`FileChanged` when a file is not as long as its manifest says."""
     found = storage.size(location)
     if found != size_bytes:
-        raise ProofFailed(f"{location} has {found} bytes, its manifest says {size_bytes}")
-
-
-def _expect_rows(file: InputFile, rows: int) -> None:
-    if rows != file.record_count:
-        raise ProofFailed(f"{file.path} has {rows} rows, its manifest says {file.record_count}")
+        raise FileChanged(f"{location} has {found} bytes, its manifest says {size_bytes}")
 
 
 def _batch_rows(metadata: Any, batch_bytes: int) -> int:
