@@ -121,6 +121,25 @@ def test_show_says_every_value_and_where_it_comes_from(lake: CatalogEntry, tmp_p
     assert "a setting cannot be used" not in icewright("plan", "db.events").out
 
 
+def test_what_follows_from_a_layout_is_planned_and_explained(lake: CatalogEntry) -> None:
+    for _ in range(3):
+        append(writer(lake).load_table(EVENTS), range(10))
+    settings = ("layout=sort(id)", "level-1.size-bytes=4000")
+    assert icewright("policy", "set", "db.events", *settings, "--yes").status == 0
+    said = icewright("explain", "db.events").out
+    assert "Layout sort(id) (table property)." in said
+    assert "of 3.9 KiB gathered in (unpartitioned)." in said
+    assert icewright("policy", "set", "db.events", "level-1.size-bytes=1000", "--yes").status == 0
+    said = icewright("plan", "db.events").out
+    lines = dict(line.split(maxsplit=1) for line in said.splitlines() if len(line.split()) > 1)
+    assert (lines["level"], lines["order"]) == ("level-1", "sort(id)")
+    assert lines["lookup"] == (
+        "one value of id in (unpartitioned) opens up to 4 files of these now, 1 afterwards (estimate)"
+    )
+    assert "sort_order => '`id` ASC NULLS FIRST'" in said
+    assert "; 1 partition due." in icewright("explain", "db.events").out
+
+
 @pytest.mark.usefixtures("lake")
 def test_all_of_it_as_json() -> None:
     said = icewright("policy", "set", "db.events", "layout=sort(id)", "--json")

@@ -56,17 +56,31 @@ class Risk(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """How many of the planned files of one partition a lookup of one value of ``column`` opens, where that is worst.
+
+    Told by the bounds of the files; of the partition with most of them.
+    """
+
+    column: str
+    partition: str
+    files_before: int
+    files_after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What carrying out a plan takes, by rules of thumb and not by what is known.
 
     ``output_bytes`` takes rows as equally large; ``cpu_ms`` is by the rates of the policy. ``risk_reason`` has the
-    numbers behind the risk.
+    numbers behind the risk. ``lookup`` is there where files are put in the order of a sort, not of a curve.
     """
 
     output_bytes: int
     cpu_ms: int
     risk: Risk
     risk_reason: Reason
+    lookup: Lookup | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def in_names(metadata: TableMetadata, layout: Layout) -> str:
     """``sort(day(ts), id desc)``: a layout by the names that its fields have now."""
     terms = []
     for path, field in zip(paths_of(metadata, layout), layout.fields, strict=True):
-        name = _dotted(path)
+        name = dotted(path)
         term = name if field.transform == "identity" else f"{field.transform}({name})"
         terms.append(term + order_text(field.direction, field.null_order.replace("-", " ")))
     return f"{layout.curve}({', '.join(terms)})"
@@ -123,15 +123,15 @@ def _missing(metadata: TableMetadata, wanted: LayoutExpression, column: LayoutCo
     text = f"the layout {_said(wanted)} names {_name(column.path)}, which the table does not have"
     hints = _similar(metadata, column.path)
     text += f"; perhaps {' or '.join(hints)} is meant" if hints else ""
-    return Reason("layout-column-missing", text, {"column": wording.cut(_dotted(column.path))})
+    return Reason("layout-column-missing", text, {"column": wording.cut(dotted(column.path))})
 
 
 def _similar(metadata: TableMetadata, path: tuple[str, ...]) -> list[str]:
     """What may be meant: names that differ in case alone, else the closest ones."""
-    asked = _dotted(path)
+    asked = dotted(path)
     if len(asked) > _NAME_LENGTH_MAX:
         return []
-    names = [_dotted(known) for known, _ in islice(_columns(metadata.schema.fields), _COLUMNS_SEARCHED_MAX)]
+    names = [dotted(known) for known, _ in islice(_columns(metadata.schema.fields), _COLUMNS_SEARCHED_MAX)]
     names = [name for name in names if len(name) <= _NAME_LENGTH_MAX]
     alike = [name for name in names if name.casefold() == asked.casefold()]
     return [wording.name(name) for name in alike or get_close_matches(asked, names, n=_HINTS_MAX)][:_HINTS_MAX]
@@ -148,8 +148,9 @@ def _said(wanted: LayoutExpression) -> str:
 
 
 def _name(path: tuple[str, ...]) -> str:
-    return wording.name(_dotted(path))
+    return wording.name(dotted(path))
 
 
-def _dotted(path: tuple[str, ...]) -> str:
+def dotted(path: tuple[str, ...]) -> str:
+    """A column as its owner writes it: ``place.`zip code```."""
     return ".".join(quote_part(part) for part in path)

@@ -21,7 +21,7 @@ from icewright.planning.call import nearest_call
 from icewright.planning.candidates import DELETES, REFERENCES_MAX, Candidate, Group, find, without
 from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
-from icewright.planning.estimates import estimate
+from icewright.planning.estimates import estimate, lookup
 from icewright.planning.layouts import in_names
 from icewright.planning.ordering import Levels
 from icewright.planning.triggers import SMALL_FILES
@@ -86,7 +86,7 @@ def plan_level0(
         reason=outcome.nothing(final, policy, ordering) if action is None else outcome.rewrite(action, final, ordering),
         verdicts=outcome.listed(final),
         verdict_counts=outcome.counted(final),
-        prediction=None if action is None else _prediction(observation, policy, action),
+        prediction=None if action is None else _prediction(observation, policy, action, chosen),
         look_again_at=min((v.wait_until for v in final if v.wait_until is not None), default=None),
     )
 
@@ -218,8 +218,11 @@ def _file_group(number: int, partition: Partition, path: str, group: Group, inde
     return FileGroup(number, partition, path, inputs, group.choice.executor, tuple(positions), group.output_files)
 
 
-def _prediction(observation: Observation, policy: Policy, action: Action) -> Prediction:
+def _prediction(
+    observation: Observation, policy: Policy, action: Action, chosen: Mapping[Partition, tuple[Group, ...]]
+) -> Prediction:
     metadata = observation.metadata
+    files = {partition: [file for group in groups for file in group.files] for partition, groups in chosen.items()}
     before = sum(statistics.counts.data_files for statistics in observation.inventory.partitions)
     return Prediction(
         data_files_before=before,
@@ -230,5 +233,5 @@ def _prediction(observation: Observation, policy: Policy, action: Action) -> Pre
         records=action.record_count,
         layout=None if action.layout is None else in_names(metadata, action.layout),
         call=nearest_call(metadata, policy, action),
-        estimate=estimate(observation, policy, action),
+        estimate=replace(estimate(observation, policy, action), lookup=lookup(metadata, action, files)),
     )
