@@ -71,6 +71,7 @@ def test_from_claim_to_verified() -> None:
     figures = document["task"]["outcome"]["reason"]["figures"]
     assert (figures["data_files_removed"], figures["data_files_added"]) == (12, 1)
     assert [entry["state"] for entry in document["history"]] == ["queued", "running", "committed", "succeeded"]
+    assert document["measured"]["attempts"] == 1
     (attempt,) = document["attempts"]
     assert attempt["report"]["result"] == {"kind": "committed", "snapshot_id": snapshot_id}
     (partition,) = served.get(f"/tables/{uuid}/partitions")["items"]

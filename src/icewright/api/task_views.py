@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.services.measures import Measured, measured
 from icewright.services.plan_views import ActionView, action_view
 
 
@@ -66,11 +68,15 @@ class AttemptView:
 
 @dataclass(frozen=True, slots=True)
 class TaskDocument:
-    """A task with all changes of its state, and all tries at it, oldest first."""
+    """A task with all changes of its state, and all tries at it, oldest first.
+
+    ``measured`` is what the tries took and brought, to be put beside the task's prediction; null before a report.
+    """
 
     task: TaskView
     history: tuple[HistoryEntry, ...]
     attempts: tuple[AttemptView, ...]
+    measured: Measured | None
 
 
 def task_view(task: Task | ListedTask) -> TaskView:
@@ -98,6 +104,12 @@ def task_view(task: Task | ListedTask) -> TaskView:
         cancel_requested=task.cancel_requested,
         outcome=task.outcome,
     )
+
+
+def task_document(task: Task, history: Sequence[HistoryEntry], attempts: Sequence[Attempt]) -> TaskDocument:
+    """The task with all that happened to it."""
+    views = tuple(attempt_view(attempt) for attempt in attempts)
+    return TaskDocument(task_view(task), tuple(history), views, measured(attempts))
 
 
 def attempt_view(attempt: Attempt) -> AttemptView:

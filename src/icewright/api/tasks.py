@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from icewright.api.deps import Control, Looked
 from icewright.api.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.schema import operation, page_of, schema_of
-from icewright.api.task_views import TaskDocument, TaskView, attempt_view, task_view
+from icewright.api.task_views import TaskDocument, TaskView, task_document, task_view
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskReport
@@ -45,8 +45,7 @@ def list_tasks(
 def show_task(control: Control, task_id: str) -> Response:
     """One task with its history and its attempts."""
     task = control.tasks.get(task_id)
-    attempts = tuple(attempt_view(attempt) for attempt in control.tasks.attempts(task_id))
-    return render(TaskDocument(task_view(task), tuple(control.tasks.history(task_id)), attempts))
+    return render(task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id)))
 
 
 @router.post(

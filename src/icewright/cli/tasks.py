@@ -17,6 +17,7 @@ from icewright.domain.tasks import TaskState
 
 if TYPE_CHECKING:
     from icewright.api.task_views import AttemptView, TaskDocument, TaskView
+    from icewright.services.measures import Measured
 
 app = typer.Typer(help="The server's tasks: list, show, cancel, retry.", no_args_is_help=True)
 
@@ -33,6 +34,7 @@ _TASKS = (
     Column("since"),
     Column("because"),
 )
+_FIGURES = (Column(""), Column("predicted", is_number=True), Column("measured", is_number=True))
 _HISTORY = (Column("at"), Column("state"), Column("try", is_number=True), Column("because"))
 _ATTEMPTS = (Column("try", is_number=True), Column("state"), Column("started"), Column("ended"), Column("optimizer"))
 
@@ -187,6 +189,10 @@ def _print_answer(terminal: Terminal, task: TaskView) -> None:
 
 def _print_document(terminal: Terminal, found: TaskDocument) -> None:
     print_task(terminal, found.task)
+    if found.measured is not None:
+        terminal.say()
+        terminal.say("Figures", style="bold")
+        terminal.table(_FIGURES, _figures_cells(found.task, found.measured))
     terminal.say()
     terminal.say("History", style="bold")
     terminal.table(
@@ -244,6 +250,33 @@ def _task_cells(task: TaskView) -> tuple[str, ...]:
         text.instant(task.updated_at),
         (task.reason if task.outcome is None else task.outcome.reason).text,
     )
+
+
+def _figures_cells(task: TaskView, measured: Measured) -> list[tuple[str, str, str]]:
+    """What the plan predicted and what the attempts measured, side by side."""
+    said, estimate = task.prediction, task.prediction.estimate
+    left = measured.groups_conflicted + measured.groups_failed
+    rows = [
+        ("groups", text.number(task.action.groups), text.number(measured.groups_committed)),
+        ("groups left: conflicts", "", text.number(measured.groups_conflicted) if left else ""),
+        ("groups left: failures", "", text.number(measured.groups_failed) if left else ""),
+        ("files replaced", text.number(said.input_files), text.number(measured.input_files)),
+        ("files written", text.number(said.output_files), text.number(measured.output_files)),
+        ("bytes replaced", text.size(said.input_bytes), text.size(measured.input_bytes)),
+        (
+            "bytes written",
+            "" if estimate is None else text.size(estimate.output_bytes),
+            text.size(measured.output_bytes),
+        ),
+        ("rows read", text.number(said.records), text.number(measured.records + measured.deleted_records)),
+        ("rows deleted", "", text.number(measured.deleted_records)),
+        ("CPU", "" if estimate is None else text.seconds(estimate.cpu_ms), text.seconds(measured.cpu_ms)),
+        ("time", "", text.seconds(measured.wall_ms)),
+        ("peak memory of a worker", "", text.size(measured.peak_memory_bytes)),
+        ("bytes read in all", "", text.size(measured.read_bytes)),
+        ("bytes wasted", "", text.size(measured.wasted_bytes)),
+    ]
+    return [(name, predicted or "-", found) for name, predicted, found in rows if found]
 
 
 def _attempt_cells(attempt: AttemptView) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ const $ = (id) => document.getElementById(id);
 const opened = new Set();
 const planCache = new Map();
 const taskStates = new Map();
+const measuredCache = new Map();
 let now = 0;
 
 class LoggedOut extends Error {}
@@ -233,6 +234,24 @@ async function showTables(tables, nextCursor) {
 
 const TONES = { succeeded: "good", failed: "bad", in_doubt: "bad", running: "busy", committed: "busy" };
 
+// What a task took beside what its plan predicted; asked for once a change of a task that was tried.
+async function fetchMeasured(tasks) {
+  const tried = tasks.filter((task) => task.attempt > 0 && task.state !== "running");
+  await Promise.all(tried.map(async (task) => {
+    const key = `${task.task_id} ${task.updated_at}`;
+    if (!measuredCache.has(key)) measuredCache.set(key, (await get(`/tasks/${encodeURIComponent(task.task_id)}`)).measured);
+  }));
+}
+
+function measuredWords({ input_files: files, estimate }, measured) {
+  const cpu = (ms) => `${(ms / 1000).toFixed(1)} s of CPU`;
+  const words = [`${count(measured.input_files)} of ${plural(files, "file")} replaced`,
+    size(measured.output_bytes) + " written" + (estimate ? ` (${size(estimate.output_bytes)} predicted)` : ""),
+    cpu(measured.cpu_ms) + (estimate ? ` (${cpu(estimate.cpu_ms)} predicted)` : "")];
+  if (measured.wasted_bytes) words.push(`${size(measured.wasted_bytes)} wasted`);
+  return `Measured: ${words.join(" · ")}`;
+}
+
 function updateTask(item, task) {
   const figures = task.outcome?.reason.figures ?? {};
   const progress = task.state === "running" ? task.progress : null;
@@ -247,6 +266,8 @@ function updateTask(item, task) {
   }
   if (task.outcome && task.state !== "running") parts.push(el("p", { class: task.state === "failed" ? "bad" : "" }, task.outcome.reason.text));
   if (task.state === "succeeded" && was) parts.push(el("div", { class: "pair" }, bar([1, "small"]), bar([is / was, "good"])));
+  const measured = measuredCache.get(`${task.task_id} ${task.updated_at}`);
+  if (measured) parts.push(el("p", { class: "note" }, measuredWords(task.prediction, measured)));
   fill(item, ...parts);
 }
 
@@ -286,6 +307,7 @@ async function show() {
   await showTables(tables.items, tables.next_cursor);
   showEmpty("tables-empty", !tables.items.length, "No tables yet: the server looks for them in ", status.catalogs.map((each) => each.name).join(", ") || "no catalog",
     " every minute, and at once when it is told of a commit: ", el("code", {}, "icewright notify NAME --snapshot-id N"), ".");
+  await fetchMeasured(tasks.items);
   showTasks(tasks.items);
   showOptimizers(status.optimizers);
 }

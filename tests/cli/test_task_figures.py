@@ -1,0 +1,59 @@
+"""What was predicted and what was measured stand side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from icewright.api.task_views import task_document
+from icewright.cli.tasks import _print_document
+from icewright.cli.terminal import Terminal
+from icewright.domain.jobs import Committed
+from icewright.domain.tasks import Attempt
+from tests.services.lakehouse import NAME, Lakehouse
+from tests.services.test_measures import CONFLICT, report
+from tests.services.worker import Worker
+
+ALL = {
+    "groups": "1 2",
+    "files replaced": "8 8",
+    "files written": "1 2",
+    "bytes replaced": "8.0 MiB 800 B",
+    "bytes written": "8.0 MiB 200 B",
+    "rows read": "80 80",
+    "rows deleted": "- 2",
+    "time": "- 0.1 s",
+    "bytes wasted": "- 0 B",
+}
+
+
+def shown(capsys: pytest.CaptureFixture[str], *attempts: Attempt) -> dict[str, str]:
+    house = Lakehouse()
+    house.ready_table()
+    house.control.keeper.look(NAME)
+    Worker(house).carry_out()
+    task = house.only_task()
+    capsys.readouterr()
+    _print_document(Terminal(as_json=False), task_document(task, house.tasks.history(task.task_id), attempts))
+    out = capsys.readouterr().out
+    if "Figures" not in out:
+        return {}
+    rows = out.split("Figures\n")[1].split("\n\n")[0].splitlines()[1:]
+    cells = [[cell.strip() for cell in row.split("  ") if cell.strip()] for row in rows]
+    return {name: " ".join(rest) for name, *rest in cells}
+
+
+def test_the_prediction_stands_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    found = shown(capsys, report(1, Committed(1)))
+    assert found["CPU"].endswith(" s 0.0 s")
+    assert {name: found.get(name) for name in ALL} == ALL
+    assert "groups left: conflicts" not in found
+
+
+def test_groups_that_were_left_and_bytes_that_were_wasted_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    found = shown(capsys, report(1, Committed(1), left=(CONFLICT,)))
+    assert (found["groups left: conflicts"], found["groups left: failures"]) == ("- 1", "- 0")
+    assert found["bytes wasted"] == "- 100 B"
+
+
+def test_before_a_report_there_is_nothing_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys) == {}
