@@ -182,21 +182,25 @@ class Worker:
         """Files of about equal rows and bytes."""
         lost, self.lost_rows = self.lost_rows, 0
         count, records = group.output_files, group.record_count - deleted_records(group) - lost
-        path = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}"
         return [
-            MemoryFile(
-                f"{path}.parquet" if count == 1 else f"{path}-{number}.parquet",
-                group.partition,
-                _share(group.size_bytes, number, count),
-                _share(records, number, count),
-            )
-            for number in range(count)
+            MemoryFile(path, group.partition, len(share(group.size_bytes, number, count)), len(rows))
+            for number, (path, rows) in enumerate(output_rows(spec, group, records).items())
         ]
 
 
-def _share(whole: int, number: int, count: int) -> int:
-    """The part of a whole that the file of that number gets."""
-    return whole * (number + 1) // count - whole * number // count
+def output_rows(spec: TaskSpec, group: FileGroup, records: int) -> dict[str, range]:
+    """The files that a group becomes, and which of its rows that are left each has: equal shares, one after the other.
+
+    In memory rows have no order, so a layout is kept by any of them.
+    """
+    count, path = group.output_files, f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}"
+    paths = [f"{path}.parquet" if count == 1 else f"{path}-{number}.parquet" for number in range(count)]
+    return {path: share(records, number, count) for number, path in enumerate(paths)}
+
+
+def share(whole: int, number: int, count: int) -> range:
+    """The part of a whole that the file of that number gets, of so many files."""
+    return range(whole * number // count, whole * (number + 1) // count)
 
 
 def deleted_records(group: FileGroup) -> int:

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import NotAllowed
 from icewright.domain.faults import arm
+from icewright.domain.layouts import Level
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Operation, TableMetadata
@@ -57,6 +58,7 @@ MUST_HAPPEN = (
     "task succeeded",
     "task superseded",
     "unknown",
+    *Level,
     "write begin",
     "write recreate",
     "write rename",
@@ -85,6 +87,7 @@ def simulate(seed: int, mutate: Mutation | None = None, stores: OpenStores | Non
         raise Broken(f"the loop swallowed {defects[0]}")
     world.counted["deletes folded"] += world.writers.folded
     world.counted["statement outrun"] += world.writers.outrun
+    world.counted.update({level.value: groups for level, groups in world.writers.levels.items()})
     return world.counted
 
 

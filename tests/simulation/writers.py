@@ -15,11 +15,20 @@ from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.files import FileContent, FileFormat
 from icewright.domain.jobs import TaskSpec
+from icewright.domain.layouts import Level
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import MAIN_BRANCH
 from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, Lakehouse
+from tests.services.worker import output_rows
 
 MODE_KEY, OBSERVED = "icewright.mode", "observe"
+LAID_OUT = {
+    "icewright.layout": "sort(id)",
+    "icewright.level-1.size-bytes": str(12 * MIB),
+    "icewright.level-2.runs": "2",
+    "write.target-file-size-bytes": str(8 * MIB),
+}
+"""Properties of a table that is to be put in order soon."""
 VECTORS_SINCE = 3
 """The format version in which position deletes are deletion vectors."""
 
@@ -55,6 +64,8 @@ class Writers:
         """Whether merges forget the deletes that they were told to apply."""
         self.folded = 0
         """Delete files that merges have applied."""
+        self.levels: Counter[Level] = Counter()
+        """Groups that were rewritten, by level."""
         self.outrun = 0
         """Statements that failed because somebody rewrote what they wanted to change."""
 
@@ -66,6 +77,7 @@ class Writers:
     def create(self, name: TableName, mode: str) -> None:
         """A new empty table."""
         properties = {MODE_KEY: mode, "icewright.ignore-other-optimizers": "true"}
+        properties |= LAID_OUT if self._chance.random() < 0.4 else {}
         version = self._chance.choice([2, 2, 3])
         self._rows[self._house.create(name, properties, format_version=version)] = Rows()
 
@@ -235,10 +247,12 @@ class Writers:
         """An attempt has committed: its outputs have the rows of its inputs but those that their deletes remove."""
         rows = self._rows[spec.table_id]
         for group in part.groups:
-            path = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
             deletes = [] if self.resurrects else [delete.path for delete in group.delete_files]
             self.folded += len(deletes)
-            rows.of_file[path] = [row for file in group.files for row in self._visible(rows, file.path, deletes)]
+            left = [row for file in group.files for row in self._visible(rows, file.path, deletes)]
+            for path, its in output_rows(spec, group, len(left)).items():
+                rows.of_file[path] = left[its.start : its.stop]
+            self.levels[part.level] += 1
         self._remember(self._names)
 
     def check(self, name: TableName) -> None:
