@@ -40,14 +40,14 @@ _GIB: Final = 1 << 30
 _PACKAGES: Final = ("icewright", "pyspark", "pyiceberg", "pyarrow", "arro3-io", "xxhash")
 
 CPU_TARGET: Final = Target(AT_LEAST, 2.5)
-STITCH_TARGET: Final = Target(AT_LEAST, 10, "where row groups can be stitched (later)")
+STITCH_TARGET: Final = Target(AT_LEAST, 10, "where row groups are stitched")
 READER_TARGET: Final = Target(AT_MOST, 1.05)
 MEMORY_TARGET: Final = Target(AT_MOST, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A table's files. ``stitchable``: row groups large enough to be copied as they are, once icewright can."""
+    """A table's files. ``stitchable``: row groups large enough to be copied as they are."""
 
     size: str
     files: int

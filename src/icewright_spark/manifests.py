@@ -147,6 +147,20 @@ class PartitionFiles:
                     found[path] = DataEntry(path, row["dataSequenceNumber"], row["firstRowId"])
         return found
 
+    def described(self, paths: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Data files of these paths in Iceberg's JSON of a content file, metrics included; others are left out."""
+        api, specs, io = self._jvm.org.apache.iceberg, self._table.java.specs(), self._table.java.io()
+        found: dict[str, dict[str, Any]] = {}
+        for manifest in iterate(self._snapshot.dataManifests(io)):
+            if manifest.partitionSpecId() not in self._data_specs:
+                continue
+            spec = specs.get(manifest.partitionSpecId())
+            files = self._listed(api.ManifestFiles.read(manifest, io, specs).filterPartitions(self._data))
+            for number, row in enumerate(self._columns(files, "DataFile", {"location": "String"})):
+                if row["location"] in paths:
+                    found[row["location"]] = json.loads(api.ContentFileParser.toJson(files.get(number), spec))
+        return found
+
     def _delete_entries(self, manifest: Any) -> Any:
         io, specs = self._table.java.io(), self._table.java.specs()
         reader = self._jvm.org.apache.iceberg.ManifestFiles.readDeleteManifest(manifest, io, specs)

@@ -95,6 +95,12 @@ def test_tables_of_version_2_have_none(table: Table) -> None:
     assert list(catalog.delete_files(metadata, metadata.current_snapshot, keys, frozenset({BONN}))) == []
 
 
+def test_split_offsets_say_how_many_row_groups_a_file_has(table: Table) -> None:
+    offsets: list[list[int] | None] = [[4], [4, 900, 1800], None, []]
+    made = [Made(f"f{number}", more={"split_offsets": said}) for number, said in enumerate(offsets)]
+    assert [file.row_groups for file in data_files(table, made)] == [1, 3, None, None]
+
+
 def test_all_that_is_said_of_delete_files(table: Table) -> None:
     bounds = {"lower_bounds": {PATH_ID: b"s3://b/a"}, "upper_bounds": {PATH_ID: b"s3://b/z", 1: b"1"}}
     vector = {"referenced_data_file": "s3://b/d", "content_offset": 4, "content_size_in_bytes": 40}

@@ -140,9 +140,9 @@ def test_moving_forward_is_the_same_as_recomputing(tmp_path: Path, monkeypatch: 
     read: Counter[ManifestKey] = Counter()
     entries = ManifestReader.entries
 
-    def counted(self: ManifestReader, manifest: Manifest, *, with_bounds: bool = False) -> Iterator[Entry]:
+    def counted(self: ManifestReader, manifest: Manifest) -> Iterator[Entry]:
         read[manifest.key] += 1
-        return entries(self, manifest, with_bounds=with_bounds)
+        return entries(self, manifest)
 
     lake = sqlite.make_lake(tmp_path)
     merging = {"commit.manifest-merge.enabled": str(seed % 4 < 2).lower(), "commit.manifest.min-count-to-merge": "2"}

@@ -108,12 +108,14 @@ def data_file(
     file_format: FileFormat = FileFormat.PARQUET,
     sequence_number: int | None = None,
     first_row_id: int | None = None,
+    row_groups: int | None = None,
 ) -> DataFile:
     """File ``number`` of a partition, of one row per 100 bytes."""
     path = f"file:/lake/t/data/{partition.spec_id}-{partition.values[1:-1]}/{number:05}.parquet"
     age = snapshot_id if sequence_number is None else sequence_number
     rows = size_bytes // 100
-    return DataFile(path, file_format, partition, size_bytes, rows, snapshot_id, age, sort_key, first_row_id)
+    told = (path, file_format, partition, size_bytes, rows, snapshot_id, age, sort_key, first_row_id)
+    return DataFile(*told, row_groups=row_groups)
 
 
 def data_files(partition: Partition, number: int, size_bytes: int = MIB, **kinds: Any) -> list[DataFile]:

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
+from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableId
 from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.plans import Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyProblem
-from icewright.domain.tables import PartitionField, PartitionSpec, Schema, TableMetadata
+from icewright.domain.tables import PartitionField, PartitionSpec, Schema, SortField, TableMetadata
 from icewright.planning.check_order import order_violations
 from icewright.planning.check_plan import check_plan
-from icewright.planning.check_table import not_mergeable, not_stageable, not_writable
+from icewright.planning.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
 from icewright.planning.executors import table_executors
 from icewright.planning.level0 import plan_level0
 from icewright.planning.placement import column_types, placement_obstacle
@@ -252,6 +253,44 @@ def test_what_is_staged_need_not_be_mergeable_but_stageable() -> None:
     assert codes(acting(STAGED), other(metadata=table(fields=(*FIELDS, column("time"))))) == {"not-stageable"}
 
 
+COARSE = data_files(month(1), 6, 5 * MIB, row_groups=1)
+COARSE_BY_PATH = {file.path: file for file in COARSE}
+COARSE_SEEN = observe(COARSE)
+STITCH = plan_level0(COARSE_SEEN, POLICY, shortlist(COARSE_SEEN, POLICY, NOW), COARSE, plan_id="plan-1", now=NOW)
+
+
+def stitch_codes(
+    observation: Observation = COARSE_SEEN, plan: Plan = STITCH, files: dict[str, DataFile] = COARSE_BY_PATH
+) -> set[str]:
+    return {violation.code for violation in check_plan(plan, observation, POLICY, files)}
+
+
+def test_what_is_stitched_has_large_row_groups() -> None:
+    (action,) = STITCH.actions
+    assert [group.executor for group in action.groups] == [Executor.STITCH]
+    assert stitch_codes() == set()
+    for wrong in (2, None):
+        files = {path: replace(file, row_groups=wrong) for path, file in COARSE_BY_PATH.items()}
+        assert stitch_codes(files=files) == {"small-row-groups"}
+
+
+def test_what_is_stitched_can_be() -> None:
+    assert stitch_codes(replace(COARSE_SEEN, not_stitched="two writers")) == {"not-stitchable"}
+    asking = table(properties={"write.format.default": "orc"})
+    assert stitch_codes(replace(COARSE_SEEN, metadata=asking)) == {"not-stitchable"}
+    assert stitch_codes(replace(COARSE_SEEN, metadata=table(format_version=3))) == {"not-stitchable", "no-row-ids"}
+    assert stitch_codes(replace(COARSE_SEEN, worker_access=WorkerAccess.UNKNOWN)) == {"no-access"}
+    (action,) = STITCH.actions
+    (group,) = action.groups
+    first, *rest = group.files
+    avro = replace(group, files=(replace(first, file_format=FileFormat.AVRO), *rest))
+    assert "not-parquet" in stitch_codes(plan=replace(STITCH, actions=(replace(action, groups=(avro,)),)))
+    deleted = replace(group, files=(replace(first, deletes=(0,)), *rest), delete_files=(position_deletes(month(1), 0),))
+    ordered = replace(action, layout=Layout(Curve.SORT, (SortField(1, "identity", "asc", "nulls-first"),)))
+    assert "layout-stitched" in stitch_codes(plan=replace(STITCH, actions=(ordered,)))
+    assert "deletes-stitched" in stitch_codes(plan=replace(STITCH, actions=(replace(action, groups=(deleted,)),)))
+
+
 OBSTACLES: list[TableMetadata] = [
     *(table(fields=(*FIELDS, column(kind))) for kind in ("int", "variant", "unknown", "timestamp_ns", "fixed[3]")),
     *(table(fields=(*FIELDS, column(kind))) for kind in ("decimal(38, 2)", "decimal(39,2)", "decimal(0,0)", "new")),
@@ -265,6 +304,7 @@ OBSTACLES: list[TableMetadata] = [
     *(table(properties={"write.parquet.compression-codec": codec}) for codec in ("ZSTD", "lz4", "none", "brotli")),
     *(table(properties={"write.format.default": form}) for form in ("avro", "Parquet")),
     table(properties={"write.parquet.bloom-filter-enabled.column.c": " True"}),
+    *(table(format_version=version) for version in (1, 2, 3)),
 ]
 
 
@@ -274,6 +314,7 @@ def test_planner_and_checker_say_the_same_of_executors(metadata: TableMetadata) 
     executors = table_executors(metadata, WorkerAccess.PROVED)
     assert (not_mergeable(metadata) is None) == (executors.not_merged is None)
     assert (not_stageable(metadata) is None) == (executors.not_staged is None)
+    assert (not_stitchable(metadata) is None) == (executors.not_stitched is None)
 
 
 PLACES = [

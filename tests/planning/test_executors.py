@@ -12,7 +12,7 @@ from icewright.domain.files import FileFormat
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Schema, TableMetadata
-from icewright.planning.executors import MERGED, Choice, choose_executor, table_executors
+from icewright.planning.executors import MERGED, STITCHED, Choice, choose_executor, table_executors
 from tests.planning.observations import (
     MIB,
     data_file,
@@ -152,3 +152,32 @@ EVOLUTIONS = [
 def test_nested_evolution(expected: str | None, before: dict[str, Any], after: dict[str, Any]) -> None:
     schemas = (Schema(0, (before,)), Schema(1, (after,)))
     assert why(table(schemas=schemas, current_schema_id=1)) == expected
+
+
+LARGE = data_files(month(1), 3, 4 * MIB, row_groups=1)
+
+
+def test_large_row_groups_are_stitched() -> None:
+    assert chosen(files=LARGE) == STITCHED
+    assert chosen(files=[*LARGE, data_file(month(1), 9, 8 * MIB, row_groups=2)]) == STITCHED
+    assert chosen(files=[*LARGE, data_file(month(1), 9, 8 * MIB, row_groups=3)]) == MERGED
+    assert chosen(files=[*LARGE, data_file(month(1), 9, 4 * MIB - 1, row_groups=1)]) == MERGED
+    assert chosen(files=[*LARGE, data_file(month(1), 9, 64 * MIB)]) == MERGED
+
+
+def test_what_cannot_be_copied_as_it_is_is_not_stitched() -> None:
+    assert chosen(table(format_version=3), files=LARGE) == MERGED
+    assert chosen(files=LARGE, deletes=[position_deletes(month(1), 0)]) == MERGED
+    assert chosen(table(properties={"write.format.default": "orc"}), files=LARGE) != STITCHED
+    assert chosen(table(fields=(column("variant"),)), files=LARGE) != STITCHED
+    assert chosen(access=WorkerAccess.REFUSED, files=LARGE) != STITCHED
+    orc = data_file(month(1), 9, 8 * MIB, row_groups=1, file_format=FileFormat.ORC)
+    assert chosen(files=[*LARGE, orc]) != STITCHED
+    known = table_executors(table(), WorkerAccess.PROVED, not_stitched="files of two writers")
+    assert choose_executor(known, LARGE, (), policy()) == MERGED
+
+
+def test_what_a_merge_would_drop_is_stitched() -> None:
+    """Bloom filters are copied with their row groups, and files without field ids stay as they are."""
+    for properties in ({"write.parquet.bloom-filter-enabled.column.c": "true"}, {"schema.name-mapping.default": "[]"}):
+        assert chosen(table(properties=properties), files=LARGE) == STITCHED

@@ -120,6 +120,15 @@ class Unsupported(Rejected):
     code = "unsupported"
 
 
+class NotStitchable(Unsupported):
+    """Row groups that cannot be put under one footer as they are.
+
+    Only the files themselves tell, not the manifests: the table is planned anew, with another executor.
+    """
+
+    code = "not-stitchable"
+
+
 class LeaseLost(Conflict):
     """The attempt is not ours any more: its lease ran out, or its fencing token is old."""
 

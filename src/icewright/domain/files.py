@@ -54,7 +54,8 @@ class DataFile:
     min-max bounds can follow, or the file has no bounds. ``first_row_id`` is the ``_row_id`` of its first row (spec,
     "Row Lineage"), inherited from the manifest where the entry has none; None before format version 3, and in a
     table that was upgraded and has not been committed to since. ``span`` is of the column that was asked for, None
-    where none was, or the file has no bounds of it.
+    where none was, or the file has no bounds of it. ``row_groups`` are as many as its split offsets (of
+    Parquet, row groups; of others, blocks or stripes), None where its writer did not say.
     """
 
     path: str
@@ -67,6 +68,7 @@ class DataFile:
     sort_key: SortKey | None = None
     first_row_id: int | None = None
     span: Span | None = None
+    row_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ class Observation:
     ``worker_access`` is what an optimizer proved of the table's location; a local file system needs no proof.
     ``access_detail`` says why access is refused, or that it was assumed where nobody was asked. ``rewritten_at`` has
     the partitions with files of a rewrite of ours, and when the last such commit was, where the policy asks for it.
+    ``not_stitched`` says why the row groups of its files could not be copied when that was tried, nothing where it
+    was not.
     """
 
     metadata: TableMetadata
@@ -51,3 +53,4 @@ class Observation:
     worker_access: WorkerAccess = WorkerAccess.PROVED
     access_detail: str = ""
     rewritten_at: Mapping[Partition, Instant] = field(default_factory=dict)
+    not_stitched: str = ""

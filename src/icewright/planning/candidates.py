@@ -97,7 +97,9 @@ def find(
     levels: Levels | None = None,
 ) -> list[Candidate]:
     """The groups of each partition whose verdict is ``rewrite``, in the order of the verdicts."""
-    executors = table_executors(observation.metadata, observation.worker_access, observation.access_detail)
+    executors = table_executors(
+        observation.metadata, observation.worker_access, observation.access_detail, observation.not_stitched
+    )
     judge = Judge.of(observation, policy, now)
     return _Finder(observation, policy, deletes, executors, now, judge, levels).find(verdicts, files)
 

@@ -21,10 +21,11 @@ from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy
 from icewright.planning.check_order import order_violations
-from icewright.planning.check_table import not_mergeable, not_stageable, not_writable
+from icewright.planning.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
 
 _REWRITABLE_FORMAT_VERSIONS = frozenset({1, 2, 3})
 _LINEAGE_SINCE = 3
+_ROW_GROUP_BYTES_MIN = 4 * 1024 * 1024
 _INTERVALS_WAIT_MS_MAX = 60 * 60 * 1000
 _WRITER_RUN_MS_MAX = 24 * 60 * 60 * 1000
 _CLOCK_AHEAD_MS_MAX = 60 * 1000
@@ -145,6 +146,8 @@ class _Checker:
             if times > 1:
                 yield Violation("file-twice", f"{path} is planned {times} times")
         for group in action.groups:
+            if group.executor is Executor.STITCH and action.layout is not None:
+                yield Violation("layout-stitched", f"group {group.group_id} is to be stitched, and to get an order")
             if action.level is Level.LEVEL_0:
                 yield from self._group(group)
             elif (why := not_stageable(self.observation.metadata)) is not None:
@@ -162,6 +165,8 @@ class _Checker:
             yield Violation("group-too-large", f"{where} has {files} files of {size_bytes} bytes")
         if group.executor is Executor.MERGE:
             yield from self._merged(group, where, size_bytes)
+        elif group.executor is Executor.STITCH:
+            yield from self._stitched(group, where, size_bytes)
         elif (why := not_stageable(self.observation.metadata)) is not None:
             yield Violation("not-stageable", f"{where} is to be staged, and {why}")
         for file in group.files:
@@ -185,6 +190,24 @@ class _Checker:
             yield Violation("group-too-large", f"{where} is to be merged and has {size_bytes} bytes")
         if self.observation.worker_access is not WorkerAccess.PROVED:
             yield Violation("no-access", f"{where} is to be merged by workers whose access is not proved")
+
+    def _stitched(self, group: FileGroup, where: str, size_bytes: int) -> Iterator[Violation]:
+        """What row groups cannot be copied for, or what readers would pay for dearly."""
+        why = self.observation.not_stitched or not_stitchable(self.observation.metadata)
+        if why is not None:
+            yield Violation("not-stitchable", f"{where} is to be stitched, and {why}")
+        if group.delete_files or any(file.deletes for file in group.files):
+            yield Violation("deletes-stitched", f"{where} is to be stitched, and some of its rows are deleted")
+        others = [file.path for file in group.files if file.file_format is not FileFormat.PARQUET]
+        if others:
+            yield Violation("not-parquet", f"{where} is to be stitched and has {others[0]}")
+        if self.observation.worker_access is not WorkerAccess.PROVED:
+            yield Violation("no-access", f"{where} is to be stitched by workers whose access is not proved")
+        if self.files is None:
+            return
+        live = [self.files[file.path].row_groups for file in group.files if file.path in self.files]
+        if None in live or size_bytes < _ROW_GROUP_BYTES_MIN * sum(count or 0 for count in live):
+            yield Violation("small-row-groups", f"{where} is to be stitched, and has {live} row groups in its files")
 
     def _burdened(self, group: FileGroup, file: InputFile) -> bool:
         """Whether its deletes alone are a reason to rewrite a file, by what the group says of them."""

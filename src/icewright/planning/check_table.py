@@ -20,6 +20,7 @@ _SIZED = ("decimal", "fixed")
 _INSTANTS = {"date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
 _CODECS = {"zstd", "gzip", "brotli", "snappy", "uncompressed", "none"}
 _DECIMAL_DIGITS_MAX = 38
+_WITHOUT_ROW_IDS_MAX = 2
 
 
 def not_mergeable(metadata: TableMetadata) -> str | None:
@@ -32,6 +33,16 @@ def not_stageable(metadata: TableMetadata) -> str | None:
     """Why no group of a table may be staged for Spark, None when groups may be."""
     wrong = [kind for kind in _leaves(_current(metadata)) if not _known(kind, _BOTH | _STAGE_ONLY)]
     return f"Spark has no type {wrong[0]}" if wrong else None
+
+
+def not_stitchable(metadata: TableMetadata) -> str | None:
+    """Why no row group of a table may be copied into another file, None when they may be."""
+    if metadata.format_version > _WITHOUT_ROW_IDS_MAX:
+        return "its rows have ids that follow from their place in a file"
+    if metadata.properties.get("write.format.default", "parquet").lower() != "parquet":
+        return "it is written in another format"
+    wrong = [kind for kind in _leaves(_current(metadata)) if not _known(kind, _BOTH | _MERGE_ONLY)]
+    return f"a column of type {wrong[0]} could not be read back" if wrong else None
 
 
 def not_writable(metadata: TableMetadata, partition: Partition) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from icewright.domain.actions import Action, FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.actions import Action, Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation
@@ -22,6 +22,7 @@ from icewright.planning.candidates import DELETES, REFERENCES_MAX, Candidate, Gr
 from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.estimates import estimate, lookup
+from icewright.planning.executors import row_group_bytes
 from icewright.planning.layouts import in_names
 from icewright.planning.ordering import Levels
 from icewright.planning.triggers import SMALL_FILES
@@ -160,6 +161,11 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
     text += ", each in its order" if work == KEEPING else ""
     text += f" with {wording.count(folded, 'delete file')} folded in" if folded else ""
     text += f"; {left:,} more follow" if left else ""
+    stitched = [group for group in taken if group.choice.executor is Executor.STITCH]
+    if stitched:
+        mean = row_group_bytes([file for group in stitched for file in group.files])
+        which = "stitched" if len(stitched) == len(taken) else f"{len(stitched):,} of {len(taken):,} stitched"
+        text += f"; {which}, because row groups of {wording.size(mean or 0)} can be copied as they are"
     if staged:
         which = "staged" if len(staged) == len(taken) else f"{len(staged):,} of {len(taken):,} staged"
         text += f"; {which}, because {staged[0].text}"
@@ -167,7 +173,7 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
         text += f"; {_named(verdict.reason)}"
     figures = dict(verdict.reason.figures)
     figures |= {"input_files": len(files), "output_files": made, "files_following": left}
-    figures |= {"delete_files": folded, "staged_groups": len(staged)}
+    figures |= {"delete_files": folded, "staged_groups": len(staged), "stitched_groups": len(stitched)}
     return Reason(verdict.reason.code, text, figures)
 
 

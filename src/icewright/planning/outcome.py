@@ -35,6 +35,7 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
     files_following = sum(following.values())
     deletes = len({delete for group in action.groups for delete in group.delete_files})
     staged = sum(group.executor is Executor.STAGED for group in action.groups)
+    stitched = sum(group.executor is Executor.STITCH for group in action.groups)
     alone = all(len(group.files) == 1 for group in action.groups)
     small = action.level is Level.LEVEL_0 and not alone
     text = (
@@ -45,6 +46,8 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
     if action.layout is not None and ordering is not None:
         text += f" in the order of {ordering.said}"
     text += f" with {wording.count(deletes, 'delete file')} folded in" if deletes else ""
+    if stitched:
+        text += ", stitched" if stitched == len(action.groups) else f", {stitched:,} of them stitched"
     if staged:
         text += ", staged for Spark" if staged == len(action.groups) else f", {staged:,} of them staged for Spark"
     if following:
@@ -58,6 +61,7 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
         "partitions_following": len(following),
         "delete_files": deletes,
         "staged_groups": staged,
+        "stitched_groups": stitched,
     }
     code = "deletes" if alone else "small-files"
     return Reason(code if action.level is Level.LEVEL_0 else action.level.value, text, figures)

@@ -53,6 +53,7 @@ from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.access import REFUSED_CODES, AccessBook
 from icewright.services.leave import APPROVED, Leave
 from icewright.services.observer import Observer
+from icewright.services.unstitched import NOT_STITCHABLE, Unstitched
 
 _ENDS = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
@@ -78,9 +79,11 @@ class Dispatcher:
         ids: Ids,
         limits: DispatchLimits,
         rules: Sequence[PolicyRule] = (),
+        *,
+        unstitched: Unstitched,
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
-        self._access, self._rules = access, tuple(rules)
+        self._access, self._unstitched, self._rules = access, unstitched, tuple(rules)
         self.leave = Leave(tables, observer, self._rules)
         self._moved: SimpleQueue[TableName] = SimpleQueue()
 
@@ -267,6 +270,7 @@ class Dispatcher:
         _check_protocol(report.protocol_version, "this report")
         task = self._tasks.check_lease(report.task_id, report.fencing_token)
         fault(Fault.REPORT_BEFORE)
+        self._note_unstitched(task, report)
         try:
             task = self._tasks.change(self._change(task, report))
         except Conflict as error:
@@ -275,6 +279,14 @@ class Dispatcher:
         if task.state is TaskState.SUPERSEDED:
             self._moved.put(task.table_name)
         return task
+
+    def _note_unstitched(self, task: Task, report: TaskReport) -> None:
+        """Keep in mind that row groups of the table could not be copied, of one group or of the only one."""
+        found = [group.detail for group in report.left if group.code == NOT_STITCHABLE]
+        if isinstance(report.result, Failed) and report.result.code == NOT_STITCHABLE:
+            found.append(report.result.detail)
+        if found:
+            self._unstitched.note(task.table_id, found[0])
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task because a person says so. Raises ``NotFound`` and :class:`NotAllowed`."""
@@ -353,9 +365,10 @@ class Dispatcher:
                 return change(TaskState.IN_DOUBT, Reason("commit-unknown", detail), AttemptState.UNKNOWN)
             case Cancelled(detail):
                 return change(TaskState.CANCELLED, Reason("cancelled", detail), AttemptState.CANCELLED)
-            case Failed(code, detail, _) if code in REFUSED_CODES:
-                # Not the same again: what was planned relied on an access that there is not.
-                self._access.demote(task.table_id, detail, _optimizer_of(task))
+            case Failed(code, detail, _) if code in REFUSED_CODES or code == NOT_STITCHABLE:
+                # Not the same again: what was planned relied on an access, or on row groups, that there are not.
+                if code in REFUSED_CODES:
+                    self._access.demote(task.table_id, detail, _optimizer_of(task))
                 return self.follow_up(task, End.CONFLICT, Reason(code, detail), AttemptState.FAILED, text)
             case Failed(code, detail, retryable):
                 end = End.RETRYABLE if retryable else End.FINAL

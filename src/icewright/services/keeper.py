@@ -62,9 +62,9 @@ class TableKeeper:
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._latecomers = Latecomers(tasks)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
-        self._planned_from: dict[TableId, tuple[str, WorkerAccess]] = {}
-        """The metadata, and the workers' access to its files, that a table's present plan was made from, by this
-        process: its rules never change."""
+        self._planned_from: dict[TableId, tuple[str, WorkerAccess, str]] = {}
+        """The metadata, the workers' access to its files, and what speaks against copying their row groups: what a
+        table's present plan was made from, by this process, whose rules never change."""
 
     def look(self, name: TableName, *, plan_anew: bool = False) -> Looked:
         """Observe the table; plan when its present plan does not stand any more; queue where the owner lets us.
@@ -106,7 +106,7 @@ class TableKeeper:
             self._note(name, error)
             raise
         metadata = observation.metadata
-        self._planned_from[metadata.table_id] = metadata.metadata_location, observation.worker_access
+        self._planned_from[metadata.table_id] = _made_from(observation)
         if before is not None and before.table_id != metadata.table_id:
             self._gone(before.table_id, f"{name} is another table now (uuid {metadata.table_id.uuid})")
         if plan.mode is not Mode.OBSERVE and plan.verdicts:  # without any the whole table is left alone
@@ -123,8 +123,7 @@ class TableKeeper:
         """The plan that still stands: the table is as it was, its time has not come, and its work is in hand."""
         metadata = observation.metadata
         record = self._tables.record(metadata.table_id)
-        planned_from = metadata.metadata_location, observation.worker_access
-        if self._planned_from.get(metadata.table_id) != planned_from:
+        if self._planned_from.get(metadata.table_id) != _made_from(observation):
             return None
         if record is None or record.plan_id is None:
             return None
@@ -197,6 +196,10 @@ class TableKeeper:
         record = self._tables.record_by_name(name)
         if record is not None:
             self._tables.save_record(replace(record, **changes))
+
+
+def _made_from(observation: Observation) -> tuple[str, WorkerAccess, str]:
+    return observation.metadata.metadata_location, observation.worker_access, observation.not_stitched
 
 
 def _work_is_lost(plan: Plan, latest: Sequence[TaskHead]) -> bool:

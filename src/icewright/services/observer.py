@@ -25,6 +25,7 @@ from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
 from icewright.services.access import AccessBook
+from icewright.services.unstitched import Unstitched
 
 REMOVALS_LOOKED_AT = 20
 """Commits that removed rows and are looked at one by one; with more of them, the whole table counts as touched."""
@@ -50,11 +51,17 @@ class Observer:
     """Looks at tables through their catalogs, and keeps what it saw in the store."""
 
     def __init__(
-        self, catalogs: Mapping[str, Catalog], tables: TableStore, clock: Clock, access: AccessBook | None = None
+        self,
+        catalogs: Mapping[str, Catalog],
+        tables: TableStore,
+        clock: Clock,
+        access: AccessBook | None = None,
+        unstitched: Unstitched | None = None,
     ) -> None:
-        """``access`` is what is known of storages; by default what the store knows."""
+        """``access`` is what is known of storages, by default what the store knows; ``unstitched`` of row groups."""
         self._catalogs, self._tables, self._clock = catalogs, tables, clock
         self._access = access or AccessBook(tables, clock)
+        self._unstitched = unstitched or Unstitched(clock)
         self._removals: dict[tuple[TableId, int], _Removal] = {}
 
     def catalog(self, name: str) -> Catalog:
@@ -89,6 +96,7 @@ class Observer:
             commit_interval_ms=commit_interval_ms(metadata),
             worker_access=access,
             access_detail=detail,
+            not_stitched=self._unstitched.why(metadata.table_id),
         )
 
     def _move_forward(self, catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> Inventory:

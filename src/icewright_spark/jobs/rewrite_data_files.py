@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import xxhash
 from py4j.protocol import Py4JJavaError
@@ -21,7 +21,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
-from icewright.domain.errors import Conflict, IcewrightError, StorageAway, TableReplaced, Unavailable
+from icewright.domain.errors import (
+    Conflict,
+    IcewrightError,
+    NotStitchable,
+    StorageAway,
+    TableReplaced,
+    Unavailable,
+)
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupFigures, GroupLeft, Receipt, TaskSpec
 from icewright.domain.layouts import Curve, Layout
@@ -30,6 +37,7 @@ from icewright.domain.tasks import Progress
 from icewright.domain.writer_settings import writer_settings
 from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite, said_of
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.stitching import stitch_jobs
 from icewright_spark.manifests import check_planned_files, lost_groups
 from icewright_spark.merge.errors import (
     FileChanged,
@@ -49,14 +57,18 @@ from icewright_spark.shuffle.rewrite import shuffle_groups
 from icewright_spark.staged.checks import StagedResult
 from icewright_spark.staged.inputs import damaged_input
 from icewright_spark.staged.rewrite import rewrite_group
+from icewright_spark.stitch.stitch import StitchJob, stitch_group
 from icewright_spark.table_io import worker_storage
 
 FORMAT_VERSION_MAX: Final = 3
+
+_Job = TypeVar("_Job", bound=MergeJob | StitchJob)
 
 OF_ONE_GROUP: Final = (
     FileChanged,
     FileUnreadable,
     NotSorted,
+    NotStitchable,
     OutputExists,
     OutputUnwritable,
     StorageAway,
@@ -115,7 +127,8 @@ def rewrite_data_files(
     format_version, vectors = table.format_version, check_planned_files(table, action)
     left = conflicts(lost_groups(table, action))  # nothing is spent on what would not be committed
     whole = without(spec, left)
-    jobs = merge_jobs(spark, table, whole)
+    stitches = stitch_jobs(spark, table, whole, of_executor(whole.action, Executor.STITCH))
+    jobs: list[MergeJob | StitchJob] = [*merge_jobs(spark, table, whole), *stitches]
     tasks = planned_tasks(table, action.base_snapshot_id, of_executor(whole.action, Executor.STAGED, Executor.SHUFFLE))
     phase.name = "merging"
     fault(Fault.MERGE_BEFORE)
@@ -231,9 +244,9 @@ def _output_names(spec: TaskSpec, group: FileGroup) -> list[str]:
 
 
 def run_groups(
-    context: SparkContext, jobs: Sequence[MergeJob], phase: Phase
+    context: SparkContext, jobs: Sequence[MergeJob | StitchJob], phase: Phase
 ) -> tuple[list[MergeResult], list[GroupLeft]]:
-    """Merge all groups, one Spark task each; results and failures come in the order of the jobs.
+    """Merge or stitch all groups, one Spark task each; results and failures come in the order of the jobs.
 
     Raises the first typed error that is not of one group alone. Anything else that goes wrong in a worker arrives as
     Spark's own error.
@@ -243,11 +256,11 @@ def run_groups(
     done = context.accumulator(0)
     phase.merged = lambda: int(done.value)
 
-    def run(batch: Iterable[MergeJob]) -> Iterable[MergeResult | _Refusal]:
+    def run(batch: Iterable[MergeJob | StitchJob]) -> Iterable[MergeResult | _Refusal]:
         leave_pandas_out()
         for job in batch:
             try:
-                yield merge_group(_own_output(job))
+                yield _carry_out(_own_output(job))
             except IcewrightError as error:
                 said = job.storage.without_secrets(error.message)
                 yield _Refusal(job.group.group_id, type(error), said, error.hint)
@@ -322,7 +335,11 @@ def shuffle(
     return results, failed
 
 
-def _own_output(job: MergeJob) -> MergeJob:
+def _carry_out(job: MergeJob | StitchJob) -> MergeResult:
+    return stitch_group(job) if isinstance(job, StitchJob) else merge_group(job)
+
+
+def _own_output(job: _Job) -> _Job:
     """The job with a path of its own when Spark runs it again, as it does after losing an executor.
 
     The first run may not be dead, only out of sight, and still be writing.
@@ -331,6 +348,8 @@ def _own_output(job: MergeJob) -> MergeJob:
     if running is None or running.attemptNumber() == 0:
         return job
     own = f"-try{running.taskAttemptId()}.parquet"
+    if isinstance(job, StitchJob):
+        return replace(job, output_path=job.output_path.removesuffix(".parquet") + own)
     return replace(job, output_paths=tuple(path.removesuffix(".parquet") + own for path in job.output_paths))
 
 

@@ -108,7 +108,7 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
     are, a partial output too.
     """
     started_ns, started_cpu_ns = time.perf_counter_ns(), time.process_time_ns()
-    _check_group(job)
+    _check_job(job)
     with _frugal_memory():
         merge = _Merge(job, writer)
         encoded_bytes = merge.inspect()
@@ -318,12 +318,17 @@ class _Merge:
         )
 
 
-def _check_group(job: MergeJob) -> None:
-    group = job.group
+def check_group(group: FileGroup) -> None:
+    """Raises :class:`InvalidMessage` for a group without files, and for one that names a file twice."""
     if not group.files:
         raise InvalidMessage(f"group {group.group_id} has no files")
     if len({same_file(file.path) for file in group.files}) != len(group.files):
         raise InvalidMessage(f"group {group.group_id} names a file twice")
+
+
+def _check_job(job: MergeJob) -> None:
+    group = job.group
+    check_group(group)
     if not job.output_paths or (len(job.output_paths) > 1 and job.sorted_by is None):
         raise InvalidMessage(f"group {group.group_id} cannot become {len(job.output_paths)} files in this order")
 

@@ -156,6 +156,7 @@ def _data_file(entry: Entry, *, with_span: bool) -> DataFile:
         sort_key=entry.file.sort_key,
         first_row_id=entry.first_row_id,
         span=entry.file.span if with_span else None,
+        row_groups=entry.file.row_groups,
     )
 
 

@@ -30,7 +30,8 @@ class MemoryFile:
     """A data file or delete file that some writer made.
 
     The fields from ``referenced_data_file`` to ``equality_ids`` are those of
-    :class:`~icewright.domain.files.DeleteFile`, for delete files alone.
+    :class:`~icewright.domain.files.DeleteFile`, for delete files alone. ``row_groups`` as in
+    :class:`~icewright.domain.files.DataFile`.
     """
 
     path: str
@@ -47,6 +48,7 @@ class MemoryFile:
     path_upper: str | None = None
     equality_ids: tuple[int, ...] = ()
     span: Span | None = None
+    row_groups: int | None = None
 
     @property
     def is_deletion_vector(self) -> bool:

@@ -109,7 +109,7 @@ class PyIcebergCatalog:
         for manifest in chosen(self._manifests(table, snapshot), keys, snapshot):
             if not manifest.is_data:
                 continue
-            for entry in reader.entries(manifest, with_bounds=sort_keys.any or spans.any):
+            for entry in reader.file_entries(manifest, with_bounds=sort_keys.any or spans.any):
                 if entry.status == DELETED or entry.partition not in partitions:
                     continue
                 yield DataFile(
@@ -123,6 +123,7 @@ class PyIcebergCatalog:
                     sort_key=None if entry.bounds is None else sort_keys.key(entry.bounds),
                     first_row_id=entry.first_row_id,
                     span=None if entry.bounds is None else spans.span(entry.bounds),
+                    row_groups=entry.row_groups,
                 )
 
     def delete_files(

@@ -59,6 +59,8 @@ _FILE_FIELDS = (
     NestedField(104, "file_size_in_bytes", LongType(), required=True),
     NestedField(142, "first_row_id", LongType(), required=False),
 )
+# Iceberg's own writers leave it out where there are none.
+_SPLIT_FIELD = NestedField(132, "split_offsets", ListType(element_id=133, element=LongType()), required=False)
 _COUNT_OF_FIELD = MapType(key_id=0, key_type=IntegerType(), value_id=0, value_type=LongType())
 _BOUND_OF_FIELD = MapType(key_id=0, key_type=IntegerType(), value_id=0, value_type=BinaryType())
 _BOUND_FIELDS = (
@@ -92,7 +94,8 @@ def _entries_with(*file_fields: NestedField) -> Wanted:
 
 
 _ENTRIES = _entries_with(*_FILE_FIELDS)
-_ENTRIES_WITH_BOUNDS = _entries_with(*_FILE_FIELDS, *_BOUND_FIELDS)
+_ENTRIES_OF_FILES = _entries_with(*_FILE_FIELDS, _SPLIT_FIELD)
+_ENTRIES_WITH_BOUNDS = _entries_with(*_FILE_FIELDS, _SPLIT_FIELD, *_BOUND_FIELDS)
 _DELETE_ENTRIES = _entries_with(*_FILE_FIELDS, *_DELETE_FIELDS)
 
 
@@ -140,7 +143,8 @@ _NO_DETAILS = DeleteDetails()
 class Entry:
     """One entry of a manifest, with what it inherits. ``sequence_number`` is None for some deleted entries.
 
-    ``first_row_id`` is told of live data files alone.
+    ``first_row_id`` is told of live data files alone. ``row_groups`` as in
+    :class:`~icewright.domain.files.DataFile`.
     """
 
     status: int
@@ -153,6 +157,7 @@ class Entry:
     record_count: int
     size_bytes: int
     first_row_id: int | None
+    row_groups: int | None = None
     bounds: Bounds | None = None
     deletes: DeleteDetails = _NO_DETAILS
 
@@ -204,13 +209,17 @@ class ManifestReader:
         self._table = table
         self._types = primitive_types(table)
 
-    def entries(self, manifest: Manifest, *, with_bounds: bool = False) -> Iterator[Entry]:
+    def entries(self, manifest: Manifest) -> Iterator[Entry]:
         """All entries of a manifest, deleted ones too, one after the other.
 
         Raises :class:`~icewright.domain.errors.Unreadable` for a damaged file, also for one that has not as many
         entries as its manifest list says.
         """
-        return self._entries(manifest, _ENTRIES_WITH_BOUNDS if with_bounds else _ENTRIES)
+        return self._entries(manifest, _ENTRIES)
+
+    def file_entries(self, manifest: Manifest, *, with_bounds: bool) -> Iterator[Entry]:
+        """As :meth:`entries`, of a data manifest, with row groups, and with bounds where these are wanted."""
+        return self._entries(manifest, _ENTRIES_WITH_BOUNDS if with_bounds else _ENTRIES_OF_FILES)
 
     def delete_entries(self, manifest: Manifest) -> Iterator[Entry]:
         """As :meth:`entries`, of a delete manifest, with what is said of delete files alone."""
@@ -246,6 +255,8 @@ def _entry(manifest: Manifest, partitions: _Partitions, record: Record, wanted: 
     file_format = _FORMATS.get(format_name.lower())
     if file_format is None:
         raise Unsupported(f"{path} is of the unknown format {format_name!r}")
+    of_data = wanted in (_ENTRIES_OF_FILES, _ENTRIES_WITH_BOUNDS)
+    splits, *rest = rest if of_data else (None, *rest)
     return Entry(
         status=status,
         snapshot_id=manifest.key.added_snapshot_id if snapshot_id is None else snapshot_id,
@@ -257,6 +268,7 @@ def _entry(manifest: Manifest, partitions: _Partitions, record: Record, wanted: 
         record_count=record_count,
         size_bytes=size_bytes,
         first_row_id=first_row_id,
+        row_groups=len(splits) if splits else None,
         bounds=Bounds(*(values or {} for values in rest)) if wanted is _ENTRIES_WITH_BOUNDS else None,
         deletes=_delete_details(rest) if wanted is _DELETE_ENTRIES else _NO_DETAILS,
     )
