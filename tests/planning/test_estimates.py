@@ -47,8 +47,8 @@ POLICY = effective_policy(table(), ())
 def test_a_merge_takes_what_the_rates_of_the_policy_say() -> None:
     found = estimate(observed(), POLICY, rewrite(group()))
     assert found.output_bytes == 400 * MIB
-    bytes_s = 400 * MIB / 200_000_000 + 400 * MIB / 75_000_000
-    assert found.cpu_ms == round(600 + 4 * 1.5 + 1000 * bytes_s)
+    bytes_s = 400 * MIB / 200_000_000 + 400 * MIB / 85_000_000
+    assert found.cpu_ms == round(400 + 4 * 1.0 + 1000 * bytes_s)
 
 
 def test_deleted_rows_are_not_written() -> None:

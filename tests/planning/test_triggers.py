@@ -219,7 +219,9 @@ def test_tiered_is_what_amoro_does(sizes: list[int], *, interval_over: bool, ful
 
 
 class TestCostBenefit:
-    under = policy(Trigger.COST_BENEFIT, scans_per_day=100.0)
+    under = policy(
+        Trigger.COST_BENEFIT, scans_per_day=100.0, open_ms=1.5, rewrite_ms=600.0, write_bytes_per_s=75_000_000
+    )
 
     def test_each_number_of_the_gate_is_said(self) -> None:
         files = sized(*[MIB] * 100)
@@ -242,34 +244,28 @@ class TestCostBenefit:
         never = opinion(sized(*[MIB] * 10), replace(rarely, scans_per_day=0.0))
         assert never.reason.text.endswith("it never pays")
 
-    def writing(self, files: list[DataFile], at: int, size_bytes: int) -> Observation:
-        """A table to which a commit a minute adds so many bytes, the last one at that time."""
-        summary = {"added-files-size": str(size_bytes)}
-        commits = [snapshot(number, at - (10 - number) * MINUTE_MS, summary=summary) for number in range(1, 11)]
-        return observe([replace(file, snapshot_id=10) for file in files], table(commits))
-
     def test_where_data_comes_fast_files_gather_until_they_fill_one(self) -> None:
-        busy, full = (self.writing(sized(*[4 * MIB] * number), NOW, 32 * MIB) for number in (30, 60))
+        busy, full = (coming(sized(*[4 * MIB] * number), NOW, 32 * MIB) for number in (30, 60))
         said = verdict(busy, self.under)
         assert (said.verdict, said.reason.code) == (Verdict.WAIT, "not-worth-it")
         assert verdict(full, self.under).verdict is Verdict.REWRITE
 
     def test_when_it_stops_they_are_merged_at_the_time_that_was_said(self) -> None:
         files = sized(*[4 * MIB] * 30)
-        until = verdict(self.writing(files, NOW, 32 * MIB), self.under).wait_until
+        until = verdict(coming(files, NOW, 32 * MIB), self.under).wait_until
         assert until is not None
         for before_ms, expected in ((2, Verdict.WAIT), (0, Verdict.REWRITE)):
-            quiet = self.writing(files, 2 * NOW - until + before_ms, 32 * MIB)
+            quiet = coming(files, 2 * NOW - until + before_ms, 32 * MIB)
             assert verdict(quiet, self.under).verdict is expected
 
     def test_while_data_comes_a_large_one_is_no_reason_to_merge_and_once_it_stops_it_is(self) -> None:
         files = sized(100 * MIB, *[MIB // 2] * 20)
-        coming = self.writing(files, NOW, MIB // 2)
+        now = coming(files, NOW, MIB // 2)
         often = replace(self.under, scans_per_day=20_000.0)
-        assert verdict(coming, often).reason.figures["small_files"] == 20
+        assert verdict(now, often).reason.figures["small_files"] == 20
         often = replace(self.under, scans_per_day=400.0)
-        assert verdict(coming, often).verdict is Verdict.WAIT
-        quiet = self.writing(files, NOW - 5 * DAY_MS, MIB // 2)
+        assert verdict(now, often).verdict is Verdict.WAIT
+        quiet = coming(files, NOW - 5 * DAY_MS, MIB // 2)
         assert verdict(quiet, often).reason.figures["small_files"] == 21
 
     def test_a_large_one_is_not_written_again_for_many_tiny_ones(self) -> None:
@@ -277,6 +273,46 @@ class TestCostBenefit:
         made = plan(observe(files), files, self.under)
         (group,) = made.actions[0].groups
         assert len(group.files) == 200
+
+
+def coming(files: list[DataFile], at: int, size_bytes: int) -> Observation:
+    """A table to which a commit a minute adds so many bytes, the last one at that time."""
+    summary = {"added-files-size": str(size_bytes)}
+    commits = [snapshot(number, at - (10 - number) * MINUTE_MS, summary=summary) for number in range(1, 11)]
+    return observe([replace(file, snapshot_id=10) for file in files], table(commits))
+
+
+class TestLevels:
+    under = default_policy()
+    """Files are small below 144 MiB."""
+
+    def test_files_that_fill_one_soon_wait_for_that(self) -> None:
+        said = verdict(coming(sized(*[4 * MIB] * 20), NOW, 32 * MIB), self.under)
+        assert (said.verdict, said.reason.code, said.wait_until) == (Verdict.WAIT, "full-soon", NOW + 5 * MINUTE_MS)
+        assert said.reason.text.startswith("20 small files (80.0 MiB) of 20; as fast as data comes they fill a file by")
+        assert verdict(coming(sized(*[4 * MIB] * 36), NOW, 32 * MIB), self.under).verdict is Verdict.REWRITE
+
+    def test_they_do_not_where_it_takes_longer_than_ten_minutes_or_nobody_can_tell(self) -> None:
+        files = sized(*[4 * MIB] * 6)
+        assert verdict(coming(files, NOW, 12 * MIB), self.under).verdict is Verdict.WAIT
+        assert verdict(coming(files, NOW, 12 * MIB - 1), self.under).verdict is Verdict.REWRITE
+        assert verdict(observe(files), self.under).verdict is Verdict.REWRITE
+
+    def test_when_data_stops_they_are_merged_at_the_time_that_was_said(self) -> None:
+        files = sized(*[4 * MIB] * 20)
+        for ago_ms, expected in ((5 * MINUTE_MS - 1, Verdict.WAIT), (5 * MINUTE_MS, Verdict.REWRITE)):
+            assert verdict(coming(files, NOW - ago_ms, 32 * MIB), self.under).verdict is expected
+
+    def test_many_files_do_not_wait(self) -> None:
+        for files, expected in ((49, Verdict.WAIT), (50, Verdict.REWRITE)):
+            assert verdict(coming(sized(*[MIB] * files), NOW, 32 * MIB), self.under).verdict is expected
+
+    def test_the_youngest_do_not_count_and_the_others_wait_for_them(self) -> None:
+        observation = coming([], NOW, 32 * MIB)
+        metadata = observation.metadata
+        files = [replace(f, snapshot_id=10 if n > 30 else 9) for n, f in enumerate(sized(*[4 * MIB] * 38))]
+        made = plan(observe(files, metadata), files, self.under)
+        assert (made.verdicts[0].verdict, made.verdicts[0].reason.code) == (Verdict.WAIT, "young-files")
 
 
 def test_under_levels_the_settings_of_other_triggers_mean_nothing() -> None:

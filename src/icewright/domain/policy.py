@@ -74,13 +74,13 @@ class Policy:
     tiered_minor_files: int = 12
     tiered_minor_interval_ms: int = 3_600_000
     tiered_full_interval_ms: int | None = None
-    scans_per_day: float = 400.0
+    scans_per_day: float = 600.0
     horizon_ms: int = 604_800_000
-    open_ms: float = 1.5
+    open_ms: float = 1.0
     plan_ms: float = 0.05
-    rewrite_ms: float = 600.0
+    rewrite_ms: float = 400.0
     read_bytes_per_s: int = 200_000_000
-    write_bytes_per_s: int = 75_000_000
+    write_bytes_per_s: int = 85_000_000
     level_1_size_bytes: int = 2 << 30
     level_2_runs: int = 10
 

@@ -237,7 +237,7 @@ class _Finder:
         old_at = {file.path: self._old_at(added_at.get(file.snapshot_id)) for file in files}
         old = [file for file in files if old_at[file.path] <= self.now]
         opinion, written_at = self._opinion(statistics, old), statistics.written_at
-        rule = opinion.rule or self._without_trigger()
+        rule = opinion.rule or self._without_trigger(opinion)
         settled_at = None if written_at is None else written_at + SETTLED_AFTER_MS
         settled = settled_at is None or settled_at <= self.now
         groups = self._groups(in_order(old, added_at), rule, settled=settled) + self._kept(old)
@@ -273,10 +273,10 @@ class _Finder:
         counts = replace(statistics.counts, sizes=sizes, data_files=files)
         return self.judge.opinion(replace(statistics, counts=counts))
 
-    def _without_trigger(self) -> Rule:
+    def _without_trigger(self, opinion: Opinion) -> Rule:
         """What is packed of a partition whose trigger does not fire, where it is looked at for its deletes."""
-        by_levels = self.policy.trigger is Trigger.LEVELS
-        return Rule(self.policy.min_input_files) if by_levels else DELETES_ALONE
+        waits = self.policy.trigger is not Trigger.LEVELS or opinion.until is not None
+        return DELETES_ALONE if waits else Rule(self.policy.min_input_files)
 
     def _nothing_to_gain(self, verdict: PartitionVerdict, files: Sequence[DataFile], rule: Rule) -> Reason:
         small = sum(file.size_bytes < self.policy.small_file_size_bytes for file in files)

@@ -7,10 +7,11 @@ Both in CPU milliseconds, for the k smallest files of a partition, n of them wit
     fires iff gain/day * H > cost, for the k where gain/day * H - cost is largest
 
 The shape is that of the gate benefit - cost of AutoComp (Gruenheid et al., SIGMOD 2025); merging keeps bytes, so what
-scans save by reading less is left out. H is how long the outputs are of use: files that are full stay for the
-*horizon*; a last one that is still small is written again when as much has come again, so it is of use for its bytes
-over the rate at which data comes into the table; but not where one of the k files has more than half of the bytes, or
-it would be written again for each handful of newcomers. The next write is not expected sooner than the last one is ago.
+scans save by reading less is left out, and each partition pays for a rewrite as if it were rewritten alone. H is how
+long the outputs are of use: files that are full stay for the *horizon*; a last one that is still small is written again
+when as much has come again, so it is of use for its bytes over the rate at which data comes into the table; but not
+where one of the k files has more than half of the bytes, or it would be written again for each handful of newcomers.
+The next write is not expected sooner than the last one is ago.
 
 So while data comes fast, files gather until they fill one; where it comes slowly they are merged when that pays for the
 time until they are merged again; and in a partition that has gone quiet they are merged once.

@@ -294,7 +294,7 @@ SETTINGS: tuple[Setting, ...] = (
         PREFIX + "cost-benefit.scans-per-day",
         "scans_per_day",
         number,
-        400.0,
+        600.0,
         _NUMBERS,
         "`cost-benefit`: how many queries a day read a partition whole. Nobody tells icewright yet: the default is "
         "assumed, as many as keep no more files than an hourly cron of Iceberg's procedure does (B2).",
@@ -311,9 +311,9 @@ SETTINGS: tuple[Setting, ...] = (
         PREFIX + "cost-benefit.open-ms",
         "open_ms",
         number,
-        1.5,
+        1.0,
         _NUMBERS,
-        "`cost-benefit`: CPU milliseconds to open one more file. Default as measured for Spark on a local disk (B1); "
+        "`cost-benefit`: CPU milliseconds to open one more file. Default as measured on a local disk (B2); "
         "on object storage put in what a request costs you.",
     ),
     Setting(
@@ -328,9 +328,10 @@ SETTINGS: tuple[Setting, ...] = (
         PREFIX + "cost-benefit.rewrite-ms",
         "rewrite_ms",
         number,
-        600.0,
+        400.0,
         _NUMBERS,
-        "`cost-benefit`: CPU milliseconds of a rewrite however small: planning, commit, verification.",
+        "`cost-benefit`: CPU milliseconds of a rewrite however small, planning, commit and verification. Default as "
+        "measured (B2).",
     ),
     Setting(
         PREFIX + "cost-benefit.read-bytes-per-second",
@@ -338,13 +339,13 @@ SETTINGS: tuple[Setting, ...] = (
         whole_number(1),
         200_000_000,
         _BYTES,
-        "`cost-benefit`: bytes that a rewrite reads in a CPU second. Both rates together are as measured (B1).",
+        "`cost-benefit`: bytes that a rewrite reads in a CPU second. Both rates together are as measured (B2).",
     ),
     Setting(
         PREFIX + "cost-benefit.write-bytes-per-second",
         "write_bytes_per_s",
         whole_number(1),
-        75_000_000,
+        85_000_000,
         _BYTES,
         "`cost-benefit`: bytes that a rewrite writes, and proves, in a CPU second.",
     ),

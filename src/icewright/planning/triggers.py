@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 from typing import Final
 
 from icewright.domain.files import FileContent, Partition
@@ -29,6 +29,15 @@ WITH_INTERVALS: Final = frozenset({Trigger.MSE, Trigger.TIERED})
 
 CLOCK_AHEAD_MS_MAX: Final = 60_000
 """How far ahead of ours the clock of an optimizer may be; what is dated later is not believed."""
+
+FULL_SOON_MS: Final = 600_000
+"""``levels`` waits for a file to be filled that is full within this: ten minutes, as fresh as merged data has to be."""
+
+LATE_MS: Final = 60_000
+"""As long as young files are left out."""
+
+MANY_GROUPS: Final = 10
+"""It does not wait where there are small files for so many groups: readers open each of them."""
 
 SMALL_FILES: Final = "small-files"
 """The reason of a candidate under the trigger ``levels``: there are enough small files."""
@@ -56,7 +65,7 @@ class Judge:
         """What the trigger says of a partition."""
         match self.policy.trigger:
             case Trigger.LEVELS:
-                return levels(statistics, self.policy)
+                return levels(statistics, self.policy, self.arrival_bytes_per_ms, self.now)
             case Trigger.MSE:
                 return mse(statistics, self.policy, self.rewritten_at.get(statistics.partition), self.now)
             case Trigger.TIERED:
@@ -94,14 +103,39 @@ def rewritten_at(commits: Mapping[int, Instant], summaries: Iterable[ManifestSum
     return latest
 
 
-def levels(statistics: PartitionStatistics, policy: Policy) -> Opinion:
-    """Fires from ``min_input_files`` small files on, where merging them makes fewer."""
+def levels(
+    statistics: PartitionStatistics, policy: Policy, arrival_bytes_per_ms: float | None, now: Instant
+) -> Opinion:
+    """Fires from ``min_input_files`` small files on, where merging them makes fewer.
+
+    But not while data comes so fast that what is there soon fills a file: it would be written again right then. So a
+    few files wait for as long as that takes, counted from the last write, and many do not wait.
+    """
     small, files = Small.of(statistics, policy), statistics.counts.data_files
     nothing = nothing_to_merge(files, small, policy, policy.min_input_files)
     if nothing is not None:
         return Opinion(nothing)
+    full_at = _full_at(statistics, small, policy, arrival_bytes_per_ms)
+    if full_at is not None and now < full_at and small.files < MANY_GROUPS * policy.min_input_files:
+        text = f"{small.said} of {files:,}; as fast as data comes they fill a file by {wording.instant(full_at)}"
+        return Opinion(Reason("full-soon", text, small.figures), until=full_at)
     reason = Reason(SMALL_FILES, f"{small.said} of {files:,}", small.figures)
     return Opinion(reason, Rule(policy.min_input_files), small.after(files))
+
+
+def _full_at(
+    statistics: PartitionStatistics, small: Small, policy: Policy, arrival_bytes_per_ms: float | None
+) -> Instant | None:
+    """Until when the small files of a partition should fill one, where that is soon; None else, or if they do already.
+
+    Twice as long after its last write as the latest rate says, and some: writers are not that regular, and the youngest
+    files are not merged yet.
+    """
+    missing = policy.small_file_size_bytes - small.size_bytes
+    if not arrival_bytes_per_ms or missing <= 0 or statistics.written_at is None:
+        return None
+    wait_ms = ceil(missing / arrival_bytes_per_ms)
+    return statistics.written_at + 2 * wait_ms + LATE_MS if wait_ms <= FULL_SOON_MS else None
 
 
 def mse(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instant | None, now: Instant) -> Opinion:
