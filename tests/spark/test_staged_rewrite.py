@@ -311,8 +311,23 @@ def ids_in(path: str) -> list[int]:
     return found
 
 
-def a_value_changed(rows: DataFrame) -> DataFrame:
-    return rows.withColumn("city", when(col("id") == 3, lit("other")).otherwise(col("city")))
+def two_values_swapped(rows: DataFrame) -> DataFrame:
+    other = when(col("id") == 3, lit("city 4")).when(col("id") == 4, lit("city 3"))
+    return rows.withColumn("city", other.otherwise(col("city")))
+
+
+def a_zero_flipped(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("price", when(col("id") == 3, lit(-0.0)).otherwise(col("price")))
+
+
+def null_made_empty(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("city", when(col("city").isNull(), lit("")).otherwise(col("city")))
+
+
+def a_wrong_row_deleted(rows: DataFrame) -> DataFrame:
+    """Of 4 and 5, the second was deleted; as many rows are left."""
+    back = when(col("id") == 4, lit(5)).otherwise(col("id"))
+    return rows.withColumn("id", back).withColumn("city", when(back == 5, lit("city 5")).otherwise(col("city")))
 
 
 def a_row_lost(rows: DataFrame) -> DataFrame:
@@ -335,14 +350,19 @@ def age_lost(rows: DataFrame) -> DataFrame:
     return rows.withColumn("_last_updated_sequence_number", lit(None).cast("long"))
 
 
-FAULTS = (a_value_changed, a_row_lost, a_row_doubled, one_row_for_another, lineage_lost, age_lost)
+FAULTS = (
+    *(two_values_swapped, a_zero_flipped, null_made_empty, a_wrong_row_deleted),
+    *(a_row_lost, a_row_doubled, one_row_for_another, lineage_lost, age_lost),
+)
 
 
 def test_a_writer_that_does_not_write_what_it_was_given_is_caught(
     spark: SparkSession, name: TableName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = create(spark, name, "id int, city string", **{"format-version": "3"})
-    insert(spark, table, IDS_AND_CITIES)
+    more = {"format-version": "3", "write.delete.mode": "merge-on-read"}
+    table = create(spark, name, "id int, city string, price double", **more)
+    insert(spark, table, "SELECT int(id), IF(id = 6, NULL, concat('city ', id)), 0.0D FROM range(0, 10, 1, 1)")
+    spark.sql(f"DELETE FROM {table} WHERE id = 5")  # noqa: S608 - a test
     spec, before, files = plan_of(spark, name), contents(spark, name), data_files(spark, name)
     honest = staged_rewrite.write
     for number, fault in enumerate(FAULTS):
