@@ -51,7 +51,6 @@ from icewright_spark.merge.errors import (
 )
 from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.merge.output import OutputFile
-from icewright_spark.merge.without_pandas import leave_pandas_out
 from icewright_spark.scan_tasks import planned_tasks
 from icewright_spark.shuffle.rewrite import shuffle_groups
 from icewright_spark.staged.checks import StagedResult
@@ -59,6 +58,7 @@ from icewright_spark.staged.inputs import damaged_input
 from icewright_spark.staged.rewrite import rewrite_group
 from icewright_spark.stitch.stitch import StitchJob, stitch_group
 from icewright_spark.table_io import worker_storage
+from icewright_spark.worker import settle_in
 
 FORMAT_VERSION_MAX: Final = 3
 
@@ -257,7 +257,7 @@ def run_groups(
     phase.merged = lambda: int(done.value)
 
     def run(batch: Iterable[MergeJob | StitchJob]) -> Iterable[MergeResult | _Refusal]:
-        leave_pandas_out()
+        settle_in()
         for job in batch:
             try:
                 yield _carry_out(_own_output(job))

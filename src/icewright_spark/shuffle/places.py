@@ -17,6 +17,7 @@ from icewright.domain.layouts import Curve, Layout
 from icewright.domain.tables import SortField
 from icewright_spark.layouts import Cells
 from icewright_spark.shuffle.sample import Frame
+from icewright_spark.worker import settle_in
 
 _PLACE: Final = "p"
 _FILE: Final = "n"
@@ -64,6 +65,7 @@ def _placing(cells: Cells, first_file: int) -> Any:
     """For the columns of the layout, the number of each row's file among those of all groups, and its key."""
 
     def place(*columns: pa.Array) -> pa.Array:
+        settle_in()
         named = pa.RecordBatch.from_arrays(list(columns), names=[f"f{position}" for position in range(len(columns))])
         found = cells.place(named)
         files = pc.add(found["cell"], pa.scalar(first_file, pa.int32()))

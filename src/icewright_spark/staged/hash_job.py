@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import input_file_name
 
 from icewright_spark.staged.rows_hash import RowsHash, rows_hash
+from icewright_spark.worker import settle_in
 
 
 class Watch(Protocol):
@@ -67,6 +68,7 @@ def _partition_hash(hashed: int, watch: Callable[[], Watch] | None) -> Callable[
     """For record batches whose first ``hashed`` columns count, whose last one is the file, and the rest watched."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
+        settle_in()
         started_ns = time.process_time_ns()
         by_file: dict[str, RowsHash] = {}
         watching = None if watch is None else watch()

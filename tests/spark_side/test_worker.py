@@ -1,0 +1,43 @@
+"""Archives are read once by a worker, and what is in them can be imported all the same."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+from zipimport import zipimporter
+
+import pytest
+
+from icewright_spark.worker import settle_in
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_modules_of_an_archive_are_found_and_its_contents_not_read_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settled: bool,  # noqa: FBT001 - a parameter of pytest
+) -> None:
+    archive = tmp_path / "modules.zip"
+    with ZipFile(archive, "w") as written:
+        for name in ("first", "second"):
+            written.writestr(f"of_archive_{name}_{settled}.py", "here = __file__")
+    asked: list[str] = []
+    honest = zipimporter.invalidate_caches
+
+    def counted(finder: zipimporter) -> None:
+        asked.append(finder.archive)
+        honest(finder)
+
+    class Counted(zipimporter):
+        invalidate_caches = counted
+
+    monkeypatch.setattr(sys, "path", [*sys.path, str(archive)])
+    monkeypatch.setitem(sys.path_importer_cache, str(archive), Counted(str(archive)))
+    for name in ("first", "second"):
+        assert importlib.import_module(f"of_archive_{name}_{settled}").here.startswith(str(archive))
+        if settled:
+            settle_in()
+        importlib.invalidate_caches()
+    assert asked == ([] if settled else [str(archive)] * 2)
