@@ -12,6 +12,8 @@ import pytest
 
 from icewright.domain.layouts import Curve
 from icewright_spark.layouts import cells_of, sample_rows
+from icewright_spark.layouts.cells import CurveCells
+from icewright_spark.layouts.cuts import TIES, Cuts, Ties
 from tests.spark_layouts.orders import PREFIX, field, layout
 
 ROWS, FILES = 60_000, 16
@@ -59,6 +61,23 @@ def test_equal_rows_stay_together_unless_they_are_many() -> None:
         assert len({*zip(values.tolist(), found.tolist(), strict=True)}) == ROWS // 200
 
 
+@pytest.mark.parametrize(("before", "cell"), [(54, 0), (46, 1)])
+def test_what_does_not_even_out_much_goes_to_one_side(before: int, cell: int) -> None:
+    """Of 100 rows for two files the equal ones end, or begin, a little beside the middle."""
+    cuts, rows = Cuts.of(np.repeat([0, 1], [before, 100 - before]), 2)
+    found = {int(cuts.cells(np.array([1]), constantly(tie))[0]) for tie in (0, TIES // 2, TIES - 1)}
+    assert (rows.tolist(), found) == (([0], {0}) if cell == 0 else ([before], {1}))
+
+
+def test_a_value_takes_as_much_of_its_side_as_it_has_rows() -> None:
+    values = np.concatenate([np.zeros(90_000), np.arange(1, 10_001)])
+    cells = cells_of(pa.table({"a": values, "b": values}), layout(Curve.ZORDER, field(), field()), FILES)
+    assert isinstance(cells, CurveCells)
+    (axis, _), side = cells.axes, 1 << cells.bits
+    where = axis.coordinates[axis.scale.read(pa.array([0.0, 1.0, 5_000.0, 10_000.0]))] / side
+    assert where == pytest.approx([0.45, 0.9, 0.95, 1.0], abs=0.002)
+
+
 def test_rows_told_apart_by_further_columns_lie_the_same_in_any_batches() -> None:
     batch = pa.RecordBatch.from_pydict({"a": np.zeros(ROWS), "row": np.arange(ROWS)})
     cells = cells_of(pa.table({"a": np.zeros(100)}), layout(Curve.SORT, field()), FILES)
@@ -93,10 +112,26 @@ def test_cells_are_small(curve: Curve) -> None:
         assert len(pickle.dumps(cells_of(table, layout(curve, field(), field()), files))) < limit
 
 
+@pytest.mark.parametrize("curve", Curve)
+def test_how_values_are_spread_is_of_no_consequence(curve: Curve) -> None:
+    ranks = np.random.default_rng(9).integers(0, 2_000, (2, 5_000))
+    plain = pa.table({"a": ranks[0], "b": ranks[1]})
+    skewed = pa.table({"a": np.exp(ranks[0] / 5), "b": [f"{PREFIX}{rank:04}" for rank in ranks[1]]})
+    first, second = (
+        cells_of(table, layout(curve, field(), field()), FILES).place(table.to_batches()[0])
+        for table in (plain, skewed)
+    )
+    assert first.equals(second)
+
+
 @pytest.mark.parametrize("files", [1, 16, 1_000, 100_000])
 def test_samples_are_of_sensible_sizes(files: int) -> None:
     assert 20_000 <= sample_rows(files) <= 400_000
     assert sample_rows(files) >= min(400 * files, 400_000)
+
+
+def constantly(tie: int) -> Ties:
+    return lambda rows: np.full(len(rows), tie)
 
 
 def sample_of(table: Any) -> Any:

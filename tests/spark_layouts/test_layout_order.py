@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Sequence
 from itertools import groupby, pairwise
@@ -16,7 +17,6 @@ from icewright.domain.errors import Unsupported
 from icewright.domain.layouts import Curve
 from icewright.domain.tables import SortField
 from icewright_spark.layouts import PLACES, Cells, cells_of
-from icewright_spark.layouts.scale import LONGEST_MARK_BYTES
 from tests.spark_layouts.orders import KINDS, PREFIX, Kind, array_of, field, layout, place_of
 
 FIELDS = st.builds(field, st.sampled_from(["asc", "desc"]), st.sampled_from(["nulls-first", "nulls-last"]))
@@ -56,12 +56,13 @@ def assert_in_order(rows: Sequence[Any], places: Sequence[int], key: Any) -> Non
 def test_files_of_each_type_follow_its_order(name: str, data: st.DataObject, how: SortField, files: int) -> None:
     kinds = [KINDS[name]]
     sample, rows = data.draw(rows_of(kinds)), data.draw(rows_of(kinds))
-    cells = cells_of(table_of(kinds, sample), layout(Curve.SORT, how), files)
-    places = cells.place(batch_of(kinds, rows + sample))
-    assert places.schema == PLACES
-    found = places["cell"].to_pylist()
-    assert set(found) <= set(range(files))
-    assert_in_order(rows + sample, found, place_of(kinds, [how]))
+    table, batch, key = table_of(kinds, sample), batch_of(kinds, rows + sample), place_of(kinds, [how])
+    for curve in (Curve.SORT, Curve.ZORDER):
+        places = cells_of(table, layout(curve, how), files).place(batch)
+        assert places.schema == PLACES
+        assert set(places["cell"].to_pylist()) <= set(range(files))
+        assert_in_order(rows + sample, places["cell"].to_pylist(), key)
+        assert_in_order(rows + sample, places["key"].to_pylist(), key)
 
 
 @given(
@@ -76,16 +77,6 @@ def test_later_columns_decide_among_equals(data: st.DataObject, kinds: list[Kind
     sample, rows = data.draw(some), data.draw(some)
     cells = sent(cells_of(table_of(kinds, sample), layout(Curve.SORT, *fields), files))
     assert_in_order(rows, cells.place(batch_of(kinds, rows))["cell"].to_pylist(), place_of(kinds, fields))
-
-
-@pytest.mark.parametrize("name", KINDS)
-@given(data=st.data(), how=FIELDS, files=st.integers(1, 9))
-def test_a_curve_reads_each_column_in_its_order(name: str, data: st.DataObject, how: SortField, files: int) -> None:
-    kinds = [KINDS[name]]
-    sample, rows = data.draw(rows_of(kinds)), data.draw(rows_of(kinds))
-    places = cells_of(table_of(kinds, sample), layout(Curve.ZORDER, how), files).place(batch_of(kinds, rows))
-    assert_in_order(rows, places["key"].to_pylist(), place_of(kinds, [how]))
-    assert_in_order(rows, places["cell"].to_pylist(), place_of(kinds, [how]))
 
 
 @given(data=st.data(), curve=st.sampled_from([Curve.ZORDER, Curve.HILBERT]), files=st.integers(1, 9))
@@ -107,11 +98,19 @@ def test_strings_are_compared_beyond_any_prefix() -> None:
 
 
 def test_long_strings_of_the_sample_are_cut_and_rows_are_not() -> None:
-    long = "x" * LONGEST_MARK_BYTES
+    long = "x" * 1_024
     texts = [long[1:], long, long + "a", long + "b", "y"]
     cells = cells_of(pa.table({"s": [text * 3 for text in texts]}), layout(Curve.SORT, field()), 5)
-    assert len(pickle.dumps(cells)) < 6 * LONGEST_MARK_BYTES
+    assert len(pickle.dumps(cells)) < 6 * 1_024
     assert_in_order(texts, cells.place(pa.RecordBatch.from_pydict({"s": texts}))["cell"].to_pylist(), lambda text: text)
+
+
+@pytest.mark.parametrize(("one", "other"), [(-0.0, 0.0), (math.nan, -math.nan)])
+def test_zeros_and_what_is_no_number_are_one_value_each(one: float, other: float) -> None:
+    rows = {"f": [one, other, one, other], "i": [1, 1, 2, 2]}
+    for sample in (rows, {"f": [other, one] * 2, "i": [1, 1, 2, 2]}):
+        cells = cells_of(pa.table(sample), layout(Curve.SORT, field(), field()), 2)
+        assert cells.place(pa.RecordBatch.from_pydict(rows))["cell"].to_pylist() == [0, 0, 1, 1]
 
 
 def test_slices_are_placed_as_what_they_show() -> None:
