@@ -413,6 +413,11 @@ def test_the_write_window_of_the_owner_is_kept() -> None:
     assert codes(observation=observation, rules=policy(write_window_ms=HOUR_MS + 1)) == {"too-soon"}
 
 
+@pytest.mark.parametrize(("until", "expected"), [(NOW + 1, {"put-off"}), (NOW, set())])
+def test_a_file_that_failed_lately_is_left_alone(until: int, expected: set[str]) -> None:
+    assert codes(observation=replace(other(), put_off={first_group.files[0].path: until})) == expected
+
+
 def test_a_file_of_another_format_is_found_by_looking_at_it() -> None:
     path = first_group.files[0].path
     files = {**BY_PATH, path: replace(BY_PATH[path], file_format=FileFormat.ORC)}

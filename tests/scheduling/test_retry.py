@@ -5,12 +5,15 @@ from hypothesis import strategies as st
 from icewright.scheduling.retry import (
     BACKOFF_BASE_MS,
     BACKOFF_MAX_MS,
+    PUT_OFF_BASE_MS,
+    PUT_OFF_MAX_MS,
     End,
     GiveUp,
     PlanAgain,
     Retry,
     backoff_ms,
     decide,
+    put_off_ms,
 )
 
 tries = st.integers(1, 10_000)
@@ -50,3 +53,11 @@ def test_a_later_try_never_waits_shorter(attempt: int, jitter: float) -> None:
 @given(attempt=tries, jitter=jitters, more=jitters)
 def test_chance_only_ever_lengthens(attempt: int, jitter: float, more: float) -> None:
     assert (jitter <= more) <= (backoff_ms(attempt, jitter=jitter) <= backoff_ms(attempt, jitter=more))
+
+
+def test_files_that_fail_are_put_off_for_longer_each_time_and_for_a_day_at_most() -> None:
+    spans = [put_off_ms(times) for times in range(1, 100)]
+    assert spans[0] == PUT_OFF_BASE_MS
+    assert spans == sorted(spans)
+    assert spans[1] == 2 * spans[0]
+    assert spans[-1] == PUT_OFF_MAX_MS

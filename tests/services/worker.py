@@ -36,6 +36,7 @@ from tests.services.lakehouse import Lakehouse
 
 RETRYABLE = Failed("engine", "the executor was lost", retryable=True)
 FINAL = Failed("proof-failed", "the rows that were read back are not those that went in", retryable=False)
+UNREADABLE = "file-unreadable"
 STOPPED = Cancelled("cancelled before the commit")
 
 
@@ -56,6 +57,8 @@ class Worker:
     """Task ids and snapshot ids of commits that went through."""
     lost: dict[tuple[str, int], dict[int, str]] = field(default_factory=dict)
     """The groups of each attempt that were found to have met another commit, and what."""
+    unreadable: set[str] = field(default_factory=set)
+    """Input files whose groups fail by themselves."""
     signs_groups: bool = True
     """Whether a commit of some groups says so."""
     groups_said: str | None = None
@@ -114,8 +117,16 @@ class Worker:
 
     def part_of(self, spec: TaskSpec) -> RewriteDataFiles:
         """What an attempt commits, as far as it has looked."""
+        left = {group.group_id for group in self.left(spec)}
+        return spec.action.only({group.group_id for group in spec.action.groups} - left)
+
+    def left(self, spec: TaskSpec) -> tuple[GroupLeft, ...]:
+        """The groups that an attempt leaves out, as far as it has looked."""
         lost = self.lost.get((spec.task_id, spec.attempt), {})
-        return spec.action.only({group.group_id for group in spec.action.groups} - lost.keys())
+        met = [GroupLeft(group_id, GROUP_CONFLICT, why, retryable=True) for group_id, why in lost.items()]
+        bad = [g.group_id for g in spec.action.groups if not self.unreadable.isdisjoint(f.path for f in g.files)]
+        failed = [GroupLeft(n, UNREADABLE, "a file is missing", retryable=True) for n in bad if n not in lost]
+        return (*met, *failed)
 
     def commit(self, spec: TaskSpec) -> Snapshot:
         """Replace the files of every group that is whole by as many as the plan says.
@@ -143,14 +154,15 @@ class Worker:
 
     def report(self, spec: TaskSpec, result: Result) -> Task:
         """Say how the attempt ended, truthfully or not. Raises ``LeaseLost``."""
-        lost = self.lost.get((spec.task_id, spec.attempt), {})
-        left = tuple(GroupLeft(group_id, GROUP_CONFLICT, why, retryable=True) for group_id, why in lost.items())
+        left = self.left(spec)
         return self.lakehouse.control.dispatcher.report(
             TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1, left)
         )
 
-    def try_commit(self, spec: TaskSpec) -> Committed | Conflicted:
-        """Commit, without the groups that turn out to be lost, and tell which of the two outcomes it was."""
+    def try_commit(self, spec: TaskSpec) -> Committed | Conflicted | Failed:
+        """Commit, without the groups that turn out to be lost, and tell which of the outcomes it was."""
+        if all(group.code == UNREADABLE for group in self.left(spec)) and not self.part_of(spec).groups:
+            return Failed(UNREADABLE, "a file is missing", retryable=True)
         while True:
             try:
                 return Committed(self.commit(spec).snapshot_id)

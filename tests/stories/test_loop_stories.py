@@ -14,7 +14,7 @@ import pytest
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import IcewrightError
 from icewright.domain.files import FileContent, FileFormat
-from icewright.domain.jobs import Committed, Conflicted, TaskSpec
+from icewright.domain.jobs import Committed, Result, TaskSpec
 from icewright.domain.tasks import TERMINAL_STATES, TaskState
 from icewright.planning import wording
 from icewright.scheduling.breaker import FAILURES_MAX
@@ -77,7 +77,7 @@ class Story:
         self.tell()
         return spec
 
-    def commits(self, spec: TaskSpec) -> Committed | Conflicted:
+    def commits(self, spec: TaskSpec) -> Result:
         """The optimizer commits, and has not said so yet."""
         result = self.worker.try_commit(spec)
         self.happens("the optimizer commits" if isinstance(result, Committed) else "the table refuses the commit")

@@ -43,6 +43,7 @@ class Observation:
     the partitions with files of a rewrite of ours, and when the last such commit was, where the policy asks for it.
     ``not_stitched`` says why the row groups of its files could not be copied when that was tried, nothing where it
     was not.
+    ``put_off`` has the files, by path, of groups that failed by themselves, and until when they are left alone.
     """
 
     metadata: TableMetadata
@@ -54,3 +55,4 @@ class Observation:
     access_detail: str = ""
     rewritten_at: Mapping[Partition, Instant] = field(default_factory=dict)
     not_stitched: str = ""
+    put_off: Mapping[str, Instant] = field(default_factory=dict)

@@ -116,19 +116,28 @@ class _Finder:
 
     def find(self, verdicts: Sequence[PartitionVerdict], files: Iterable[DataFile]) -> list[Candidate]:
         candidates = {verdict.partition: verdict for verdict in verdicts if verdict.verdict is Verdict.REWRITE}
+        put_off: dict[Partition, list[Instant]] = {}
         wanted = (file for file in files if file.partition in candidates and self._is_wanted(file))
-        collected = collect(wanted)
+        collected = collect(file for file in wanted if not self._is_put_off(file, put_off))
         by_partition: dict[Partition, list[DataFile]] = {partition: [] for partition in candidates}
         for file in collected:
             by_partition[file.partition].append(file)
         damaged = _partitions_with_doubled_files(collected)
         added_at = {s.snapshot_id: s.committed_at for s in self.observation.metadata.snapshots}
         statistics = {s.partition: s for s in self.observation.inventory.partitions}
-        return [
+        found = [
             self._refused(verdict, by_partition[partition], damaged=partition in damaged)
             or self._candidate(verdict, by_partition[partition], added_at, statistics[partition])
             for partition, verdict in candidates.items()
         ]
+        return [_waiting(item, put_off.get(item.verdict.partition, ())) for item in found]
+
+    def _is_put_off(self, file: DataFile, put_off: dict[Partition, list[Instant]]) -> bool:
+        """Whether a file is left alone since its group failed; then its time is added to those of its partition."""
+        until = self.observation.put_off.get(file.path, self.now)
+        if until > self.now:
+            put_off.setdefault(file.partition, []).append(until)
+        return until > self.now
 
     def _is_wanted(self, file: DataFile) -> bool:
         """Whether a level may do something with a file."""
@@ -339,6 +348,15 @@ class _Finder:
         if added_at is None or added_at > self.now + YOUNG_MAX_MS:
             return self.now
         return added_at + young_ms
+
+
+def _waiting(item: Candidate, put_off: Sequence[Instant]) -> Candidate:
+    """A candidate of which nothing is left, since files were put off, waits for them."""
+    if not put_off or item.groups or item.verdict.verdict is not Verdict.LEAVE:
+        return item
+    said = wording.count(len(put_off), "file")
+    text = f"{said} could not be rewritten by an earlier task; tried again at {wording.instant(min(put_off))}"
+    return without(item.verdict, Verdict.WAIT, Reason("put-off", text, {"files": len(put_off)}), min(put_off))
 
 
 def collect(files: Iterable[DataFile]) -> list[DataFile]:

@@ -82,6 +82,7 @@ class _Checker:
             order = order_violations(action, self.layout, self.observation.inventory, self.policy, self.files)
             yield from (Violation(code, text) for code, text in order)
             yield from self._partitions(action, statistics)
+            yield from self._put_off(action)
             yield from self._prediction(action)
 
     def _identity(self) -> Iterator[Violation]:
@@ -303,6 +304,13 @@ class _Checker:
             if removed_at is not None and earliest_at < removed_at <= self.plan.planned_at + _CLOCK_AHEAD_MS_MAX:
                 text = f"{partition} lost rows at {removed_at} and is left alone for {wait_ms} ms"
                 yield Violation("too-soon", text)
+
+    def _put_off(self, action: RewriteDataFiles) -> Iterator[Violation]:
+        for group in action.groups:
+            for file in group.files:
+                until = self.observation.put_off.get(file.path)
+                if until is not None and until > self.plan.planned_at:
+                    yield Violation("put-off", f"{file.path} failed lately and is left alone until {until}")
 
     def _prediction(self, action: RewriteDataFiles) -> Iterator[Violation]:
         said = self.plan.prediction

@@ -13,6 +13,13 @@ BACKOFF_MAX_MS = 30 * 60 * 1000
 """The longest wait before any try: after half an hour something else is wrong than a passing outage."""
 
 
+PUT_OFF_BASE_MS = 10 * 60 * 1000
+"""How long the files of a group that failed are left out of plans the first time."""
+
+PUT_OFF_MAX_MS = 24 * 60 * 60 * 1000
+"""The longest time that they are left out."""
+
+
 class End(StrEnum):
     """How an attempt ended that surely committed nothing. Doubts are settled by a look into the table before this."""
 
@@ -61,6 +68,15 @@ def decide(attempt: int, attempts_max: int, end: End, *, jitter: float) -> Decis
             return GiveUp()
         case End.RETRYABLE | End.LOST:
             return Retry(backoff_ms(attempt, jitter=jitter)) if attempt < attempts_max else GiveUp()
+
+
+def put_off_ms(failures: int) -> int:
+    """How long the files of a group that failed by itself are left out of plans, after that many failures (from 1).
+
+    Doubled each time, so that a damaged file costs less and less, and one that was mended is taken up within a day.
+    """
+    doublings = min(max(failures - 1, 0), PUT_OFF_MAX_MS.bit_length())  # more would only be cut off by the cap
+    return min(PUT_OFF_BASE_MS << doublings, PUT_OFF_MAX_MS)
 
 
 def backoff_ms(attempt: int, *, jitter: float) -> int:

@@ -26,6 +26,7 @@ from icewright.services.dispatcher import Dispatcher
 from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer
 from icewright.services.planner import Planner, PlanRefused
+from icewright.services.put_off import files_put_off
 
 _TASKS_LOOKED_AT = 4 * FAILURES_MAX
 _LOCKS = 64
@@ -101,7 +102,8 @@ class TableKeeper:
             plan = None if plan_anew else self._standing_plan(observation, latest, problem)
             is_new = plan is None
             if plan is None:
-                plan = self._planner.plan_observed(observation).plan
+                put_off = files_put_off(self._tasks, latest)
+                plan = self._planner.plan_observed(replace(observation, put_off=put_off)).plan
         except (NotFound, Rejected, Unreadable, PlanRefused) as error:
             self._note(name, error)
             raise

@@ -1,0 +1,43 @@
+"""Files of groups that failed by themselves: left out of plans for a while, longer each time.
+
+A task whose other groups were committed has succeeded, and its table is planned anew at once. Without this the group
+that cannot be read would be planned again with each task, for ever. Nothing is kept for it: the latest tasks of the
+table, and what their attempts reported, say it all. A file that failed further back than these tasks is tried again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from icewright.domain.jobs import GROUP_CONFLICT
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import TaskHead, TaskState
+from icewright.ports.store import TaskStore
+from icewright.scheduling.retry import put_off_ms
+from icewright.services.reports import report_of
+
+
+def files_put_off(tasks: TaskStore, latest: Sequence[TaskHead]) -> Mapping[str, Instant]:
+    """The files that are to be left alone, by path, and until when, of a table whose ``latest`` tasks these are."""
+    failures: Counter[str] = Counter()
+    failed_at: dict[str, Instant] = {}
+    for head in filter(_may_have_failed, latest):
+        reports = [report_of(attempt) for attempt in tasks.attempts(head.task_id)]
+        report = next((report for report in reversed(reports) if report is not None), None)
+        failed = set() if report is None else {left.group_id for left in report.left if left.code != GROUP_CONFLICT}
+        if not failed:
+            continue
+        for group in tasks.get(head.task_id).action.only(failed).groups:
+            for file in group.files:
+                failures[file.path] += 1
+                failed_at[file.path] = max(head.updated_at, failed_at.get(file.path, 0))
+    return {path: failed_at[path] + put_off_ms(times) for path, times in failures.items()}
+
+
+def _may_have_failed(task: TaskHead) -> bool:
+    """Whether a group of a task may have failed by itself; its reports, which are long, are asked only then."""
+    if task.state is not TaskState.SUCCEEDED or task.outcome is None:
+        return task.state in (TaskState.FAILED, TaskState.SUPERSEDED) and task.attempt > 0
+    figures = task.outcome.reason.figures
+    return figures.get("groups") != figures.get("groups_committed")

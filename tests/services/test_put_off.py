@@ -1,0 +1,103 @@
+"""A group that fails by itself is not planned for ever, and stands in nobody's way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from icewright.domain.plans import Verdict
+from icewright.domain.tasks import TaskState
+from icewright.scheduling.retry import PUT_OFF_BASE_MS
+from icewright.services.put_off import files_put_off
+from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
+from tests.services.worker import Worker
+
+
+def house_with_a_bad_file() -> tuple[Lakehouse, Worker, list[str]]:
+    """Eight files in Bonn, eight in Kyoto, of which one cannot be read; the files of Kyoto."""
+    house = Lakehouse()
+    house.create()
+    house.append(8)
+    files = house.files(8, KYOTO)
+    house.catalog.append(NAME, files)
+    house.pass_time(HOUR_MS)
+    house.control.keeper.look(NAME)
+    return house, Worker(house, unreadable={files[3].path}), [file.path for file in files]
+
+
+def verified(house: Lakehouse, worker: Worker) -> str:
+    task = worker.carry_out()
+    if task.state is TaskState.COMMITTED:
+        task = house.control.verifier.verify(task)
+    assert task.outcome is not None
+    return task.outcome.reason.text
+
+
+def test_the_others_are_committed_and_the_group_that_failed_waits() -> None:
+    house, worker, files = house_with_a_bad_file()
+    said = "1 of 2 groups: 8 files became 1, the same 80 rows; 1 failed (file-unreadable: a file is missing)"
+    assert verified(house, worker) == said
+    failed_at = house.only_task().updated_at
+    looked = house.control.keeper.look(NAME)
+    assert looked.enqueued is None
+    (kyoto,) = [verdict for verdict in looked.plan.verdicts if verdict.partition == KYOTO]
+    assert (kyoto.verdict, kyoto.reason.code, kyoto.wait_until) == (
+        Verdict.WAIT,
+        "put-off",
+        failed_at + PUT_OFF_BASE_MS,
+    )
+    assert looked.plan.look_again_at == failed_at + PUT_OFF_BASE_MS
+    assert {file.path for file in house.only_task().action.groups[1].files} == set(files)
+
+
+def test_it_is_tried_again_after_a_while_and_each_time_later() -> None:
+    house, worker, _ = house_with_a_bad_file()
+    verified(house, worker)
+    waits = []
+    for _ in range(3):
+        plan = house.control.keeper.look(NAME, plan_anew=True).plan
+        assert plan.look_again_at is not None
+        waits.append(plan.look_again_at - house.clock.now())
+        house.pass_time(waits[-1] - 1)
+        assert house.control.keeper.look(NAME, plan_anew=True).enqueued is None
+        house.pass_time(1)
+        assert house.control.keeper.look(NAME).enqueued is not None
+        for _attempt in range(3):
+            task = worker.carry_out()
+            house.pass_time(max(0, task.not_before_at - house.clock.now()))
+        house.pass_time(LEASE_MS)
+        assert house.control.verifier.settle(task).state is TaskState.FAILED
+    assert waits[1] > waits[0]
+    assert waits[2] == 2 * waits[1]
+
+
+def test_a_file_that_was_mended_is_rewritten() -> None:
+    house, worker, _ = house_with_a_bad_file()
+    verified(house, worker)
+    worker.unreadable.clear()
+    house.pass_time(PUT_OFF_BASE_MS)
+    assert house.control.keeper.look(NAME).enqueued is not None
+    assert verified(house, worker) == "8 files became 1, the same 80 rows"
+
+
+def test_new_files_beside_those_that_failed_do_not_wait() -> None:
+    house, worker, files = house_with_a_bad_file()
+    verified(house, worker)
+    house.append(8, KYOTO)
+    house.pass_time(PUT_OFF_BASE_MS // 2)
+    enqueued = house.control.keeper.look(NAME).enqueued
+    assert enqueued is not None
+    planned = {file.path for group in enqueued.task.action.groups for file in group.files}
+    assert len(planned) == 8
+    assert planned.isdisjoint(files)
+
+
+def test_conflicts_put_nothing_off_nor_do_tasks_that_nobody_tried() -> None:
+    house, worker, _ = house_with_a_bad_file()
+    worker.unreadable.clear()
+    spec = worker.claimed()
+    worker.lost[spec.task_id, spec.attempt] = {1: "a delete"}
+    house.control.verifier.verify(worker.report(spec, worker.try_commit(spec)))
+    heads = [house.only_task()]
+    assert files_put_off(house.tasks, heads) == {}
+    assert files_put_off(house.tasks, [replace(heads[0], state=TaskState.SUPERSEDED, attempt=0, outcome=None)]) == {}
+    assert [group.partition for group in heads[0].action.groups] == [BONN, KYOTO]
