@@ -244,6 +244,10 @@ _ages = st.integers(0, 5 * DAY_MS) | st.integers(2 * HOUR_MS, 5 * DAY_MS) | st.i
 _sizes = st.integers(1, 40) | st.integers(1, 40) | st.sampled_from([50, 74, 75, 99, 100, 101, 400])
 
 
+_PARQUET = st.just(FileFormat.PARQUET)
+_ANY_FORMAT = st.sampled_from([FileFormat.PARQUET, FileFormat.AVRO, FileFormat.ORC])
+
+
 @st.composite
 def cases(draw: st.DrawFn, triggers: Sequence[Trigger] = (Trigger.LEVELS,)) -> Case:
     """Tables of a few partitions and snapshots with everything that planning looks at, in small numbers.
@@ -257,6 +261,7 @@ def cases(draw: st.DrawFn, triggers: Sequence[Trigger] = (Trigger.LEVELS,)) -> C
     files: list[DataFile] = []
     for partition in partitions:
         has_keys = draw(st.sampled_from([True, False, None]))
+        formats = draw(st.sampled_from([_PARQUET, _PARQUET, _ANY_FORMAT]))
         for number in range(draw(st.just(0) | st.integers(4, 14))):
             keyed = draw(st.booleans()) if has_keys is None else has_keys
             adding = draw(st.integers(0, len(snapshots)))  # 0 has expired
@@ -267,6 +272,7 @@ def cases(draw: st.DrawFn, triggers: Sequence[Trigger] = (Trigger.LEVELS,)) -> C
                 snapshot_id=adding,
                 sort_key=(draw(st.integers(0, 9)),) if keyed else None,
                 sequence_number=min(adding, draw(st.integers(0, 6))),
+                file_format=draw(formats),
             )
             files.append(replace(file, record_count=draw(st.integers(0, 9))))
     deletes = draw(delete_files(files, partitions, len(snapshots)))
@@ -327,4 +333,5 @@ def policies(draw: st.DrawFn, triggers: Sequence[Trigger] = (Trigger.LEVELS,)) -
         delete_file_threshold=draw(st.integers(1, 4)),
         delete_ratio_threshold=draw(st.sampled_from([0.1, 0.3, 1.0])),
         write_window_ms=draw(st.none() | st.integers(0, 2 * DAY_MS)),
+        migrate_formats=draw(st.booleans()),
     )

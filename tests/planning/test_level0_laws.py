@@ -100,7 +100,9 @@ def test_verdicts_and_prediction_agree_with_the_action(case: Case) -> None:
         assert verdict.wait_until is None or verdict.wait_until > case.now
     if plan.prediction is not None:
         assert plan.prediction.data_files_before - plan.prediction.data_files_after == sum(fewer.values())
-        assert sum(fewer.values()) > 0 or any(group.delete_files for group in groups_of(plan))
+        others = [f for g in groups_of(plan) for f in g.files if f.file_format is not FileFormat.PARQUET]
+        gained = bool(others) and case.policy.migrate_formats
+        assert sum(fewer.values()) > 0 or gained or any(group.delete_files for group in groups_of(plan))
     assert plan.look_again_at is None or plan.look_again_at > case.now
     assert codec.loads(Plan, codec.dumps(plan)) == plan
 
@@ -174,6 +176,7 @@ def carried_out(case: Case, plan: Plan) -> Case:
             path=group.files[0].path + "+",
             size_bytes=group.size_bytes,
             data_sequence_number=base.sequence_number + 1,
+            file_format=FileFormat.PARQUET,
         )
         for group in groups_of(plan)
     ]
@@ -219,7 +222,9 @@ def known(file: InputFile, deletes: Iterable[DeleteFile]) -> int:
 
 
 def is_burdened(case: Case, group: FileGroup, file: InputFile) -> bool:
-    """Whether a file has too many deletes by the policy."""
+    """Whether a file has too many deletes by the policy, or another format than the table's own (Parquet here)."""
+    if case.policy.migrate_formats and file.file_format is not FileFormat.PARQUET:
+        return True
     its = [group.delete_files[position] for position in file.deletes]
     share = known(file, its) / file.record_count if file.record_count else 0
     return len(its) >= case.policy.delete_file_threshold or share >= case.policy.delete_ratio_threshold

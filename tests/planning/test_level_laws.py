@@ -195,6 +195,7 @@ def _made(files: list[DataFile], action: RewriteDataFiles, by: Snapshot) -> list
                     size_bytes=_share(group.size_bytes, part, count),
                     record_count=_share(group.record_count, part, count),
                     snapshot_id=by.snapshot_id,
+                    file_format=FileFormat.PARQUET,
                     data_sequence_number=by.sequence_number,
                     span=((1, cuts[0]), (1, cuts[1])) if len(spans) == len(inputs) else None,
                 )

@@ -68,6 +68,7 @@ VALUES = [
     (REWRITE + "max-file-group-files", "100000", "max_file_group_files", 100_000),
     (REWRITE + "max-task-size-bytes", "9223372036854775807", "max_task_size_bytes", 2**63 - 1),
     (REWRITE + "max-task-files", "2", "max_task_files", 2),
+    (REWRITE + "migrate-formats", "true", "migrate_formats", True),
     ("icewright.write-window", "PT2H", "write_window_ms", 2 * HOUR_MS),
     ("icewright.write-window", "P1DT12H30M5S", "write_window_ms", 36 * HOUR_MS + 1_805_000),
     ("icewright.write-window", "P2W", "write_window_ms", 14 * 24 * HOUR_MS),

@@ -185,6 +185,14 @@ def test_files_of_other_formats_become_one_of_the_tables_own(
 
     (path,) = data_files(spark, name)
     assert path.endswith(".parquet")
+    # One file gains nothing by its size; its owner wants it to be of another format all the same.
+    asked = "'icewright.rewrite-data-files.migrate-formats' = 'true', 'write.format.default' = 'orc'"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({asked})")
+
+    rewritten(loop, name)
+
+    (path,) = data_files(spark, name)
+    assert path.endswith(".orc")
 
 
 def test_an_initial_default_is_kept_by_being_written(loop: SparkLoop, spark: SparkSession, name: TableName) -> None:

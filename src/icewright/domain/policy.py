@@ -83,6 +83,7 @@ class Policy:
     write_bytes_per_s: int = 85_000_000
     level_1_size_bytes: int = 2 << 30
     level_2_runs: int = 10
+    migrate_formats: bool = False
 
     @property
     def output_size_bytes_max(self) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from icewright.domain.files import DataFile, Partition
+from icewright.domain.files import DataFile, FileFormat, Partition
 from icewright.domain.inventory import PartitionStatistics, SizeHistogram
 from icewright.domain.layouts import Level
 from icewright.domain.observation import Observation
@@ -20,6 +20,7 @@ from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant
 from icewright.planning import histogram, wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
 from icewright.planning.executors import SHUFFLED, Choice, TableExecutors, choose_executor, table_executors
+from icewright.planning.formats import OTHER_FORMAT, other_formats, said_of
 from icewright.planning.level1 import TOO_LITTLE, level_1_piece
 from icewright.planning.level2 import level_2_piece
 from icewright.planning.opinions import DELETES_ALONE, Opinion, Rule
@@ -100,8 +101,8 @@ def find(
     executors = table_executors(
         observation.metadata, observation.worker_access, observation.access_detail, observation.not_stitched
     )
-    judge = Judge.of(observation, policy, now)
-    return _Finder(observation, policy, deletes, executors, now, judge, levels).find(verdicts, files)
+    judge, others = Judge.of(observation, policy, now), other_formats(observation.metadata, policy)
+    return _Finder(observation, policy, deletes, executors, now, judge, levels, others).find(verdicts, files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class _Finder:
     now: Instant
     judge: Judge
     levels: Levels | None
+    other_formats: frozenset[FileFormat]
 
     def find(self, verdicts: Sequence[PartitionVerdict], files: Iterable[DataFile]) -> list[Candidate]:
         candidates = {verdict.partition: verdict for verdict in verdicts if verdict.verdict is Verdict.REWRITE}
@@ -154,7 +156,9 @@ class _Finder:
         return self.levels is not None and self.levels.ordering.has(file)
 
     def _is_burdened(self, file: DataFile) -> bool:
-        return too_many_deletes(file, self.deletes.burden(file), self.policy)
+        """Whether a file is rewritten whatever its size: for its deletes, or for its format."""
+        foreign = file.file_format in self.other_formats
+        return foreign or too_many_deletes(file, self.deletes.burden(file), self.policy)
 
     def _refused(self, verdict: PartitionVerdict, files: Sequence[DataFile], *, damaged: bool) -> Candidate | None:
         """Why nothing may be done to a partition, told by its files."""
@@ -189,7 +193,9 @@ class _Finder:
         opinion, deletes = self.judge.opinion(statistics), statistics.counts.delete_files
         reason = opinion.reason
         if opinion.rule is None:
-            reason = Reason(DELETES, f"{wording.count(deletes, 'delete file')}; {reason.text}")
+            foreign = said_of(statistics.counts.formats, self.other_formats)
+            said = foreign or wording.count(deletes, "delete file")
+            reason = Reason(OTHER_FORMAT if foreign else DELETES, f"{said}; {reason.text}")
         after = opinion.files_after if opinion.rule is not None else verdict.files_before
         of_level_0 = [file for file in files if self._is_wanted_by_level_0(file)]
         found = self._found(replace(verdict, reason=reason, files_after=after), of_level_0, added_at, statistics)
@@ -255,7 +261,7 @@ class _Finder:
             return Candidate(verdict, tuple(possible))
         if groups:
             return without(verdict, Verdict.REFUSE, next(group for group in groups if isinstance(group, Reason)))
-        by_size = verdict.reason.code != DELETES
+        by_size = verdict.reason.code not in (DELETES, OTHER_FORMAT)
         if len(old) < len(files) and (by_size or self._groups(in_order(files, added_at), rule, settled=settled)):
             until = min(at for at in old_at.values() if at > self.now)
             young = wording.count(len(files) - len(old), "small file")
@@ -290,7 +296,7 @@ class _Finder:
     def _nothing_to_gain(self, verdict: PartitionVerdict, files: Sequence[DataFile], rule: Rule) -> Reason:
         small = sum(file.size_bytes < self.policy.small_file_size_bytes for file in files)
         text = f"no {rule.min_input_files:,} neighbours among its {wording.count(small, 'small file')} fit"
-        if verdict.reason.code != DELETES:
+        if verdict.reason.code not in (DELETES, OTHER_FORMAT):
             return Reason("no-group", f"{text} into one file")
         emptied = [file for file in files if self._is_burdened(file)]
         if emptied:

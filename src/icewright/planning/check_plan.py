@@ -159,7 +159,7 @@ class _Checker:
         where, files = f"group {group.group_id}", len(group.files)
         size_bytes = sum(file.size_bytes for file in group.files)
         size_bytes_max = min(self.policy.target_file_size_bytes, self.policy.max_file_group_size_bytes)
-        burdened = [file for file in group.files if self._burdened(group, file)]
+        burdened = [file for file in group.files if self._burdened(group, file) or self._is_of_other_format(file)]
         if files == 0 or (files == 1 and not burdened):
             yield Violation("group-too-few", f"{where} has {files} files, so merging it makes nothing fewer")
         if files > self.policy.max_file_group_files or (size_bytes > size_bytes_max and files > 1):
@@ -216,6 +216,12 @@ class _Checker:
         named = sum(d.record_count for d in its if d.content is FileContent.POSITION_DELETES and file.path in _aims(d))
         share = named / file.record_count if file.record_count else 0.0
         return len(its) >= self.policy.delete_file_threshold or share >= self.policy.delete_ratio_threshold
+
+    def _is_of_other_format(self, file: InputFile) -> bool:
+        """Whether its format alone is a reason to rewrite a file: it is not what the table's writers write."""
+        own = self.observation.metadata.properties.get("write.format.default", "parquet").lower()
+        known = own in ("parquet", "avro", "orc")
+        return self.policy.migrate_formats and known and file.file_format.value != own
 
     def _inputs(self, group: FileGroup) -> Iterator[Violation]:
         base = self.observation.metadata.current_snapshot
@@ -333,6 +339,7 @@ class _Checker:
             action.level is Level.LEVEL_0
             and said.data_files_after >= said.data_files_before
             and not any(g.delete_files for g in action.groups)
+            and not any(self._is_of_other_format(file) for file in inputs)
         ):
             yield Violation("no-gain", f"{said.data_files_after} files after, {said.data_files_before} before")
 

@@ -23,6 +23,7 @@ from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.estimates import estimate, lookup
 from icewright.planning.executors import row_group_bytes
+from icewright.planning.formats import OTHER_FORMAT
 from icewright.planning.layouts import in_names
 from icewright.planning.ordering import Levels
 from icewright.planning.triggers import SMALL_FILES
@@ -156,7 +157,7 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
     folded = len({delete for file in files for delete in deletes.of(file)})
     staged = [group.choice.reason for group in taken if group.choice.reason is not None]
     made, work = sum(group.output_files for group in taken), taken[0].work
-    kind = "file" if verdict.reason.code == DELETES or work != MERGING else "small file"
+    kind = "file" if verdict.reason.code in (DELETES, OTHER_FORMAT) or work != MERGING else "small file"
     text = f"{wording.count(len(files), kind)} into {made:,}"
     text += ", each in its order" if work == KEEPING else ""
     text += f" with {wording.count(folded, 'delete file')} folded in" if folded else ""

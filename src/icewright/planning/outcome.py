@@ -10,6 +10,7 @@ from icewright.domain.layouts import Level
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy, Trigger
 from icewright.planning import wording
+from icewright.planning.formats import OTHER_FORMAT
 from icewright.planning.ordering import Ordering
 
 VERDICTS_LISTED_MAX = 200
@@ -63,7 +64,7 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
         "staged_groups": staged,
         "stitched_groups": stitched,
     }
-    code = "deletes" if alone else "small-files"
+    code = "small-files" if not alone else "deletes" if deletes else OTHER_FORMAT
     return Reason(code if action.level is Level.LEVEL_0 else action.level.value, text, figures)
 
 

@@ -177,6 +177,15 @@ SETTINGS: tuple[Setting, ...] = (
         "each of them, mostly to find little; so Iceberg's own default, never, is not taken over.",
     ),
     Setting(
+        REWRITE_PREFIX + "migrate-formats",
+        "migrate_formats",
+        yes_or_no,
+        False,
+        "true or false",
+        "Rewrite files of another format than the table's own (`write.format.default`, Parquet if not set) whatever "
+        "their size. Without it they are brought into that format when they are rewritten for another reason.",
+    ),
+    Setting(
         REWRITE_PREFIX + "max-file-group-size-bytes",
         "max_file_group_size_bytes",
         whole_number(1),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icewright.domain.files import Partition
+from icewright.domain.files import FileFormat, Partition
 from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
@@ -19,6 +19,7 @@ from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
 from icewright.planning.candidates import DELETES
 from icewright.planning.eligibility import table_obstacle
+from icewright.planning.formats import OTHER_FORMAT, other_formats, said_of
 from icewright.planning.ordering import Due, Levels
 from icewright.planning.placement import column_types, placement_obstacle
 from icewright.planning.triggers import Judge
@@ -79,6 +80,7 @@ def shortlist(
         types=column_types(observation.metadata),
         judge=Judge.of(observation, policy, now),
         due={} if levels is None else levels.due,
+        other_formats=other_formats(observation.metadata, policy),
     )
     verdicts = tuple(_verdict(table, statistics, now) for statistics in observation.inventory.partitions)
     return _within_memory(verdicts, observation, table.equality_deletes_everywhere)
@@ -136,6 +138,7 @@ class _Table:
     types: Mapping[int, Any]
     judge: Judge
     due: Mapping[Partition, tuple[Due, ...]]
+    other_formats: frozenset[FileFormat]
 
     def last_removal_at(self, partition: Partition, now: Instant) -> Instant | None:
         known = (self.removed_at.get(partition), self.everywhere_at)
@@ -150,8 +153,8 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
         return PartitionVerdict(statistics.partition, statistics.path, kind, reason, files, after, until)
 
     deletes = statistics.counts.delete_files or table.equality_deletes_everywhere
-    fires = opinion.rule is not None
-    if not fires and not due and (files == 0 or not deletes):
+    fires, foreign = opinion.rule is not None, said_of(statistics.counts.formats, table.other_formats)
+    if not fires and not due and not foreign and (files == 0 or not deletes):
         return verdict(Verdict.LEAVE if opinion.until is None else Verdict.WAIT, opinion.reason, until=opinion.until)
     refusal = _refusal(table, statistics)
     if refusal is not None:
@@ -169,8 +172,8 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
         return verdict(Verdict.WAIT, Reason("worker-access", text), until=now + ACCESS_WAIT_MS)
     if due or fires:
         return verdict(Verdict.REWRITE, due[0].reason if due else opinion.reason, files if due else opinion.files_after)
-    text = f"{wording.count(deletes, 'delete file')}; {opinion.reason.text}"
-    return verdict(Verdict.REWRITE, Reason(DELETES, text, {"delete_files": deletes}))
+    text = f"{foreign or wording.count(deletes, 'delete file')}; {opinion.reason.text}"
+    return verdict(Verdict.REWRITE, Reason(OTHER_FORMAT if foreign else DELETES, text, {"delete_files": deletes}))
 
 
 def _refusal(table: _Table, statistics: PartitionStatistics) -> Reason | None:
