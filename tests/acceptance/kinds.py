@@ -122,6 +122,7 @@ def _java(spark: SparkSession, table: str) -> Any:
 _NOBODY_ELSE: frozenset[str] = frozenset()
 _PLAIN = "id bigint, city string, n int"
 _PLAIN_ROW = "id, concat('city ', id % 3), cast(id * 7 % 11 AS int)"
+_AT_ONCE = (("icewright.level-1.size-bytes", "1"), ("write.target-file-size-bytes", "4000"))
 _DELETE = ("DELETE FROM {table} WHERE id % 20 = 3",)
 _EVERYTHING = (
     "b boolean, i int, l bigint, f float, d double, d9 decimal(9,2), d18 decimal(18,4), d38 decimal(38,10), "
@@ -184,6 +185,16 @@ KINDS = (
     ),
     Kind("avro", _PLAIN, _PLAIN_ROW, "staged", (("write.format.default", "avro"),), read_by=_NOBODY_ELSE),
     Kind("some_orc", _PLAIN, _PLAIN_ROW, "staged", between=_orc_from_here, read_by=_NOBODY_ELSE),
+    Kind("zorder", _PLAIN, _PLAIN_ROW, "shuffle", (*_AT_ONCE, ("icewright.layout", "zorder(city, n)"))),
+    Kind(
+        "hilbert_with_deletion_vectors",
+        _PLAIN,
+        _PLAIN_ROW,
+        "shuffle",
+        (*_AT_ONCE, ("icewright.layout", "hilbert(id, n)")),
+        version=3,
+        after=_DELETE,
+    ),
     Kind(
         "bloom_filters",
         _PLAIN,

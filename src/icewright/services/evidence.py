@@ -129,12 +129,11 @@ def _input_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
 
 
 def _file_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
-    """Each partition has exactly the files that are planned; a shuffle may leave out those that would have no rows."""
+    """Each partition has exactly the files that are planned, but for those that would have no rows."""
     least, most = Counter[Partition](), Counter[Partition]()
     for group in action.groups:
         most[group.partition] += group.output_files - len(group.files)
-        fewest = 1 if group.executor is Executor.SHUFFLE else group.output_files
-        least[group.partition] += fewest - len(group.files)
+        least[group.partition] += _fewest_files(group) - len(group.files)
     found = {partition: delta.data_files for partition, delta in changes.deltas.items()}
     for partition in sorted(most.keys() | found.keys()):
         if not least[partition] <= found.get(partition, 0) <= most[partition]:
@@ -144,6 +143,13 @@ def _file_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
                 f"the action says {said}"
             )
     return None
+
+
+def _fewest_files(group: FileGroup) -> int:
+    """No file is without rows but the only one of a group, and which cells of a shuffle have none nobody knows."""
+    if group.executor is Executor.SHUFFLE:
+        return 1
+    return min(group.output_files, max(1, group.record_count - _deleted_most(group)))
 
 
 def _row_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
