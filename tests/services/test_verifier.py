@@ -16,7 +16,7 @@ from icewright.domain.names import TableName
 from icewright.domain.tables import GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.scheduling.breaker import FAILURES_MAX
-from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
+from icewright.services.evidence import Changes, _fewest_files, changes_between, committed_part, problem_of
 from icewright.services.verifier import GONE_PATIENCE_MS, VERIFY_PATIENCE_MS
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, STOPPED, Worker
@@ -339,6 +339,8 @@ def test_what_changed_is_compared_with_the_action_in_files_rows_and_deletes(hous
     for deltas in wrong:
         assert problem_of(action, snapshot, replace(changes, deltas=deltas)) is not None
     (group,) = action.groups
+    few = replace(group, output_files=3, files=tuple(replace(f, record_count=n < 2) for n, f in enumerate(group.files)))
+    assert [_fewest_files(each) for each in (few, replace(few, executor=Executor.SHUFFLE))] == [2, 1]
     for executor, fewest in ((Executor.SHUFFLE, 1), (Executor.STAGED, 3)):
         several = replace(action, groups=(replace(group, executor=executor, output_files=3),))
         for files in range(5):
