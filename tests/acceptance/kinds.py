@@ -139,7 +139,24 @@ _EVERYTHING_ROW = (
     "if(id % 3 = 0, array(), array('a', NULL, concat('t', id))), map('k', cast(id AS int), 'n', NULL)"
 )
 
+_NEVER_BY_LEVELS = ("icewright.rewrite-data-files.min-input-files", "1000")
+_TRIGGERS = {
+    "mse": (),
+    "tiered": (),
+    "cost-benefit": (("icewright.cost-benefit.scans-per-day", "999999999"),),
+}
+"""Each with what makes it fire for a few small files at once."""
+
 KINDS = (
+    *(
+        Kind(
+            f"trigger_{trigger.replace('-', '_')}",
+            _PLAIN,
+            _PLAIN_ROW,
+            properties=(("icewright.trigger", trigger), _NEVER_BY_LEVELS, *properties),
+        )
+        for trigger, properties in _TRIGGERS.items()
+    ),
     Kind("v1", _PLAIN, _PLAIN_ROW, version=1),
     Kind("partitioned", _PLAIN, _PLAIN_ROW, partitioning="PARTITIONED BY (city)"),
     Kind("everything", _EVERYTHING, _EVERYTHING_ROW),
