@@ -135,7 +135,13 @@ def test_a_task_is_of_one_level_and_within_its_bounds(table: Leveled) -> None:
         assert action.input_files <= policy.max_task_files
         assert action.input_bytes <= policy.max_task_size_bytes
         for group in action.groups:
-            assert (group.executor is Executor.SHUFFLE) == (action.level is not Level.LEVEL_0)
+            if action.level is Level.LEVEL_0:
+                assert group.executor is not Executor.SHUFFLE
+            elif action.level is Level.LEVEL_1:
+                assert group.executor is Executor.SHUFFLE
+            elif group.executor is not Executor.SHUFFLE:
+                assert group.executor is Executor.MERGE
+                assert {file.path for file in group.files} <= table.ordered
             assert group.output_files <= max(1, -(-group.size_bytes // policy.target_file_size_bytes))
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DataFile, DeleteFile
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.plans import Plan, Reason, Verdict
@@ -168,6 +168,21 @@ class TestLevel2:
         assert (action.level, action.layout, action.input_files) == (Level.LEVEL_2, SORTED, 8)
         assert planned(files, runs(3), by=replace(LOW, level_2_runs=4)).actions == ()
 
+    def test_files_that_are_all_in_order_are_merged_by_their_key_where_a_merge_can_do_it(self) -> None:
+        files = spanning(run_files(3), (0, 9))
+        (action,) = planned(files, runs(3)).actions
+        assert [(group.executor, group.output_files) for group in action.groups] == [(Executor.MERGE, 5)]
+        day = replace(SORTED, fields=(replace(BY_CARRIER, transform="truncate[2]"),))
+        others = [
+            (files, SORTED, replace(LOW, max_file_group_size_bytes=40 * MIB)),
+            ([*files, *spanning(data_files(month(1), 1, MIB), (0, 9))], SORTED, LOW),
+            (files, CURVED, LOW),
+            (files, day, LOW),
+        ]
+        for some, layout, by in others:
+            (action,) = planned(some, runs(3, layout), layout, by).actions
+            assert (action.level, action.groups[0].executor) == (Level.LEVEL_2, Executor.SHUFFLE)
+
     def test_runs_of_level_2_and_of_rewritten_deletes_do_not_count(self) -> None:
         files = spanning(run_files(4), (0, 9))
         for level in (Level.LEVEL_0, Level.LEVEL_2):
@@ -178,6 +193,10 @@ class TestLevel2:
         files = spanning([*run_files(3), data_file(month(1), 1, MIB, snapshot_id=5)], (0, 9))
         (action,) = planned(files, snapshots).actions
         assert {file.path for file in action.groups[0].files} == {file.path for file in run_files(3)}
+
+    def test_two_runs_on_top_of_each_other_are_too_many_where_two_are_enough(self) -> None:
+        (action,) = planned(spanning(run_files(2)[::2], (0, 9)), runs(2), by=replace(LOW, level_2_runs=2)).actions
+        assert (action.level, action.input_files) == (Level.LEVEL_2, 2)
 
     def test_runs_that_follow_each_other_are_left(self) -> None:
         plan = planned(spanning(run_files(4), *((n, n + 1) for n in range(8))), runs(4))
@@ -327,12 +346,27 @@ def test_level_2_of_few_runs_is_found() -> None:
     assert "not-due" in found(OVER, files, table(others))
 
 
+def test_a_merge_of_files_that_are_not_all_in_order_is_found() -> None:
+    files = spanning(run_files(3), (0, 9))
+    assert "wrong-executor" in found(OVER, [replace(files[0], snapshot_id=1), *files[1:]], table(runs(3)))
+    curved = with_action(OVER, layout=CURVED)
+    assert "wrong-executor" in found(curved, files, table(runs(3, CURVED)), CURVED)
+    large = replace(files[0], size_bytes=200 * MIB)
+    assert "group-too-large" in found(with_group(OVER, files=_inputs(OVER, large)), [large, *files[1:]], table(runs(3)))
+
+
 def test_two_runs_of_one_commit_in_a_partition_are_found() -> None:
     (action,) = PLAN.actions
     first, second = (
         replace(action.groups[0], group_id=n, files=action.groups[0].files[n::2], output_files=5) for n in (0, 1)
     )
     assert "several-runs" in found(with_action(PLAN, groups=(first, second)), FILES, table())
+
+
+def _inputs(plan: Plan, other: DataFile) -> tuple[InputFile, ...]:
+    """The planned files, one of another size."""
+    files = plan.actions[0].groups[0].files
+    return tuple(replace(one, size_bytes=other.size_bytes) if one.path == other.path else one for one in files)
 
 
 def _alone(plan: Plan, file: DataFile) -> FileGroup:

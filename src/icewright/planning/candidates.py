@@ -19,7 +19,15 @@ from icewright.domain.policy import Policy, Trigger
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant
 from icewright.planning import histogram, wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
-from icewright.planning.executors import SHUFFLED, Choice, TableExecutors, choose_executor, table_executors
+from icewright.planning.executors import (
+    MERGED_BY_KEY,
+    SHUFFLED,
+    Choice,
+    TableExecutors,
+    can_merge,
+    choose_executor,
+    table_executors,
+)
 from icewright.planning.formats import OTHER_FORMAT, other_formats, said_of
 from icewright.planning.level1 import TOO_LITTLE, level_1_piece
 from icewright.planning.level2 import level_2_piece
@@ -234,12 +242,15 @@ class _Finder:
             return without(verdict, piece.verdict, piece.reason)
         if self._is_emptied(piece.files):
             return without(verdict, Verdict.LEAVE, self._all_deleted(len(piece.files)))
-        obstacle = self.executors.not_staged
-        if obstacle is not None:
-            return without(verdict, Verdict.REFUSE, replace(obstacle, text=f"{due.reason.text}, and {obstacle.text}"))
-        references = sum(self.deletes.burden(file).files for file in piece.files)
+        deletes = [delete for file in piece.files for delete in self.deletes.of(file)]
         made = output_files(piece.files, policy)
-        group = Group(piece.files, SHUFFLED, references, (due.level, True), made)
+        obstacle = self.executors.not_staged
+        choice = SHUFFLED
+        if ordering.merges(piece.files) and can_merge(self.executors, piece.files, deletes, policy):
+            choice, made = MERGED_BY_KEY, min(made, max(1, self._left(piece.files)))
+        elif obstacle is not None:
+            return without(verdict, Verdict.REFUSE, replace(obstacle, text=f"{due.reason.text}, and {obstacle.text}"))
+        group = Group(piece.files, choice, len(deletes), (due.level, True), made)
         return Candidate(verdict, (group,), piece.following)
 
     def _found(
@@ -328,6 +339,10 @@ class _Finder:
         parts = rule.parts(ordered, burdened)
         runs = [run for part in parts for run in pack(part, bounds, allow_dominated=dominated, burdened=burdened)]
         return [self._group(run) for run in runs if not self._is_emptied(run)]
+
+    def _left(self, files: Sequence[DataFile]) -> int:
+        """The rows that files have at least when their deletes are folded in."""
+        return sum(max(0, file.record_count - self.deletes.burden(file).records) for file in files)
 
     def _is_emptied(self, run: Run) -> bool:
         """Whether no row is left of some files, which are to become one file."""

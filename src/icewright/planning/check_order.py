@@ -14,7 +14,7 @@ from typing import TypeAlias
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import Inventory, PartitionCounts
-from icewright.domain.layouts import Layout, Level
+from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.policy import Policy
 
 Wrong: TypeAlias = tuple[str, str]
@@ -54,7 +54,7 @@ class _Order:
             if self.action.level is Level.LEVEL_0:
                 yield from self._as_they_came(group)
             else:
-                yield from self._put_in_order(group)
+                yield from self._put_in_order(group, files)
                 if partitions[group.partition] > 1:
                     yield "several-runs", f"{group.partition} would have several runs of one commit"
             if self.action.level is not Level.LEVEL_2 and files is not None:
@@ -70,10 +70,20 @@ class _Order:
         if self.action.layout is not None and len(group.files) > 1:
             yield "order-lost", f"{where} merges files, and says that they stay in order"
 
-    def _put_in_order(self, group: FileGroup) -> Iterator[Wrong]:
+    def _may_be_merged(self, group: FileGroup, files: Mapping[str, DataFile] | None) -> bool:
+        """A merge by key takes files that are sorted already, by columns as they are."""
+        layout = self.action.layout
+        if layout is None or layout.curve is not Curve.SORT or {f.transform for f in layout.fields} != {"identity"}:
+            return False
+        live = {} if files is None else files
+        return files is None or all(f.path in live and live[f.path].snapshot_id in self.ordered for f in group.files)
+
+    def _put_in_order(self, group: FileGroup, files: Mapping[str, DataFile] | None) -> Iterator[Wrong]:
         where, size_bytes = f"group {group.group_id}", sum(file.size_bytes for file in group.files)
-        if group.executor is not Executor.SHUFFLE:
+        if group.executor not in (Executor.SHUFFLE, Executor.MERGE):
             yield "wrong-executor", f"{where} is to be put in order by {group.executor}"
+        if group.executor is Executor.MERGE and not self._may_be_merged(group, files):
+            yield "wrong-executor", f"{where} is to be merged by its order, and not all of its files are in it"
         if not group.files:
             yield "group-too-few", f"{where} has no files"
         rows = sum(file.record_count for file in group.files)

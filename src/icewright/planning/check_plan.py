@@ -151,9 +151,18 @@ class _Checker:
                 yield Violation("layout-stitched", f"group {group.group_id} is to be stitched, and to get an order")
             if action.level is Level.LEVEL_0:
                 yield from self._group(group)
-            elif (why := not_stageable(self.observation.metadata)) is not None:
-                yield Violation("not-stageable", f"group {group.group_id} is to be shuffled by Spark, and {why}")
+            else:
+                yield from self._ordered(group)
             yield from self._inputs(group)
+
+    def _ordered(self, group: FileGroup) -> Iterator[Violation]:
+        """What the executors cannot do that put files in order; the rest is said in ``check_order``."""
+        where = f"group {group.group_id}"
+        why = not_stageable(self.observation.metadata)
+        if group.executor is Executor.MERGE:
+            yield from self._merged(group, where, sum(file.size_bytes for file in group.files))
+        elif why is not None:
+            yield Violation("not-stageable", f"{where} is to be shuffled by Spark, and {why}")
 
     def _group(self, group: FileGroup) -> Iterator[Violation]:
         where, files = f"group {group.group_id}", len(group.files)

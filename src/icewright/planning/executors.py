@@ -50,6 +50,8 @@ class TableExecutors:
 
 MERGED = Choice(Executor.MERGE)
 STITCHED = Choice(Executor.STITCH)
+MERGED_BY_KEY = Choice(Executor.MERGE)
+"""Files in the order of a layout, merged by it without a shuffle."""
 SHUFFLED = Choice(Executor.SHUFFLE)
 """What puts files in order. It reads and writes as the staged rewrite does: what that cannot keep, it cannot either."""
 
@@ -106,6 +108,11 @@ def choose_executor(
     if table.not_staged is None:
         return Choice(Executor.STAGED, not_merged)
     return Reason(not_merged.code, f"{not_merged.text}, and {table.not_staged.text}")
+
+
+def can_merge(table: TableExecutors, files: Sequence[DataFile], deletes: Sequence[DeleteFile], policy: Policy) -> bool:
+    """Whether a merge can carry out a group."""
+    return table.not_merged is None and _group_obstacle(files, deletes, policy) is None
 
 
 def _group_obstacle(files: Sequence[DataFile], deletes: Sequence[DeleteFile], policy: Policy) -> Reason | None:

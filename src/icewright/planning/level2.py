@@ -33,13 +33,15 @@ def level_2_piece(
 ) -> Piece | NoPiece:
     """What one task puts in order of a partition that is due; ``files`` are those of it that are old enough."""
     by_column = ordering.lead is not None
-    if by_column and overlap_depth(file.span for file in files) <= IN_ORDER_DEPTH:
+    depth = overlap_depth(file.span for file in files) if by_column else len(files)
+    if depth <= _depth_in_order(policy):
         text = f"its {wording.count(len(files), 'file')} are in the order of {ordering.said} already"
-        return NoPiece(Verdict.LEAVE, Reason("in-order", f"{text}: no value is in more than two of them"))
+        text += f": no value is in more than {wording.count(depth, 'file')}"
+        return NoPiece(Verdict.LEAVE, Reason("in-order", text, {"overlap_depth": depth}))
     if len(files) > 1 and len(bounds.first(files)) == len(files):
         return Piece(tuple(files))
     known = [file for file in files if file.span is not None and bounds.fits(file)]
-    piece = _best(sorted(known, key=_by_span), ordering, bounds) if by_column else ()
+    piece = _best(sorted(known, key=_by_span), ordering, bounds, _depth_in_order(policy)) if by_column else ()
     if piece:
         return Piece(piece, following=len(files) - len(piece))
     size_bytes = sum(file.size_bytes for file in files)
@@ -51,13 +53,18 @@ def level_2_piece(
     return NoPiece(Verdict.REFUSE, Reason("partition-too-large", text, {"files": len(files), "bytes": size_bytes}))
 
 
-def _best(ordered: Sequence[DataFile], ordering: Ordering, bounds: PieceBounds) -> tuple[DataFile, ...]:
+def _depth_in_order(policy: Policy) -> int:
+    """Where two runs are enough, two files on top of each other are too many."""
+    return min(IN_ORDER_DEPTH, policy.level_2_runs - 1)
+
+
+def _best(ordered: Sequence[DataFile], ordering: Ordering, bounds: PieceBounds, depth: int) -> tuple[DataFile, ...]:
     """The piece with most bytes of Level 1 runs whose files overlap; nothing where none has any."""
     level_1_bytes = [0, *accumulate(file.size_bytes if _counts(file, ordering) else 0 for file in ordered)]
     weighed = [(level_1_bytes[start] - level_1_bytes[end], start, end) for start, end in bounds.windows(ordered)]
     tried = nsmallest(PIECES_TRIED, (piece for piece in weighed if piece[0] < 0))
     pieces = (tuple(ordered[start:end]) for _, start, end in tried)
-    return next((one for one in pieces if overlap_depth(file.span for file in one) > IN_ORDER_DEPTH), ())
+    return next((one for one in pieces if overlap_depth(file.span for file in one) > depth), ())
 
 
 def _counts(file: DataFile, ordering: Ordering) -> bool:

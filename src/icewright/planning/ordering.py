@@ -6,7 +6,7 @@ restart, a rollback, a rewrite by somebody else or another layout the answer is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from icewright.domain.files import DataFile, Partition
@@ -22,6 +22,9 @@ from icewright.planning.layouts import in_names
 PARTITIONS_LOOKED_AT = 64
 """The most partitions whose files are read for Level 1 or 2 in one plan: all files of each, where Level 0 reads the
 small ones. The others have their turn with later commits."""
+
+MERGED_FILES_MAX = 256
+"""The most files that one merge by key opens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,15 @@ class Ordering:
     def lead(self) -> SortField | None:
         """The field by whose bounds files are told to be in order: none under a curve, which no one column follows."""
         return self.layout.fields[0] if self.layout.curve is Curve.SORT else None
+
+    def merges(self, files: Sequence[DataFile]) -> bool:
+        """Whether files that are all in order can be merged by their key, instead of being put in order anew.
+
+        Only under a sort by columns as they are: a merge compares the values in the files. At most
+        :data:`MERGED_FILES_MAX`, since all of them may have to be open at once.
+        """
+        by_columns = self.layout.curve is Curve.SORT and all(f.transform == "identity" for f in self.layout.fields)
+        return by_columns and len(files) <= MERGED_FILES_MAX and all(self.has(file) for file in files)
 
     def has(self, file: DataFile) -> bool:
         """Whether a file is in order."""

@@ -229,11 +229,14 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
 def sorted_by(action: RewriteDataFiles, group: FileGroup) -> Layout | None:
     """The layout to merge the group's files by, each of which is in its order; None keeps their rows as they are.
 
-    A single file on a curve keeps its rows, and its place. The merge refuses what it cannot do.
+    A single file on a curve, or sorted by transforms, keeps its rows and its place. The merge refuses what it cannot
+    do.
     """
     layout = action.layout
-    kept = layout is not None and layout.curve is not Curve.SORT and len(group.files) == group.output_files == 1
-    return None if kept else layout
+    if layout is None:
+        return None
+    by_columns = layout.curve is Curve.SORT and all(field.transform == "identity" for field in layout.fields)
+    return layout if by_columns or not len(group.files) == group.output_files == 1 else None
 
 
 def _output_names(spec: TaskSpec, group: FileGroup) -> list[str]:
