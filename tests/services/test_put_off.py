@@ -8,6 +8,7 @@ from icewright.domain.plans import Verdict
 from icewright.domain.tasks import TaskState
 from icewright.scheduling.retry import PUT_OFF_BASE_MS
 from icewright.services.put_off import files_put_off
+from icewright.services.unstitched import NOT_STITCHABLE
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
 
@@ -89,6 +90,14 @@ def test_new_files_beside_those_that_failed_do_not_wait() -> None:
     planned = {file.path for group in enqueued.task.action.groups for file in group.files}
     assert len(planned) == 8
     assert planned.isdisjoint(files)
+
+
+def test_a_group_that_could_not_be_stitched_has_another_executor_next_time_and_does_not_wait() -> None:
+    house, worker, _ = house_with_a_bad_file()
+    worker.failure = NOT_STITCHABLE
+    verified(house, worker)
+    assert files_put_off(house.tasks, [house.only_task()]) == {}
+    assert house.control.keeper.look(NAME).enqueued is not None
 
 
 def test_conflicts_put_nothing_off_nor_do_tasks_that_nobody_tried() -> None:

@@ -442,6 +442,26 @@ def test_a_commit_with_groups_that_the_action_does_not_have_is_an_alarm() -> Non
     assert (task.state, code(task)) == (TaskState.FAILED, "verification-failed")
 
 
+@pytest.mark.parametrize("lost_rows", [0, 1])
+def test_every_part_that_attempts_at_a_task_committed_is_verified(lost_rows: int) -> None:
+    """The job does what it can to prevent a second part; where that came too late, both have to be right."""
+    house, worker, spec = two_groups()
+    snapshot = worker.try_commit(spec)
+    house.catalog.delete(NAME, ["d"])
+    other = Worker(house, lost_rows=lost_rows)
+    part = spec.action.only([1])
+    house.catalog.commit_rewrite(
+        NAME,
+        base_snapshot_id=spec.action.base_snapshot_id,
+        remove=[file.path for group in part.groups for file in group.files],
+        add=other._outputs(spec, part.groups[0]),
+        summary=other._summary(spec, part),
+    )
+    task = house.control.verifier.verify(worker.report(spec, snapshot))
+    expected = (TaskState.FAILED, "verification-failed") if lost_rows else (TaskState.SUCCEEDED, "verified")
+    assert (task.state, code(task)) == expected
+
+
 @pytest.mark.parametrize("leaves_one_out", [True, False])
 def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, leaves_one_out: bool) -> None:  # noqa: FBT001 - a parameter of pytest
     """As many files and rows as planned, of the same partition, but one of them is another one."""

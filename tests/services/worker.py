@@ -59,6 +59,8 @@ class Worker:
     """The groups of each attempt that were found to have met another commit, and what."""
     unreadable: set[str] = field(default_factory=set)
     """Input files whose groups fail by themselves."""
+    failure: str = UNREADABLE
+    """The code that they fail with."""
     signs_groups: bool = True
     """Whether a commit of some groups says so."""
     groups_said: str | None = None
@@ -125,7 +127,7 @@ class Worker:
         lost = self.lost.get((spec.task_id, spec.attempt), {})
         met = [GroupLeft(group_id, GROUP_CONFLICT, why, retryable=True) for group_id, why in lost.items()]
         bad = [g.group_id for g in spec.action.groups if not self.unreadable.isdisjoint(f.path for f in g.files)]
-        failed = [GroupLeft(n, UNREADABLE, "a file is missing", retryable=True) for n in bad if n not in lost]
+        failed = [GroupLeft(n, self.failure, "a file is missing", retryable=True) for n in bad if n not in lost]
         return (*met, *failed)
 
     def commit(self, spec: TaskSpec) -> Snapshot:
@@ -161,8 +163,8 @@ class Worker:
 
     def try_commit(self, spec: TaskSpec) -> Committed | Conflicted | Failed:
         """Commit, without the groups that turn out to be lost, and tell which of the outcomes it was."""
-        if all(group.code == UNREADABLE for group in self.left(spec)) and not self.part_of(spec).groups:
-            return Failed(UNREADABLE, "a file is missing", retryable=True)
+        if all(group.code == self.failure for group in self.left(spec)) and not self.part_of(spec).groups:
+            return Failed(self.failure, "a file is missing", retryable=True)
         while True:
             try:
                 return Committed(self.commit(spec).snapshot_id)

@@ -16,6 +16,10 @@ from icewright.domain.tasks import TaskHead, TaskState
 from icewright.ports.store import TaskStore
 from icewright.scheduling.retry import put_off_ms
 from icewright.services.reports import report_of
+from icewright.services.unstitched import NOT_STITCHABLE
+
+_PLANNED_ANEW = frozenset({GROUP_CONFLICT, NOT_STITCHABLE})
+"""Codes of groups that are planned again at once: they met another commit, or have another executor next time."""
 
 
 def files_put_off(tasks: TaskStore, latest: Sequence[TaskHead]) -> Mapping[str, Instant]:
@@ -25,7 +29,7 @@ def files_put_off(tasks: TaskStore, latest: Sequence[TaskHead]) -> Mapping[str, 
     for head in filter(_may_have_failed, latest):
         reports = [report_of(attempt) for attempt in tasks.attempts(head.task_id)]
         report = next((report for report in reversed(reports) if report is not None), None)
-        failed = set() if report is None else {left.group_id for left in report.left if left.code != GROUP_CONFLICT}
+        failed = set() if report is None else {left.group_id for left in report.left if left.code not in _PLANNED_ANEW}
         if not failed:
             continue
         for group in tasks.get(head.task_id).action.only(failed).groups:
