@@ -157,6 +157,22 @@ def test_no_file_is_without_rows_but_the_last_one(spark: SparkSession, name: Tab
     assert sorted(len(figures.output_paths) for figures in done.figures) == [1, 3]
 
 
+def test_groups_of_every_spec_stay_in_it_and_other_formats_become_the_tables_own(
+    spark: SparkSession, name: TableName, lake: CatalogEntry
+) -> None:
+    table = create(spark, name, 2, times=1, rows=40)
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD part")
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.format.default' = 'orc')")
+    spark.sql(f"INSERT INTO {table} {VALUES.format(number=1, rows=40)}")
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.format.default' = 'parquet')")
+
+    done = shuffled(spark, lake, shuffle_of(spark, name, layout_of(Curve.ZORDER, 2, 6), 2))
+
+    files = spark.sql(f"SELECT spec_id, file_format FROM {table}.files ORDER BY spec_id").collect()  # noqa: S608 - a test
+    assert [tuple(file) for file in files] == [(0, "PARQUET")] * 2 + [(1, "PARQUET")] * 4
+    assert [receipt.records for receipt in done.receipts] == [40, 20, 20]
+
+
 def test_a_layout_that_spark_cannot_order_rows_by_is_refused(spark: SparkSession, name: TableName) -> None:
     create(spark, name, 2, times=1, rows=4)
     spec = shuffle_of(spark, name, layout_of(Curve.SORT, 1), 2)

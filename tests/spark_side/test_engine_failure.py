@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from py4j.protocol import Py4JNetworkError
 from icewright.domain.jobs import Failed
 from icewright_spark.attempt import result_of
 from icewright_spark.engine_failure import engine_failure
+from icewright_spark.session import jvm_exit_code
 
 STAGE = (
     "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, "
@@ -109,3 +113,16 @@ def test_a_jvm_that_is_gone_says_it_by_its_exit_code(jvm_exit: Any, code: str) -
 def test_the_detail_is_the_line_that_says_it() -> None:
     failed = engine_failure(RuntimeError(f"{STAGE}x\n\tat y\nCaused by: java.lang.OutOfMemoryError: Java heap space\n"))
     assert failed.detail.startswith("java.lang.OutOfMemoryError: Java heap space (")
+
+
+@pytest.mark.parametrize(("ends", "code"), [("raise SystemExit(52)", 52), ("import time; time.sleep(60)", None)])
+def test_the_exit_code_of_a_jvm_is_that_of_the_process_that_was_started(
+    ends: str, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("icewright_spark.session._JVM_END_S_MAX", 30.0 if code else 0.01)
+    with subprocess.Popen([sys.executable, "-c", ends]) as process:  # noqa: S603 - our own words
+        spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(proc=process)))
+        assert jvm_exit_code(spark) == code
+        process.kill()
+    elsewhere: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace()))
+    assert jvm_exit_code(elsewhere) is None

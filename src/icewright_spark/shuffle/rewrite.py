@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -92,7 +93,8 @@ class _Job:
     tasks: Mapping[int, Sequence[Any]]
 
     def run(self) -> Iterator[StagedResult]:
-        set_id = f"{self.spec.task_id}-{self.spec.attempt}-{self.groups[0].group_id}"
+        # An attempt begins groups again where the input of another one is damaged.
+        set_id = f"{self.spec.task_id}-{self.spec.attempt}-{self.groups[0].group_id}-{uuid4().hex[:8]}"
         started_ns = time.perf_counter_ns()
         with executors(self.spark, set_id) as cost:
             cells, written = self._write(set_id)
