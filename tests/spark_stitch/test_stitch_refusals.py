@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icewright.domain.actions import InputFile
@@ -18,7 +20,7 @@ from icewright_spark.stitch import footer as footer_module
 from icewright_spark.stitch import stitch as stitch_module
 from icewright_spark.stitch.footer import ChunkField, ColumnField, FileField, GroupField, key_values
 from icewright_spark.stitch.stitch import stitch_group
-from icewright_spark.stitch.thrift import BINARY, I32, I64, LIST, STRUCT, Struct
+from icewright_spark.stitch.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, read_struct
 from tests.spark_stitch.stitch_files import (
     ROWS,
     by_arrow_rs,
@@ -217,7 +219,28 @@ def test_files_that_are_not_those_of_the_plan_are_refused(tmp_path: Path) -> Non
     job = job_of([first, second], output)
     with pytest.raises(NotStitchable):
         stitch_group(dataclasses.replace(job, group=dataclasses.replace(job.group, delete_files=(delete,))))
+    with pytest.raises(NotStitchable, match="ids by their place"):
+        stitch_group(job_of([first, dataclasses.replace(second, first_row_id=0)], output))
     assert not output.exists()
+
+
+def test_chunks_that_are_shorter_than_their_pages_are_not_stitched(tmp_path: Path) -> None:
+    """As parquet-java 1.2.8 said them, and readers allow for: a copy would lack the end of the last page."""
+
+    def without_dictionary_headers(fields: Struct) -> Struct:
+        for group in fields[FileField.ROW_GROUPS][1][1]:
+            column = group[GroupField.COLUMNS][1][1][1][ChunkField.META_DATA][1]
+            at, (kind, size) = column[ColumnField.DICTIONARY_PAGE_OFFSET][1], column[ColumnField.TOTAL_COMPRESSED_SIZE]
+            column[ColumnField.TOTAL_COMPRESSED_SIZE] = (kind, size - read_struct(data, at)[1] + at)
+        return {**fields, FileField.CREATED_BY: (BINARY, b"parquet-mr version 1.2.8 (build 1)")}
+
+    columns = {"a": pa.array(range(ROWS), pa.int64()), "b": pa.array([n * 7 % ROWS for n in range(ROWS)], pa.int64())}
+    path = tmp_path / "old.parquet"
+    pq.write_table(pa.table(columns), path, compression="none", use_dictionary=["b"], write_statistics=False)
+    data = path.read_bytes()
+    with_footer(path, without_dictionary_headers)
+    assert pq.read_table(path).equals(pa.table(columns))
+    refused([input_of(path, ROWS)], tmp_path / "out.parquet", NotStitchable, "not as long as its pages")
 
 
 def test_an_output_that_is_there_stays(tmp_path: Path) -> None:

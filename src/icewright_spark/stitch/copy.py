@@ -16,6 +16,7 @@ import xxhash
 from icewright_spark.merge.errors import unwritable
 from icewright_spark.stitch.footer import MAGIC, Chunk, FileField, Footer, RowGroup, Span
 from icewright_spark.stitch.indexes import moved, offset_index
+from icewright_spark.stitch.pages import whole_pages
 from icewright_spark.stitch.rebase import chunk_at, group_of, with_indexes
 from icewright_spark.stitch.source import Copied, FileSource
 from icewright_spark.stitch.thrift import LIST, STRUCT, Struct, write_struct
@@ -43,7 +44,7 @@ class Copy:
         """Copies a row group; gives what was read of it. Raises :class:`FileUnreadable` and :class:`NotStitchable`."""
         copied, starts = Copied(footer.location), []
         for chunk in group.chunks:
-            to, copied.digests[chunk.pages] = self._copy(source.pages(chunk.pages))
+            to, copied.digests[chunk.pages] = self._copy(whole_pages(footer.location, chunk, source.pages(chunk.pages)))
             starts.append(to.start)
         bloom_filters = [self._bloom_filter(chunk, source, copied) for chunk in group.chunks]
         placed = []

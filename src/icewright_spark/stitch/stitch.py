@@ -105,6 +105,8 @@ class _Stitch:
         """Refuses what can be refused before there is an output."""
         if self._job.group.delete_files:
             raise NotStitchable(f"rows of group {self._job.group.group_id} are deleted")
+        if any(file.first_row_id is not None for file in self._job.group.files):
+            raise NotStitchable(f"rows of group {self._job.group.group_id} have ids by their place in a file")
         length = 0
         for file in self._job.group.files:
             self._footers.append(self._footer(file))
