@@ -20,7 +20,7 @@ from icewright_spark.iceberg import SparkTable
 from tests.e2e.processes import Processes, free_port, wait_for
 
 WAIT_S = 400.0
-_ENDED = frozenset({"succeeded", "failed", "cancelled", "superseded"})
+ENDED = frozenset({"succeeded", "failed", "cancelled", "superseded"})
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
 
@@ -73,7 +73,7 @@ def settled(house: House, client: Client, names: Sequence[TableName]) -> dict[st
         tasks: dict[str, list[Json]] = {}
         for task in client.tasks(limit=1000).items:
             tasks.setdefault(task["table"], []).append(task)
-        if wanted - tasks.keys() or any(task["state"] not in _ENDED for each in tasks.values() for task in each):
+        if wanted - tasks.keys() or any(task["state"] not in ENDED for each in tasks.values() for task in each):
             return None
         return tasks
 

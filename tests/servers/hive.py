@@ -40,6 +40,7 @@ def hive_metastore(folder: Path) -> Iterator[HiveMetastore]:
         "datanucleus.connectionPoolingType": "HikariCP",
         "hive.metastore.schema.verification": "false",
         "hive.metastore.warehouse.dir": warehouse.as_uri(),
+        "hive.metastore.disallow.incompatible.col.type.changes": "false",  # as Iceberg's evolution of schemas needs it
         "hive.log.dir": str(folder),
         "hive.async.log.enabled": "false",  # it would need a library that Spark does not have
         "derby.stream.error.file": str(folder / "derby.log"),

@@ -1,0 +1,98 @@
+"""TPC-H's lineitem as a busy job writes it: many small commits, and rows deleted again in between.
+
+Made by ``tpchgen-cli``, which gives the same rows for the same scale factor everywhere.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.table import Table
+
+KEPT = 20
+"""One in so many orders is deleted again: 5 % of the rows."""
+
+COLUMNS = """
+    l_orderkey BIGINT, l_partkey BIGINT, l_suppkey BIGINT, l_linenumber INT, l_quantity DECIMAL(15,2),
+    l_extendedprice DECIMAL(15,2), l_discount DECIMAL(15,2), l_tax DECIMAL(15,2), l_returnflag STRING,
+    l_linestatus STRING, l_shipdate DATE, l_commitdate DATE, l_receiptdate DATE, l_shipinstruct STRING,
+    l_shipmode STRING, l_comment STRING
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is written, and from when on which level has something to do."""
+
+    factor: float
+    commits: int
+    deletes: int
+    target_file_size_bytes: int
+    level_1_size_bytes: int
+    level_2_runs: int
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of a table of this scale, without a layout."""
+        return {
+            "format-version": "2",
+            "write.delete.mode": "merge-on-read",
+            "write.target-file-size-bytes": str(self.target_file_size_bytes),
+            "icewright.level-1.size-bytes": str(self.level_1_size_bytes),
+            "icewright.level-2.runs": str(self.level_2_runs),
+            "commit.retry.num-retries": "20",
+        }
+
+
+KIB, MIB = 1 << 10, 1 << 20
+SHORT = Scale(0.03, 40, 4, 64 * KIB, 512 * KIB, 3)
+LONG = Scale(1, 400, 20, 2 * MIB, 8 * MIB, 10)
+
+
+def lineitem(folder: Path, scale: Scale) -> pa.Table:
+    """All rows, in the order in which orders come in."""
+    program = Path(sys.executable).with_name("tpchgen-cli")
+    command = [str(program), "parquet", "-s", str(scale.factor), "--output-dir", str(folder), "-T", "lineitem"]
+    subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - a program of the tests
+    rows = pq.read_table(folder / "lineitem.parquet")
+    fields = [(field.name, pa.string() if field.type == pa.string_view() else field.type) for field in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def slices(rows: pa.Table, commits: int) -> Iterator[pa.Table]:
+    """The rows in so many parts of about the same size."""
+    step = -(-rows.num_rows // commits)
+    for start in range(0, rows.num_rows, step):
+        yield rows.slice(start, step)
+
+
+def deletion(first: int, last: int) -> str:
+    """What is deleted of a range of orders."""
+    return f"l_orderkey BETWEEN {first} AND {last} AND l_orderkey % {KEPT} = 7"
+
+
+def not_deleted(rows: pa.Table) -> pa.Table:
+    """The rows that no deletion concerns once all are done."""
+    keys = rows["l_orderkey"]
+    quotient = pc.divide(keys, KEPT)
+    return rows.filter(pc.not_equal(pc.subtract(keys, pc.multiply(quotient, KEPT)), 7))
+
+
+def rows_hash(rows: pa.Table) -> list[str]:
+    """The rows as texts, sorted: what every reader has to agree on."""
+    names = sorted(rows.column_names)
+    return sorted(str(tuple(row[name] for name in names)) for row in rows.select(names).to_pylist())
+
+
+def files_opened(table: Table, lookups: list[Any]) -> float:
+    """How many data files a lookup of a part opens, on the mean over some parts."""
+    opened = [len(list(table.scan(row_filter=f"l_partkey == {part}").plan_files())) for part in lookups]
+    return sum(opened) / len(opened)
