@@ -179,7 +179,7 @@ def check_lookups(
 def check_predictions(documents: Sequence[Json]) -> None:
     """What was said beforehand is what it took: files, rows and bytes read within 10 %, bytes written within 25 %.
 
-    The short form's files of 15 KB are to a third what every Parquet file has once, which the estimate knows nothing of.
+    A third of the short form's files of 15 KB is what every Parquet file has once; the estimate knows nothing of that.
     """
     said, took = Counter[str](), Counter[str]()
     for document in documents:
