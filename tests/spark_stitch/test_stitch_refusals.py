@@ -243,6 +243,19 @@ def test_chunks_that_are_shorter_than_their_pages_are_not_stitched(tmp_path: Pat
     refused([input_of(path, ROWS)], tmp_path / "out.parquet", NotStitchable, "not as long as its pages")
 
 
+def test_a_chunk_without_its_last_page_is_not_stitched(tmp_path: Path) -> None:
+    """Where its length ends, a page does; but there are values more."""
+    path = tmp_path / "short.parquet"
+    table = pa.table({"a": pa.array(range(ROWS), pa.int64())})
+    pq.write_table(table, path, use_dictionary=False, max_rows_per_page=400, write_batch_size=100)
+    data, fields = path.read_bytes(), footer_of(path).fields
+    column = first_column(fields)[2]
+    at = column[ColumnField.DATA_PAGE_OFFSET][1]
+    header, end = read_struct(data, at)
+    with_footer(path, in_column(ColumnField.TOTAL_COMPRESSED_SIZE, (I64, end - at + header[3][1])))
+    refused([input_of(path, ROWS)], tmp_path / "out.parquet", NotStitchable, "400 values of 1000, and 0 bytes")
+
+
 def test_an_output_that_is_there_stays(tmp_path: Path) -> None:
     output = tmp_path / "out.parquet"
     output.write_text("somebody's only copy")
