@@ -30,7 +30,7 @@ class Kind:
     ``columns`` is its DDL, ``row`` the SQL expressions of one row over ``id``. ``between`` happens halfway through the
     appends, ``after`` are statements behind them, with ``{table}``, and ``last`` is what SQL has no statement for.
     ``executor`` is what the plan must choose. ``read_by`` are the readers beside Spark that can read it. ``short``:
-    also over every other catalog in the short form.
+    also over every other catalog in the short form. ``hive``: whether a Hive Metastore (2.3) takes such a table.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Kind:
     version: int = 2
     read_by: frozenset[str] = frozenset({"pyiceberg"})
     short: bool = False
+    hive: bool = True
 
     @property
     def lineage(self) -> bool:
@@ -199,6 +200,7 @@ KINDS = (
         "staged",
         version=3,
         read_by=_NOBODY_ELSE,
+        hive=False,
     ),
     Kind("avro", _PLAIN, _PLAIN_ROW, "staged", (("write.format.default", "avro"),), read_by=_NOBODY_ELSE),
     Kind("some_orc", _PLAIN, _PLAIN_ROW, "staged", between=_orc_from_here, read_by=_NOBODY_ELSE),

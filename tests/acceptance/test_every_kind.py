@@ -81,7 +81,8 @@ def check(
     store: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Make a table of each kind in each catalog, let icewright work on them, and look behind its back."""
-    tables = {TableName(entry.name, ("db",), kind.name): (entry, kind) for entry in entries for kind in kinds}
+    held = [(entry, kind) for entry in entries for kind in kinds if kind.hive or entry.kind is not CatalogKind.HIVE]
+    tables = {TableName(entry.name, ("db",), kind.name): (entry, kind) for entry, kind in held}
     for entry in entries:
         for key, value in entry.spark_properties().items():
             spark.conf.set(key, value)
