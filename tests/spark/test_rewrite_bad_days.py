@@ -181,10 +181,16 @@ def _make_spark_forget_the_dead(spark: SparkSession) -> None:
 
 
 def when_it_merges(loop: SparkLoop, act: Callable[[], None]) -> threading.Thread:
-    """Does something as soon as Spark runs a job."""
+    """Does something once Spark's tasks have had two seconds to get hold of their Python workers, which hang."""
+    tracker = loop.spark.sparkContext.statusTracker()
+
+    def are_running() -> bool:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        return any(stage is not None and stage.numActiveTasks for stage in stages)
 
     def run() -> None:
-        wait_until(lambda: bool(loop.spark.sparkContext.statusTracker().getActiveJobsIds()))
+        wait_until(are_running)
+        time.sleep(2)
         act()
 
     thread = threading.Thread(target=run)
