@@ -30,7 +30,7 @@ class Kind:
     ``columns`` is its DDL, ``row`` the SQL expressions of one row over ``id``. ``between`` happens halfway through the
     appends, ``after`` are statements behind them, with ``{table}``, and ``last`` is what SQL has no statement for.
     ``executor`` is what the plan must choose. ``read_by`` are the readers beside Spark that can read it. ``short``:
-    also over every other catalog in the short form. ``hive``: whether a Hive Metastore (2.3) takes such a table.
+    also over every other catalog in the short form. ``not_on``: the catalog where such a table cannot come about.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Kind:
     version: int = 2
     read_by: frozenset[str] = frozenset({"pyiceberg"})
     short: bool = False
-    hive: bool = True
+    not_on: str = ""
 
     @property
     def lineage(self) -> bool:
@@ -192,7 +192,8 @@ KINDS = (
         short=True,
     ),
     Kind("initial_default", "id bigint", "id", "staged", last=_new_column_with_default, version=3),
-    Kind("imported_files", _PLAIN, _PLAIN_ROW, "staged", between=_imported_files),
+    # Spark's own writer, which makes the files to be imported, has no s3: by itself.
+    Kind("imported_files", _PLAIN, _PLAIN_ROW, "staged", between=_imported_files, not_on="s3"),
     Kind(
         "variant",
         "id bigint, v variant",
@@ -200,7 +201,7 @@ KINDS = (
         "staged",
         version=3,
         read_by=_NOBODY_ELSE,
-        hive=False,
+        not_on="hive",  # whose metastore (2.3) knows no such type
     ),
     Kind("avro", _PLAIN, _PLAIN_ROW, "staged", (("write.format.default", "avro"),), read_by=_NOBODY_ELSE),
     Kind("some_orc", _PLAIN, _PLAIN_ROW, "staged", between=_orc_from_here, read_by=_NOBODY_ELSE),

@@ -81,7 +81,7 @@ def check(
     store: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Make a table of each kind in each catalog, let icewright work on them, and look behind its back."""
-    held = [(entry, kind) for entry in entries for kind in kinds if kind.hive or entry.kind is not CatalogKind.HIVE]
+    held = [(entry, kind) for entry in entries for kind in kinds if kind.not_on != entry.name]
     tables = {TableName(entry.name, ("db",), kind.name): (entry, kind) for entry, kind in held}
     for entry in entries:
         for key, value in entry.spark_properties().items():
