@@ -19,14 +19,12 @@ from tests.lakes.sqlite import BY_CITY, append, make_table, writer
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
 CITIES = tuple(f"city {number}" for number in range(12))
-COMMITS = 20
-FEW_ARE_MANY = {"icewright.rewrite-data-files.min-input-files": "2"}
-"""So many small files that they are merged at once, however fast they come."""
+COMMITS = 8
 ROWS_PER_COMMIT = 2400
 
 
 def fill(processes: Processes) -> Table:
-    table = make_table(processes.entry, spec=BY_CITY, properties=FEW_ARE_MANY)
+    table = make_table(processes.entry, spec=BY_CITY)
     for number in range(COMMITS):
         append(table, range(number * ROWS_PER_COMMIT, (number + 1) * ROWS_PER_COMMIT), CITIES)
     return table
