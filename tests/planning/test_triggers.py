@@ -278,8 +278,8 @@ class TestCostBenefit:
 def coming(files: list[DataFile], at: int, size_bytes: int) -> Observation:
     """A table to which a commit a minute adds so many bytes, the last one at that time."""
     summary = {"added-files-size": str(size_bytes)}
-    commits = [snapshot(number, at - (10 - number) * MINUTE_MS, summary=summary) for number in range(1, 11)]
-    return observe([replace(file, snapshot_id=10) for file in files], table(commits))
+    commits = [snapshot(number, at - (20 - number) * MINUTE_MS, summary=summary) for number in range(1, 21)]
+    return observe([replace(file, snapshot_id=20) for file in files], table(commits))
 
 
 class TestLevels:
@@ -310,7 +310,7 @@ class TestLevels:
     def test_the_youngest_do_not_count_and_the_others_wait_for_them(self) -> None:
         observation = coming([], NOW, 32 * MIB)
         metadata = observation.metadata
-        files = [replace(f, snapshot_id=10 if n > 30 else 9) for n, f in enumerate(sized(*[4 * MIB] * 38))]
+        files = [replace(f, snapshot_id=20 if n > 30 else 19) for n, f in enumerate(sized(*[4 * MIB] * 38))]
         made = plan(observe(files, metadata), files, self.under)
         assert (made.verdicts[0].verdict, made.verdicts[0].reason.code) == (Verdict.WAIT, "young-files")
 
@@ -325,9 +325,11 @@ def test_under_levels_the_settings_of_other_triggers_mean_nothing() -> None:
 SUMMARIES: list[tuple[list[Mapping[str, str]], float | None]] = [
     ([], None),
     ([{"added-files-size": "600"}], None),
-    ([{"added-files-size": "600"}] * 3, 600 / MINUTE_MS),
-    ([{"added-files-size": "x" * 99}, {"added-files-size": "-1"}, {}], None),
-    ([{}, {}, {"added-files-size": "9" * 30}], None),
+    ([{"added-files-size": "600"}] * 10, None),  # a burst
+    ([{"added-files-size": "600"}] * 11, 600 / MINUTE_MS),
+    ([{"added-files-size": "9000"}, *[{"added-files-size": "600"}] * 30], 600 / MINUTE_MS),
+    ([{"added-files-size": "x" * 99}, {"added-files-size": "-1"}, {}] * 4, None),
+    ([{}, {}, {"added-files-size": "9" * 30}] * 4, None),
 ]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice, pairwise
 from statistics import median
 
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
 
 COMMITS_LOOKED_AT = 20
+RHYTHM_MS = 600_000
+"""How long somebody has to have written for that to be a rhythm."""
 _ADDED_BYTES_KEY = "added-files-size"
 _DIGITS_MAX = 18
 
@@ -25,22 +28,30 @@ def commit_interval_ms(metadata: TableMetadata) -> int | None:
 def arrival_bytes_per_ms(metadata: TableMetadata) -> float | None:
     """How fast the owner adds files, by what the summaries of the latest commits say; None where they do not tell.
 
-    Of the same snapshots as :func:`commit_interval_ms`: the bytes of all but the oldest over the time since that one.
+    Over ten minutes before the newest commit, and on to the next older one. A table that has not been written to for
+    so long tells nothing: a burst of commits is no rhythm, and nobody knows what follows.
     """
-    latest = _latest(metadata)
-    added_bytes = sum(_added_bytes(snapshot) for snapshot in latest[:-1])
-    span_ms = latest[0].committed_at - latest[-1].committed_at if latest else 0
-    return added_bytes / span_ms if span_ms > 0 and added_bytes else None
+    added_bytes, newest_at = 0, None
+    for snapshot in _own(metadata):
+        newest_at = snapshot.committed_at if newest_at is None else newest_at
+        span_ms = newest_at - snapshot.committed_at
+        if span_ms >= RHYTHM_MS:
+            return added_bytes / span_ms if added_bytes else None
+        added_bytes += _added_bytes(snapshot)
+    return None
 
 
 def _latest(metadata: TableMetadata) -> list[Snapshot]:
-    """The owner's latest commits, newest first."""
-    own = (
+    return list(islice(_own(metadata), COMMITS_LOOKED_AT))
+
+
+def _own(metadata: TableMetadata) -> Iterator[Snapshot]:
+    """The owner's commits, newest first."""
+    return (
         snapshot
         for snapshot in metadata.ancestors()
         if snapshot.task_id is None and snapshot.operation is not Operation.REPLACE
     )
-    return list(islice(own, COMMITS_LOOKED_AT))
 
 
 def _added_bytes(snapshot: Snapshot) -> int:
