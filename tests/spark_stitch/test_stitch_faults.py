@@ -140,7 +140,7 @@ FAULTS: dict[str, Damage] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_damaged_output_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     output = tmp_path / "out.parquet"
-    monkeypatch.setattr(stitch_module, "fault", lambda _place: FAULTS[fault](output))
+    monkeypatch.setattr(stitch_module, "output_is_written", lambda: FAULTS[fault](output))
     with pytest.raises(ProofFailed):
         stitch_group(job_of(written(tmp_path), output))
     assert output.exists()
@@ -149,7 +149,7 @@ def test_a_damaged_output_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_no_damage_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The footer written anew without a change: the faults above are found for what they are."""
     output = tmp_path / "out.parquet"
-    monkeypatch.setattr(stitch_module, "fault", lambda _place: of_groups(lambda groups: groups)(output))
+    monkeypatch.setattr(stitch_module, "output_is_written", lambda: of_groups(lambda groups: groups)(output))
     stitch_group(job_of(written(tmp_path), output))
 
 

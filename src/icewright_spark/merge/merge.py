@@ -22,7 +22,6 @@ import xxhash
 
 from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.errors import InvalidMessage
-from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt
 from icewright.domain.layouts import Layout as RowOrder
 from icewright.domain.tables import Json
@@ -35,7 +34,7 @@ from icewright_spark.merge.digest import Digest, RowsDigest
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedColumn, UnsupportedFile
 from icewright_spark.merge.lineage import LAST_UPDATED, inherited, with_lineage
 from icewright_spark.merge.metrics import MetricsOfRows
-from icewright_spark.merge.output import OutputFile, Stream, Written, measured, output_file
+from icewright_spark.merge.output import OutputFile, Stream, Written, measured, output_file, output_is_written
 from icewright_spark.merge.proof import Proof, Proving, RowsMultiset, difference
 from icewright_spark.merge.read import (
     BATCH_BYTES,
@@ -113,7 +112,7 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
         merge = _Merge(job, writer)
         encoded_bytes = merge.inspect()
         taken, written = merge.write(encoded_bytes)
-        fault(Fault.WORKER_WRITTEN)
+        output_is_written()
         merge.check_samples()
         read_back = merge.read_back(taken, written)
         outputs = tuple(output_file(job.file_fields, job.metrics_modes, job.storage, file) for file in written)

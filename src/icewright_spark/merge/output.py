@@ -8,12 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from icewright.domain.faults import Fault, fault
 from icewright.domain.tables import Json
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.metrics import ColumnMetrics, MetricsOfRows, metrics_mode
 from icewright_spark.merge.read import open_footer
 from icewright_spark.merge.schema import arrow_schema, leaf_ids, shape
 from icewright_spark.merge.storage import Storage
+
+
+def output_is_written() -> None:
+    """Called when the files of a group are written, by whatever wrote them, and before they are read back."""
+    fault(Fault.WORKER_WRITTEN)
 
 
 @dataclass(frozen=True, slots=True)

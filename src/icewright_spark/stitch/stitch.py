@@ -16,12 +16,11 @@ import pyarrow.parquet as pq
 
 from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.errors import NotStitchable
-from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt
 from icewright_spark.merge.errors import FileChanged, FileUnreadable, ProofFailed, UnsupportedFile, reading
 from icewright_spark.merge.merge import MergeResult, check_group
 from icewright_spark.merge.metrics import ColumnMetrics
-from icewright_spark.merge.output import OutputFile
+from icewright_spark.merge.output import OutputFile, output_is_written
 from icewright_spark.merge.read import expect_size
 from icewright_spark.merge.storage import LOCAL, Storage
 from icewright_spark.stitch.compatible import common_fields
@@ -67,7 +66,7 @@ def stitch_group(job: StitchJob) -> MergeResult:
     stitch = _Stitch(job)
     stitch.inspect()
     copied = stitch.write()
-    fault(Fault.WORKER_WRITTEN)
+    output_is_written()
     size_bytes, output, found = stitch.read_back()
     compare(job.output_path, copied, found)
     rows = sum(group.rows for group in output.row_groups)
