@@ -13,7 +13,8 @@ Written by `python -m benchmarks --render` from `benchmarks/results/*.json`, whi
 Peer and icewright do the same work in the same run, in shuffled order, after a warm-up; the results are proved to be
 equal before a timing counts. CPU is user and system time of whole process trees: the JVM, the driver, the Python
 workers, also those that ended. icewright's side includes planning, proof, commit and verification. A ratio is one of
-two medians; its range is from the least to the largest ratio of any two runs. Figures without a target are there for
+two medians, and its range is from the least to the largest ratio of any two runs; in B3, which is of
+many tables, it is the median of their ratios. Figures without a target are there for
 information. What each benchmark does, and against whom, stands at the top of its module in `benchmarks/`.
 """
 

@@ -34,7 +34,7 @@ from icewright.domain.tables import (
 )
 from icewright.planning import histogram
 from icewright.planning.commits import commit_interval_ms
-from icewright.planning.level0 import plan_level0
+from icewright.planning.plan_table import plan_table
 from icewright.planning.policy import effective_policy
 from icewright.planning.shortlist import shortlist
 
@@ -261,7 +261,7 @@ class _Running:
         observation = table.observation()
         verdicts = shortlist(observation, policy, table.now)
         files = (file for members in table.files.values() for file in members.values())
-        plan = plan_level0(observation, policy, verdicts, files, plan_id="p", now=table.now)
+        plan = plan_table(observation, policy, verdicts, files, plan_id="p", now=table.now)
         for action in plan.actions:
             self.groups = [
                 (group.partition, [file.path for file in group.files], group.size_bytes) for group in action.groups

@@ -22,8 +22,8 @@ from icewright.planning.check_order import order_violations
 from icewright.planning.check_plan import check_plan
 from icewright.planning.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
 from icewright.planning.executors import table_executors
-from icewright.planning.level0 import plan_level0
 from icewright.planning.placement import column_types, placement_obstacle
+from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import (
     DAY_MS,
@@ -50,7 +50,7 @@ FILES = [*data_files(month(1), 6), *data_files(month(2), 7), *data_files(month(3
 BY_PATH = {file.path: file for file in FILES}
 POLICY = policy()
 OBSERVATION = observe(FILES)
-PLAN = plan_level0(OBSERVATION, POLICY, shortlist(OBSERVATION, POLICY, NOW), FILES, plan_id="plan-1", now=NOW)
+PLAN = plan_table(OBSERVATION, POLICY, shortlist(OBSERVATION, POLICY, NOW), FILES, plan_id="plan-1", now=NOW)
 (ACTION,) = PLAN.actions
 PREDICTION = PLAN.prediction
 
@@ -256,7 +256,7 @@ def test_what_is_staged_need_not_be_mergeable_but_stageable() -> None:
 COARSE = data_files(month(1), 6, 5 * MIB, row_groups=1)
 COARSE_BY_PATH = {file.path: file for file in COARSE}
 COARSE_SEEN = observe(COARSE)
-STITCH = plan_level0(COARSE_SEEN, POLICY, shortlist(COARSE_SEEN, POLICY, NOW), COARSE, plan_id="plan-1", now=NOW)
+STITCH = plan_table(COARSE_SEEN, POLICY, shortlist(COARSE_SEEN, POLICY, NOW), COARSE, plan_id="plan-1", now=NOW)
 
 
 def stitch_codes(
@@ -351,7 +351,7 @@ WITH_DELETES = [
     position_deletes(month(2), 0, sequence_number=0),
 ]
 DELETES_OBSERVED = observe(FILES, deletes=WITH_DELETES)
-PLAN_WITH_DELETES = plan_level0(
+PLAN_WITH_DELETES = plan_table(
     DELETES_OBSERVED,
     POLICY,
     shortlist(DELETES_OBSERVED, POLICY, NOW),
@@ -400,7 +400,7 @@ def test_a_file_alone_or_large_has_to_have_many_deletes() -> None:
         deletes = [deletion_vector(large, records)]
         observation = observe([large], deletes=deletes)
         eager = policy(delete_ratio_threshold=0.000001)
-        plan = plan_level0(
+        plan = plan_table(
             observation, eager, shortlist(observation, eager, NOW), [large], deletes, plan_id="plan-1", now=NOW
         )
         assert len(plan.actions) == 1

@@ -11,7 +11,7 @@ from icewright.domain.files import DataFile, FileFormat
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy
 from icewright.planning.check_plan import check_plan
-from icewright.planning.level0 import plan_level0
+from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import MIB, NOW, data_files, month, observe, policy, snapshot, table
 
@@ -27,7 +27,7 @@ def files_of(file_format: FileFormat, number: int, size_bytes: int = 180 * MIB) 
 
 def planned(files: list[DataFile], by: Policy = ASKED, properties: dict[str, str] | None = None) -> Plan:
     observation = observe(files, table((snapshot(1),), properties))
-    plan = plan_level0(observation, by, shortlist(observation, by, NOW), files, plan_id="p", now=NOW)
+    plan = plan_table(observation, by, shortlist(observation, by, NOW), files, plan_id="p", now=NOW)
     assert check_plan(plan, observation, by, {file.path: file for file in files}, ()) == ()
     return plan
 
@@ -75,7 +75,7 @@ def test_what_nobody_can_write_is_refused_with_the_reason() -> None:
     )
     observation = observe(files_of(ORC, 1), table(fields=fields))
     verdicts = shortlist(observation, ASKED, NOW)
-    plan = plan_level0(observation, ASKED, verdicts, files_of(ORC, 1), plan_id="p", now=NOW)
+    plan = plan_table(observation, ASKED, verdicts, files_of(ORC, 1), plan_id="p", now=NOW)
     assert plan.actions == ()
     assert [verdict.verdict for verdict in plan.verdicts] == [Verdict.REFUSE]
 
@@ -84,6 +84,6 @@ def test_a_checker_that_did_not_know_would_refuse() -> None:
     """What the plan does is not for the size of the files: the second opinion asks the policy for itself."""
     files = files_of(AVRO, 1)
     observation = observe(files)
-    plan = plan_level0(observation, ASKED, shortlist(observation, ASKED, NOW), files, plan_id="p", now=NOW)
+    plan = plan_table(observation, ASKED, shortlist(observation, ASKED, NOW), files, plan_id="p", now=NOW)
     codes = {violation.code for violation in check_plan(plan, observation, NOT_ASKED, {f.path: f for f in files}, ())}
     assert {"not-small", "group-too-few", "no-gain"} <= codes

@@ -22,8 +22,8 @@ from icewright.domain.tables import (
     TableMetadata,
 )
 from icewright.planning.check_plan import check_plan
-from icewright.planning.level0 import plan_level0
 from icewright.planning.ordering import Levels
+from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import HOUR_MS, NOW, Case, cases, observe
 
@@ -45,7 +45,7 @@ class Leveled:
         case = self.case
         levels = Levels.of(case.observation, case.policy, self.layout)
         verdicts = shortlist(case.observation, case.policy, case.now, levels)
-        return plan_level0(
+        return plan_table(
             case.observation, case.policy, verdicts, case.files, case.deletes, plan_id="p", now=case.now, levels=levels
         )
 

@@ -18,11 +18,11 @@ from icewright.domain.policy import Policy
 from icewright.domain.tables import LEVEL_KEY, TASK_ID_KEY, Snapshot, SortField, TableMetadata
 from icewright.planning.check_plan import check_plan
 from icewright.planning.explain import explain
-from icewright.planning.level0 import plan_level0
 from icewright.planning.level2 import level_2_piece
 from icewright.planning.ordering import PARTITIONS_LOOKED_AT, Levels, Ordering
 from icewright.planning.outcome import unordered
 from icewright.planning.pieces import NoPiece, Piece, PieceBounds
+from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from icewright.planning.turns import FORGOTTEN_AFTER_MS, MERGING, TURNS, next_turn
 from tests.planning.observations import (
@@ -58,7 +58,7 @@ def planned(
     observation = observe(files, table(snapshots), deletes=deletes)
     levels = Levels.of(observation, by, layout)
     verdicts = shortlist(observation, by, NOW, levels)
-    plan = plan_level0(observation, by, verdicts, files, deletes, plan_id="p", now=NOW, levels=levels)
+    plan = plan_table(observation, by, verdicts, files, deletes, plan_id="p", now=NOW, levels=levels)
     by_path = {file.path: file for file in files}
     assert check_plan(plan, observation, by, by_path, deletes, layout) == ()
     return plan
@@ -147,7 +147,7 @@ class TestLevel1:
         observation = observe(files, metadata)
         levels = Levels.of(observation, LOW, SORTED)
         verdicts = shortlist(observation, LOW, NOW, levels)
-        plan = plan_level0(observation, LOW, verdicts, files, plan_id="p", now=NOW, levels=levels)
+        plan = plan_table(observation, LOW, verdicts, files, plan_id="p", now=NOW, levels=levels)
         assert plan.actions == ()
 
     def test_at_most_so_many_partitions_are_looked_at_others_each_time(self) -> None:

@@ -12,7 +12,7 @@ from icewright.planning.check_plan import check_plan
 from icewright.planning.shortlist import shortlist
 from icewright.planning.triggers import Judge
 from tests.planning.observations import Case, cases
-from tests.planning.test_level0_laws import carried_out, groups_of, is_burdened, plan_of
+from tests.planning.test_plan_laws import carried_out, groups_of, is_burdened, plan_of
 
 OTHERS = (Trigger.MSE, Trigger.TIERED, Trigger.COST_BENEFIT)
 many = settings(max_examples=120, deadline=None)

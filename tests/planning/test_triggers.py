@@ -20,8 +20,8 @@ from icewright.domain.tables import TASK_ID_KEY, Operation
 from icewright.planning import histogram
 from icewright.planning.commits import arrival_bytes_per_ms
 from icewright.planning.explain import explain
-from icewright.planning.level0 import plan_level0
 from icewright.planning.opinions import Opinion, Rule
+from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from icewright.planning.tiered import tiered
 from icewright.planning.triggers import Judge, mse, our_commits, rewritten_at
@@ -56,7 +56,7 @@ def verdict(observation: Observation, under: Policy) -> PartitionVerdict:
 
 def plan(observation: Observation, files: list[DataFile], under: Policy) -> Plan:
     verdicts = shortlist(observation, under, NOW)
-    return plan_level0(observation, under, verdicts, files, plan_id="plan-1", now=NOW)
+    return plan_table(observation, under, verdicts, files, plan_id="plan-1", now=NOW)
 
 
 def sized(*sizes: int) -> list[DataFile]:
@@ -174,7 +174,7 @@ class TestTiered:
         deletes = [position_deletes(HERE, number, of=files[0]) for number in range(10)]
         observation = replace(observe(files, deletes=deletes), rewritten_at={HERE: NOW})
         verdicts = shortlist(observation, self.under, NOW)
-        made = plan_level0(observation, self.under, verdicts, files, deletes, plan_id="plan-1", now=NOW)
+        made = plan_table(observation, self.under, verdicts, files, deletes, plan_id="plan-1", now=NOW)
         assert [[file.path for file in group.files] for group in made.actions[0].groups] == [[files[0].path]]
 
     def test_the_interval_is_looked_at_again_where_no_file_has_many_deletes(self) -> None:

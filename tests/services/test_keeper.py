@@ -18,7 +18,7 @@ from icewright.domain.names import TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task, TaskState
-from icewright.planning.level0 import plan_level0
+from icewright.planning.plan_table import plan_table
 from icewright.scheduling.breaker import FAILURES_MAX, PARKED_MS
 from icewright.scheduling.sweep import INTERVAL_MAX_MS
 from icewright.services import planner as planner_module
@@ -305,7 +305,7 @@ def test_an_unreadable_table_keeps_the_reason_and_waits(house: Lakehouse) -> Non
 def test_a_refused_plan_keeps_the_reason_on_what_was_observed(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planner_module, "plan_level0", _empty_handed)
+    monkeypatch.setattr(planner_module, "plan_table", _empty_handed)
     with pytest.raises(PlanRefused):
         house.control.keeper.look(NAME)  # the first look at all: there was no record before it
     record = house.record()
@@ -322,7 +322,7 @@ def test_a_refused_plan_does_not_bring_a_replaced_table_back(house: Lakehouse, m
     house.control.keeper.look(NAME)
     house.catalog.drop(NAME)
     table_id = house.ready_table()
-    monkeypatch.setattr(planner_module, "plan_level0", _empty_handed)
+    monkeypatch.setattr(planner_module, "plan_table", _empty_handed)
     with pytest.raises(PlanRefused):
         house.control.keeper.look(NAME)
     assert house.record().table_id == table_id
@@ -331,7 +331,7 @@ def test_a_refused_plan_does_not_bring_a_replaced_table_back(house: Lakehouse, m
 def test_once_mended_a_table_is_planned(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     house.control.keeper.look(NAME)
     house.append(1)
-    monkeypatch.setattr(planner_module, "plan_level0", _empty_handed)
+    monkeypatch.setattr(planner_module, "plan_table", _empty_handed)
     with pytest.raises(PlanRefused):
         house.control.keeper.look(NAME)
     monkeypatch.undo()
@@ -436,7 +436,7 @@ def reason_code(task: Task) -> str:
 
 def _empty_handed(*args: Any, **kwargs: Any) -> Plan:
     """A planner gone wrong: a plan without a reason."""
-    plan = plan_level0(*args, **kwargs)
+    plan = plan_table(*args, **kwargs)
     return replace(plan, reason=Reason("", ""))
 
 

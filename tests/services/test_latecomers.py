@@ -9,6 +9,7 @@ from icewright.domain.names import TableName
 from icewright.domain.tables import TASK_ID_KEY
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from tests.services.lakehouse import HOUR_MS, LEASE_MS, NAME, Lakehouse
+from tests.services.test_verifier import two_groups
 from tests.services.worker import FINAL, STOPPED, Worker
 
 OTHER = TableName("lake", ("db",), "other")
@@ -115,3 +116,34 @@ def test_task_ids_that_an_owner_made_up_or_copied_concern_nobody(house: Lakehous
         )
     assert house.control.keeper.look(OTHER).late == ()
     assert house.tasks.get(spec.task_id).state is TaskState.FAILED
+
+
+@pytest.mark.parametrize("lost_rows", [0, 1])
+def test_another_part_that_comes_when_one_was_verified_is_verified_too(lost_rows: int) -> None:
+    house, worker, spec = two_groups()
+    worker.report(spec, worker.try_commit(spec))
+    house.rounds(2)
+    first = house.tasks.get(spec.task_id)
+    assert first.state is TaskState.SUCCEEDED
+
+    other, part = Worker(house, lost_rows=lost_rows), spec.action.only([1])
+    house.catalog.delete(NAME, ["d"])  # what kept the first attempt from committing it
+    late = house.catalog.commit_rewrite(
+        NAME,
+        base_snapshot_id=spec.action.base_snapshot_id,
+        remove=[file.path for group in part.groups for file in group.files],
+        add=other._outputs(spec, part.groups[0]),
+        summary=other._summary(spec, part),
+    )
+    house.pass_time(HOUR_MS)
+    house.rounds(3)
+
+    task = house.tasks.get(spec.task_id)
+    assert task.outcome is not None
+    assert task.outcome.snapshot_id == late.snapshot_id
+    assert task.state is (TaskState.FAILED if lost_rows else TaskState.SUCCEEDED)
+    assert (house.record().problem is not None) is bool(lost_rows)
+    changes = len(house.tasks.history(spec.task_id))
+    house.pass_time(HOUR_MS)
+    house.rounds(3)
+    assert len(house.tasks.history(spec.task_id)) == changes, "verified once"

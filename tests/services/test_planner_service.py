@@ -10,7 +10,7 @@ import pytest
 from icewright.domain.errors import Unavailable
 from icewright.domain.plans import Plan
 from icewright.domain.tables import MAIN_BRANCH
-from icewright.planning.level0 import plan_level0
+from icewright.planning.plan_table import plan_table
 from icewright.services import planner as planner_module
 from icewright.services.planner import PlanRefused
 from tests.services.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
@@ -26,7 +26,7 @@ def house() -> Lakehouse:
 
 def doubled_rows(*args: Any, **kwargs: Any) -> Plan:
     """A planner gone wrong: one of its files has other figures than the manifests say."""
-    plan = plan_level0(*args, **kwargs)
+    plan = plan_table(*args, **kwargs)
     (action,) = plan.actions
     group = action.groups[0]
     files = (replace(group.files[0], record_count=20), *group.files[1:])
@@ -35,7 +35,7 @@ def doubled_rows(*args: Any, **kwargs: Any) -> Plan:
 
 def strange_file(*args: Any, **kwargs: Any) -> Plan:
     """A planner gone wrong: a file that is not in the table."""
-    plan = plan_level0(*args, **kwargs)
+    plan = plan_table(*args, **kwargs)
     (action,) = plan.actions
     group = action.groups[0]
     files = (replace(group.files[0], path="elsewhere.parquet"), *group.files[1:])
@@ -69,7 +69,7 @@ def test_intervals_are_told_by_the_tables_own_commits_also_after_a_restart_and_a
 def test_a_wrong_plan_is_refused_and_kept_nowhere(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch, wrong: Any
 ) -> None:
-    monkeypatch.setattr(planner_module, "plan_level0", wrong)
+    monkeypatch.setattr(planner_module, "plan_table", wrong)
     with pytest.raises(PlanRefused, match=r"does not hold: [a-z-]+: "):
         house.control.planner.plan(NAME)
     table_id = house.record().table_id

@@ -14,9 +14,11 @@ from pyiceberg.catalog.hive import HiveCatalog
 from pyspark.sql import SparkSession
 
 from icewright.adapters.clock import SystemClock
+from icewright.adapters.pyiceberg import commits
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.properties import PyIcebergProperties
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.errors import Conflict
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, Failed
 from icewright.domain.names import TableName, identifier
 from icewright.domain.tasks import TaskState
@@ -114,6 +116,9 @@ def test_a_lock_of_the_metastore_is_waited_for_and_never_passed_by(
         held = client.lock(catalog._create_lock_request(*PATH))
         report = loop.attempt(spec)
         assert isinstance(report.result, Conflicted | CommitUnknown), report.result
+        monkeypatch.setattr(commits, "_LOCK_PATIENCE_S", 0.1)
+        with pytest.raises(Conflict, match="gives out no lock"):
+            PyIcebergProperties(entry, SystemClock()).change(before, {LAYOUT_KEY: "sort(id)"})
         assert loop.catalog.load(spec.table_name) == before
         client.unlock(UnlockRequest(lockid=held.lockid))
     assert isinstance(loop.attempt(replace(spec, attempt=2)).result, Committed)

@@ -158,7 +158,7 @@ def test_merging_is_a_stable_sort(keys: list[list[int | None]], batch_rows: int)
         everything += rows
         batch = pa.RecordBatch.from_pydict({"k": [row[0] for row in rows], "n": [row[1] for row in rows]}, schema)
         batches = [batch.slice(start, batch_rows) for start in range(0, len(rows), batch_rows)]
-        first = key.values(batch.slice(0, 1)) if rows else None
+        first = key.values(batch.slice(0, 1)) if rows or number % 2 else None  # a file without rows may give a batch
         files.append(SortedFile(number, f"file {number}", first, batches, key))
     found = [row for batch in merged(files, key) for row in zip(*batch.to_pydict().values(), strict=True)]
     assert found == sorted(everything, key=lambda row: ranked(row[0]))

@@ -19,7 +19,7 @@ from icewright.domain.tables import Operation
 from icewright.planning import wording
 from icewright.planning.check_plan import check_plan
 from icewright.planning.explain import explain
-from icewright.planning.level0 import plan_level0
+from icewright.planning.plan_table import plan_table
 from icewright.planning.policy import effective_policy
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import (
@@ -191,7 +191,7 @@ def test_what_owners_are_told(story: Callable[[], Told]) -> None:
     rules = (PolicyRule("lake", ("sales",), {"icewright.mode": "auto"}),)
     policy = effective_policy(observation.metadata, rules)
     verdicts = shortlist(observation, policy, NOW)
-    plan = plan_level0(observation, policy, verdicts, files, deletes, plan_id="plan-1", now=NOW)
+    plan = plan_table(observation, policy, verdicts, files, deletes, plan_id="plan-1", now=NOW)
     assert check_plan(plan, observation, policy, {file.path: file for file in files}, deletes) == ()
     text = f"{story.__doc__}\n\n" + "\n".join([*explain(plan), *_action(plan), ""])
     stored = STORED / f"{story.__name__}.txt"

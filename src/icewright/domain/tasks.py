@@ -63,7 +63,7 @@ TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
         }
     ),
     TaskState.COMMITTED: frozenset({TaskState.SUCCEEDED, TaskState.FAILED}),
-    TaskState.SUCCEEDED: frozenset(),
+    TaskState.SUCCEEDED: frozenset({TaskState.COMMITTED}),  # another part of it that came late (decision 0016)
     TaskState.FAILED: frozenset({TaskState.QUEUED, TaskState.COMMITTED}),  # a person's retry; a commit that came late
     TaskState.CANCELLED: frozenset({TaskState.QUEUED, TaskState.COMMITTED}),
     TaskState.SUPERSEDED: frozenset({TaskState.COMMITTED}),

@@ -1,7 +1,8 @@
 """Commits that arrive when their task has ended already, by an optimizer that everybody thought dead.
 
 Nothing can call such a commit back, and nothing is lost by it: it was validated from its base like any other. But a
-task that is said to have come to nothing has taken effect, and nobody has verified it. So it is taken up again.
+task that is said to have come to nothing has taken effect, or one that has succeeded with some of its groups has done
+so with others besides (decision 0016), and nobody has verified that. So it is taken up again.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ class Latecomers:
         found: list[Task] = []
         for snapshot in own:
             if (metadata.table_id, snapshot.snapshot_id) not in self._known:
-                task = self._task(metadata.table_id, snapshot)
+                task = self._task(metadata, snapshot)
                 # Waits for the table's other task, or somebody else was faster: the next look comes by again.
                 with suppress(Conflict, NotAllowed):
                     found += [] if task is None else [self._tasks.change(_taken_up(task, snapshot))]
         return found
 
-    def _task(self, table_id: TableId, snapshot: Snapshot) -> Task | None:
+    def _task(self, metadata: TableMetadata, snapshot: Snapshot) -> Task | None:
         """The task that has ended and knows nothing of its snapshot; None where all is well, or it goes on."""
         try:
             task = self._tasks.get(str(snapshot.task_id))
@@ -55,20 +56,24 @@ class Latecomers:
             task = None  # of another store, or not one of ours at all
         if task is not None and task.state not in TERMINAL_STATES:
             return None
-        if task is None or task.table_id != table_id or _knows(task):
+        if task is None or task.table_id != metadata.table_id or _knows(task, metadata, snapshot):
             if len(self._known) >= _KNOWN_MAX:
                 self._known.clear()
-            self._known.add((table_id, snapshot.snapshot_id))
+            self._known.add((metadata.table_id, snapshot.snapshot_id))
             return None
         return task
 
 
-def _knows(task: Task) -> bool:
-    """Whether a task that has ended did so with a commit that was verified, or could not be."""
+def _knows(task: Task, metadata: TableMetadata, snapshot: Snapshot) -> bool:
+    """Whether a task that has ended did so with this commit verified, or known to be beyond that.
+
+    A verification is of all commits of the task that are there, so only one that came behind its own is news.
+    """
+    its = None if task.outcome is None else task.outcome.snapshot_id
     if task.state is TaskState.SUCCEEDED:
-        return True
-    outcome = task.outcome
-    return outcome is not None and outcome.snapshot_id is not None and outcome.reason.code != COMMIT_NOT_FOUND
+        order = [each.snapshot_id for each in metadata.snapshots]
+        return its not in order or order.index(snapshot.snapshot_id) <= order.index(its)
+    return task.outcome is not None and its is not None and task.outcome.reason.code != COMMIT_NOT_FOUND
 
 
 def _taken_up(task: Task, snapshot: Snapshot) -> Change:

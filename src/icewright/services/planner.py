@@ -21,8 +21,8 @@ from icewright.domain.tables import Instant, SortField, TableMetadata
 from icewright.planning import outcome
 from icewright.planning.check_plan import check_plan
 from icewright.planning.layouts import resolve
-from icewright.planning.level0 import plan_level0
 from icewright.planning.ordering import Levels
+from icewright.planning.plan_table import plan_table
 from icewright.planning.policy import effective_policy
 from icewright.planning.rules import rules
 from icewright.planning.shortlist import shortlist
@@ -80,7 +80,7 @@ class Planner:
         verdicts = shortlist(observation, policy, now, levels)
         wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
         known = self._known(observation, wanted)
-        plan = plan_level0(
+        plan = plan_table(
             observation,
             policy,
             verdicts,

@@ -94,12 +94,12 @@ class SortedFile:
     """A file to be merged: its first row, deleted or not, and the rows that are left of it, in its order."""
 
     def __init__(self, number: int, path: str, first: Any | None, rows: Iterable[Any], key: Key) -> None:
-        """``number`` is its place in the group, ``first`` a record batch of the layout's columns, None without rows.
+        """``number`` is its place in the group, ``first`` a record batch of the layout's columns.
 
-        ``rows`` is not begun before it has to be.
+        Of a file without rows that is None, or an empty one. ``rows`` is not begun before it has to be.
         """
         self.number, self.path, self._key = number, path, key
-        self.begins = None if first is None else _row(keys_of(first), 0, key.fields)
+        self.begins = _row(keys_of(first), 0, key.fields) if first is not None and first.num_rows else None
         self._batches = iter(rows)
         self._watch = SortedRows(key)
         self._rows: Any = None

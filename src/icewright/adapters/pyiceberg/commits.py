@@ -27,7 +27,7 @@ from sqlalchemy import update
 from icewright.adapters.pyiceberg.hive_pointers import HivePointers
 from icewright.adapters.pyiceberg.sql_pointers import SqlPointers
 from icewright.adapters.pyiceberg.translate import asking
-from icewright.domain.errors import NotFound, Unavailable
+from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.names import TableName
 
 _LOCATION: Final = "metadata_location"
@@ -111,7 +111,8 @@ def _locked(client: Client, name: TableName) -> Iterator[None]:
             waited_s += pause_s
             state = client.check_lock(CheckLockRequest(lockid=lock.lockid)).state
         if state != LockState.ACQUIRED:
-            raise Unavailable(f"the metastore gives out no lock of table {name}: another commit is going on")
+            problem = f"the metastore gives out no lock of table {name}: another commit is going on"
+            raise Conflict(problem, hint="try again in a moment")
         yield
     finally:
         client.unlock(UnlockRequest(lockid=lock.lockid))

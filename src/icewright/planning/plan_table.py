@@ -30,7 +30,7 @@ from icewright.planning.triggers import SMALL_FILES
 from icewright.planning.turns import KEEPING, MERGING, ORDERING, Work, next_turn
 
 
-def plan_level0(
+def plan_table(
     observation: Observation,
     policy: Policy,
     verdicts: Sequence[PartitionVerdict],

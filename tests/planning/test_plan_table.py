@@ -9,9 +9,10 @@ from icewright.domain.files import DataFile
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy
-from icewright.planning import candidates, level0
-from icewright.planning.level0 import plan_level0
+from icewright.planning import candidates
+from icewright.planning import plan_table as plan_module
 from icewright.planning.outcome import VERDICTS_LISTED_MAX
+from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import (
     DAY_MS,
@@ -37,7 +38,7 @@ def planned(
     rules = rules or policy()
     observation = observation or observe(files, **k)
     verdicts = shortlist(observation, rules, NOW)
-    return plan_level0(observation, rules, verdicts, files, plan_id="plan-1", now=NOW)
+    return plan_table(observation, rules, verdicts, files, plan_id="plan-1", now=NOW)
 
 
 def paths(plan: Plan) -> list[list[str]]:
@@ -179,19 +180,19 @@ def test_files_are_taken_from_a_stream() -> None:
     files = data_files(month(1), 6)
     observation = observe(files)
     verdicts = shortlist(observation, policy(), NOW)
-    plan = plan_level0(observation, policy(), verdicts, iter(files), plan_id="plan-1", now=NOW)
+    plan = plan_table(observation, policy(), verdicts, iter(files), plan_id="plan-1", now=NOW)
     assert plan == planned(files)
 
 
 def test_a_task_lists_only_so_many_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "REFERENCES_MAX", 20)
-    monkeypatch.setattr(level0, "REFERENCES_MAX", 20)
+    monkeypatch.setattr(plan_module, "REFERENCES_MAX", 20)
     files = data_files(month(1), 24)
     for number, sizes in ((4, [5]), (1, [20]), (100, [2])):
         deletes = [position_deletes(month(1), index) for index in range(number)]
         observation = observe(files, deletes=deletes)
         rules = policy(min_input_files=2)
-        plan = plan_level0(
+        plan = plan_table(
             observation, rules, shortlist(observation, rules, NOW), files, deletes, plan_id="plan-1", now=NOW
         )
         assert [len(group) for group in paths(plan)] == sizes
@@ -205,7 +206,7 @@ def test_a_burdened_file_larger_than_a_task_is_refused() -> None:
     for limit, expected in ((300 * MIB, "deletes"), (300 * MIB - 1, "file-too-large")):
         rules = policy(max_task_size_bytes=limit)
         verdicts = shortlist(observation, rules, NOW)
-        plan = plan_level0(observation, rules, verdicts, [large], deletes, plan_id="plan-1", now=NOW)
+        plan = plan_table(observation, rules, verdicts, [large], deletes, plan_id="plan-1", now=NOW)
         assert plan.verdicts[0].reason.code == expected
     assert [group.executor for action in plan.actions for group in action.groups] == []
 
@@ -215,7 +216,7 @@ def test_two_vectors_of_one_file_stop_its_partition() -> None:
     vectors = [deletion_vector(files[0], 1), replace(deletion_vector(files[0], 2), path="another.puffin")]
     observation = observe(files, deletes=vectors)
     verdicts = shortlist(observation, policy(), NOW)
-    plan = plan_level0(observation, policy(), verdicts, files, vectors, plan_id="plan-1", now=NOW)
+    plan = plan_table(observation, policy(), verdicts, files, vectors, plan_id="plan-1", now=NOW)
     assert [v.reason.code for v in plan.verdicts if v.verdict is Verdict.REFUSE] == ["vectors-listed-twice"]
     assert [group.partition for action in plan.actions for group in action.groups] == [month(2)]
 
@@ -228,7 +229,7 @@ def test_young_files_are_no_reason_to_wait_where_deletes_alone_count() -> None:
         some = [replace(deletes[0], record_count=records)]
         observation = observe(files, metadata, deletes=some)
         verdicts = shortlist(observation, policy(), NOW)
-        plan = plan_level0(observation, policy(), verdicts, files, some, plan_id="plan-1", now=NOW)
+        plan = plan_table(observation, policy(), verdicts, files, some, plan_id="plan-1", now=NOW)
         assert (plan.verdicts[0].verdict, plan.verdicts[0].reason.code) == expected
 
 
@@ -244,7 +245,7 @@ def test_a_table_with_an_obstacle_is_left_alone_whatever_its_files_are() -> None
     verdicts = shortlist(observe(files), policy(), NOW)
     for changes in ({"format_version": 4}, {"properties": {"encryption.key-id": "k"}}):
         observation = observe(files, table(**changes))
-        plan = plan_level0(observation, policy(), verdicts, files, plan_id="plan-1", now=NOW)
+        plan = plan_table(observation, policy(), verdicts, files, plan_id="plan-1", now=NOW)
         assert plan.is_empty
         assert plan.reason.text.startswith("nothing, because ")
 

@@ -16,7 +16,7 @@ from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat
 from icewright.domain.plans import Plan, Verdict
 from icewright.planning.check_plan import check_plan
-from icewright.planning.level0 import plan_level0
+from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import MINUTE_MS, Case, cases, observe
 
@@ -26,7 +26,7 @@ many = settings(max_examples=120, deadline=None)
 def plan_of(case: Case, files: tuple[DataFile, ...] | None = None) -> Plan:
     verdicts = shortlist(case.observation, case.policy, case.now)
     chosen = case.files if files is None else files
-    return plan_level0(
+    return plan_table(
         case.observation, case.policy, verdicts, iter(chosen), iter(case.deletes), plan_id="plan-1", now=case.now
     )
 
