@@ -54,8 +54,9 @@ def planned(
     layout: Layout = SORTED,
     by: Policy = LOW,
     deletes: Sequence[DeleteFile] = (),
+    **known: Any,
 ) -> Plan:
-    observation = observe(files, table(snapshots), deletes=deletes)
+    observation = replace(observe(files, table(snapshots), deletes=deletes), **known)
     levels = Levels.of(observation, by, layout)
     verdicts = shortlist(observation, by, NOW, levels)
     plan = plan_table(observation, by, verdicts, files, deletes, plan_id="p", now=NOW, levels=levels)
@@ -182,6 +183,12 @@ class TestLevel2:
         for some, layout, by in others:
             (action,) = planned(some, runs(3, layout), layout, by).actions
             assert (action.level, action.groups[0].executor) == (Level.LEVEL_2, Executor.SHUFFLE)
+
+    def test_files_that_turned_out_not_to_be_sorted_are_shuffled_and_the_plan_says_why(self) -> None:
+        plan = planned(spanning(run_files(3), (0, 9)), runs(3), not_sorted="the rows of a.parquet are in disorder")
+        assert [(one.executor, one.output_files) for one in plan.actions[0].groups] == [(Executor.SHUFFLE, 5)]
+        said = "shuffled, because files in its order could not be merged by their key: the rows of a.parquet"
+        assert said in plan.verdicts[0].reason.text
 
     def test_runs_of_level_2_and_of_rewritten_deletes_do_not_count(self) -> None:
         files = spanning(run_files(4), (0, 9))
@@ -353,6 +360,15 @@ def test_a_merge_of_files_that_are_not_all_in_order_is_found() -> None:
     assert "wrong-executor" in found(curved, files, table(runs(3, CURVED)), CURVED)
     large = replace(files[0], size_bytes=200 * MIB)
     assert "group-too-large" in found(with_group(OVER, files=_inputs(OVER, large)), [large, *files[1:]], table(runs(3)))
+
+
+def test_a_merge_by_key_of_files_that_are_known_not_to_be_sorted_is_found() -> None:
+    files = spanning(run_files(3), (0, 9))
+    by_path, observed = {file.path: file for file in files}, observe(files, table(runs(3)))
+    merged = planned(files, runs(3))
+    known = replace(observed, not_sorted="the rows of a.parquet are in disorder")
+    wrong = check_plan(merged, known, LOW, by_path, layout=SORTED)
+    assert {violation.code for violation in wrong} == {"not-sorted"}
 
 
 def test_two_runs_of_one_commit_in_a_partition_are_found() -> None:

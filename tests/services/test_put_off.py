@@ -8,7 +8,7 @@ from icewright.domain.plans import Verdict
 from icewright.domain.tasks import TaskState
 from icewright.scheduling.retry import PUT_OFF_BASE_MS
 from icewright.services.put_off import files_put_off
-from icewright.services.unstitched import NOT_STITCHABLE
+from icewright.services.unfit import NOT_STITCHABLE
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, LEASE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import NotSorted
 from icewright.domain.jobs import Committed, Failed, TaskSpec
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableName
 from icewright_spark.iceberg import SparkTable
-from icewright_spark.merge.errors import NotSorted
 from tests.spark.hand_planned import hand_planned, sql_name
 from tests.spark.staged import contents, missing_files, rewrite
 
@@ -59,7 +59,13 @@ def test_sorted_files_become_sorted_files_in_the_tables_order(spark: SparkSessio
     assert {row[0] for row in said} == {order.order_id}
     assert max(row[1] for row in said) - min(row[1] for row in said) <= 1
 
-    by_another_order = rewrite(spark, by_key(spark, name, Layout(Curve.SORT, order.fields[1:]), 1)).result
-    assert isinstance(by_another_order, Failed)
-    assert by_another_order.code == NotSorted.code
+    by_another_order = by_key(spark, name, Layout(Curve.SORT, order.fields[1:]), 1)
+    refused = rewrite(spark, by_another_order).result
+    assert isinstance(refused, Failed)
+    assert refused.code == NotSorted.code
+    assert contents(spark, name) == before
+    # What the next plan does instead.
+    groups = tuple(replace(group, executor=Executor.SHUFFLE) for group in by_another_order.action.groups)
+    shuffled = replace(by_another_order, action=replace(by_another_order.action, groups=groups), task_id="shuffled")
+    assert isinstance(rewrite(spark, shuffled).result, Committed)
     assert contents(spark, name) == before

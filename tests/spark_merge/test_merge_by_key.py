@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.domain.actions import InputFile
-from icewright.domain.errors import InvalidMessage
+from icewright.domain.errors import InvalidMessage, NotSorted
 from icewright.domain.layouts import Curve
 from icewright.domain.layouts import Layout as RowOrder
 from icewright.domain.tables import SortField
@@ -27,7 +27,7 @@ from icewright_spark.merge import MergeJob, by_key, merge_group
 from icewright_spark.merge import read as read_module
 from icewright_spark.merge.by_key import Key, SortedFile, merged
 from icewright_spark.merge.deletes import without
-from icewright_spark.merge.errors import FileChanged, NotSorted, ProofFailed, UnsupportedColumn
+from icewright_spark.merge.errors import FileChanged, ProofFailed, UnsupportedColumn
 from icewright_spark.merge.schema import arrow_schema
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.spark_merge.delete_files import deletion_vector, with_deletes

@@ -129,6 +129,15 @@ class NotStitchable(Unsupported):
     code = "not-stitchable"
 
 
+class NotSorted(Unsupported):
+    """Files that cannot be merged by key: one is not in the order that is said of it, or too many overlap.
+
+    Only the files themselves tell, not the manifests: the table is planned anew, with another executor.
+    """
+
+    code = "not-sorted"
+
+
 class LeaseLost(Conflict):
     """The attempt is not ours any more: its lease ran out, or its fencing token is old."""
 

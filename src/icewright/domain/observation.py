@@ -41,8 +41,8 @@ class Observation:
     ``worker_access`` is what an optimizer proved of the table's location; a local file system needs no proof.
     ``access_detail`` says why access is refused, or that it was assumed where nobody was asked. ``rewritten_at`` has
     the partitions with files of a rewrite of ours, and when the last such commit was, where the policy asks for it.
-    ``not_stitched`` says why the row groups of its files could not be copied when that was tried, nothing where it
-    was not.
+    ``not_stitched`` says why the row groups of its files could not be copied when that was tried, and ``not_sorted``
+    why files could not be merged by their key; nothing where they could, or nobody tried.
     ``put_off`` has the files, by path, of groups that failed by themselves, and until when they are left alone.
     """
 
@@ -55,4 +55,5 @@ class Observation:
     access_detail: str = ""
     rewritten_at: Mapping[Partition, Instant] = field(default_factory=dict)
     not_stitched: str = ""
+    not_sorted: str = ""
     put_off: Mapping[str, Instant] = field(default_factory=dict)

@@ -21,11 +21,10 @@ from icewright.planning import histogram, wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
 from icewright.planning.executors import (
     MERGED_BY_KEY,
-    SHUFFLED,
     Choice,
     TableExecutors,
-    can_merge,
     choose_executor,
+    choose_for_order,
     table_executors,
 )
 from icewright.planning.formats import OTHER_FORMAT, other_formats, said_of
@@ -107,7 +106,11 @@ def find(
 ) -> list[Candidate]:
     """The groups of each partition whose verdict is ``rewrite``, in the order of the verdicts."""
     executors = table_executors(
-        observation.metadata, observation.worker_access, observation.access_detail, observation.not_stitched
+        observation.metadata,
+        observation.worker_access,
+        observation.access_detail,
+        observation.not_stitched,
+        observation.not_sorted,
     )
     judge, others = Judge.of(observation, policy, now), other_formats(observation.metadata, policy)
     return _Finder(observation, policy, deletes, executors, now, judge, levels, others).find(verdicts, files)
@@ -244,12 +247,12 @@ class _Finder:
             return without(verdict, Verdict.LEAVE, self._all_deleted(len(piece.files)))
         deletes = [delete for file in piece.files for delete in self.deletes.of(file)]
         made = output_files(piece.files, policy)
-        obstacle = self.executors.not_staged
-        choice = SHUFFLED
-        if ordering.merges(piece.files) and can_merge(self.executors, piece.files, deletes, policy):
-            choice, made = MERGED_BY_KEY, min(made, max(1, self._left(piece.files)))
-        elif obstacle is not None:
-            return without(verdict, Verdict.REFUSE, replace(obstacle, text=f"{due.reason.text}, and {obstacle.text}"))
+        mergeable = ordering.merges(piece.files)
+        choice = choose_for_order(self.executors, piece.files, deletes, policy, in_order=mergeable)
+        if isinstance(choice, Reason):
+            return without(verdict, Verdict.REFUSE, replace(choice, text=f"{due.reason.text}, and {choice.text}"))
+        if choice is MERGED_BY_KEY:
+            made = min(made, max(1, self._left(piece.files)))
         group = Group(piece.files, choice, len(deletes), (due.level, True), made)
         return Candidate(verdict, (group,), piece.following)
 

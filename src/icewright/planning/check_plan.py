@@ -161,6 +161,8 @@ class _Checker:
         why = not_stageable(self.observation.metadata)
         if group.executor is Executor.MERGE:
             yield from self._merged(group, where, sum(file.size_bytes for file in group.files))
+            if self.observation.not_sorted:
+                yield Violation("not-sorted", f"{where} is to be merged by key, and {self.observation.not_sorted}")
         elif why is not None:
             yield Violation("not-stageable", f"{where} is to be shuffled by Spark, and {why}")
 

@@ -33,7 +33,11 @@ times as much, and a file of 0.25 MiB ones 4.6 times."""
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What carries a group out. ``reason`` says why it is staged; None for the others, which need no reason."""
+    """What carries a group out.
+
+    ``reason`` says why it is staged, or shuffled though all of its files are in order; None for the others, which need
+    no reason.
+    """
 
     executor: Executor
     reason: Reason | None = None
@@ -41,11 +45,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class TableExecutors:
-    """What is true of all groups of a table: why none can be merged, staged or stitched; None where it can."""
+    """What is true of all groups of a table: why none can be merged, staged, stitched or merged by key, None if so."""
 
     not_merged: Reason | None
     not_staged: Reason | None
     not_stitched: Reason | None
+    not_by_key: Reason | None
 
 
 MERGED = Choice(Executor.MERGE)
@@ -57,7 +62,11 @@ SHUFFLED = Choice(Executor.SHUFFLE)
 
 
 def table_executors(
-    metadata: TableMetadata, access: WorkerAccess, access_detail: str = "", not_stitched: str = ""
+    metadata: TableMetadata,
+    access: WorkerAccess,
+    access_detail: str = "",
+    not_stitched: str = "",
+    not_sorted: str = "",
 ) -> TableExecutors:
     """What the table allows, whatever its files are. The rest is as in an observation."""
     checks = (
@@ -69,11 +78,15 @@ def table_executors(
     )
     not_merged = next((reason for reason in checks if reason is not None), None)
     stitching = _stitching_obstacle(metadata, access, access_detail, not_stitched)
+    by_key = not_merged
+    if by_key is None and not_sorted:
+        text = f"files in its order could not be merged by their key: {wording.cut(not_sorted)}"
+        by_key = Reason("not-sorted", text)
     unknown = first_not_kept(metadata.schema.fields, spark_keeps)
     if unknown is None:
-        return TableExecutors(not_merged, _shredding_obstacle(metadata), stitching)
+        return TableExecutors(not_merged, _shredding_obstacle(metadata), stitching, by_key)
     text = f"Spark cannot keep the type {wording.name(unknown[1])} of column {wording.name(unknown[0])}"
-    return TableExecutors(not_merged, Reason("unsupported-type", text), stitching)
+    return TableExecutors(not_merged, Reason("unsupported-type", text), stitching, by_key)
 
 
 def neither(table: TableExecutors) -> Reason | None:
@@ -110,9 +123,24 @@ def choose_executor(
     return Reason(not_merged.code, f"{not_merged.text}, and {table.not_staged.text}")
 
 
-def can_merge(table: TableExecutors, files: Sequence[DataFile], deletes: Sequence[DeleteFile], policy: Policy) -> bool:
-    """Whether a merge can carry out a group."""
-    return table.not_merged is None and _group_obstacle(files, deletes, policy) is None
+def choose_for_order(
+    table: TableExecutors,
+    files: Sequence[DataFile],
+    deletes: Sequence[DeleteFile],
+    policy: Policy,
+    *,
+    in_order: bool,
+) -> Choice | Reason:
+    """What puts one group of ``files`` in order, or why nothing can.
+
+    ``in_order`` says that all of them are, by a layout that a merge can compare rows by.
+    """
+    not_by_key = table.not_by_key or _group_obstacle(files, deletes, policy)
+    if in_order and not_by_key is None:
+        return MERGED_BY_KEY
+    if table.not_staged is not None:
+        return table.not_staged
+    return Choice(Executor.SHUFFLE, not_by_key) if in_order else SHUFFLED
 
 
 def _group_obstacle(files: Sequence[DataFile], deletes: Sequence[DeleteFile], policy: Policy) -> Reason | None:

@@ -155,7 +155,8 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
     """What is done to one partition, by which executor, and why not by the faster one."""
     files = [file for group in taken for file in group.files]
     folded = len({delete for file in files for delete in deletes.of(file)})
-    staged = [group.choice.reason for group in taken if group.choice.reason is not None]
+    staged = [one.choice.reason for one in taken if one.choice.executor is Executor.STAGED and one.choice.reason]
+    shuffled = [one.choice.reason for one in taken if one.choice.executor is Executor.SHUFFLE and one.choice.reason]
     made, work = sum(group.output_files for group in taken), taken[0].work
     kind = "file" if verdict.reason.code in (DELETES, OTHER_FORMAT) or work != MERGING else "small file"
     text = f"{wording.count(len(files), kind)} into {made:,}"
@@ -170,6 +171,7 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
     if staged:
         which = "staged" if len(staged) == len(taken) else f"{len(staged):,} of {len(taken):,} staged"
         text += f"; {which}, because {staged[0].text}"
+    text += f"; shuffled, because {shuffled[0].text}" if shuffled else ""
     if verdict.reason.code not in (SMALL_FILES, DELETES):
         text += f"; {_named(verdict.reason)}"
     figures = dict(verdict.reason.figures)

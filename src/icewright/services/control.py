@@ -15,7 +15,7 @@ from icewright.services.keeper import TableKeeper
 from icewright.services.loop import TASKS_KEPT_MS, Loop
 from icewright.services.observer import Observer
 from icewright.services.planner import Planner
-from icewright.services.unstitched import Unstitched
+from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
 
 
@@ -49,10 +49,10 @@ def build_control_plane(
     """Wire the services over these ports. ``keep_tasks_ms`` is how long tasks are kept that have ended."""
     limits = limits or DispatchLimits()
     access = AccessBook(tables, clock)
-    unstitched = Unstitched(clock)
-    observer = Observer(catalogs, tables, clock, access, unstitched)
+    unfit = UnfitFiles(clock)
+    observer = Observer(catalogs, tables, clock, access, unfit)
     planner = Planner(observer, tables, clock, ids, rules)
-    dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unstitched=unstitched)
+    dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit)
     keeper = TableKeeper(observer, planner, dispatcher, access, tables, tasks, clock, limits.chance)
     verifier = Verifier(tasks, tables, observer, dispatcher)
     loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, clock, keep_tasks_ms)

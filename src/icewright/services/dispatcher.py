@@ -53,7 +53,7 @@ from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.access import REFUSED_CODES, AccessBook
 from icewright.services.leave import APPROVED, Leave
 from icewright.services.observer import Observer
-from icewright.services.unstitched import NOT_STITCHABLE, Unstitched
+from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
 
 _ENDS = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
@@ -80,10 +80,10 @@ class Dispatcher:
         limits: DispatchLimits,
         rules: Sequence[PolicyRule] = (),
         *,
-        unstitched: Unstitched,
+        unfit: UnfitFiles,
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
-        self._access, self._unstitched, self._rules = access, unstitched, tuple(rules)
+        self._access, self._unfit, self._rules = access, unfit, tuple(rules)
         self.leave = Leave(tables, observer, self._rules)
         self._moved: SimpleQueue[TableName] = SimpleQueue()
 
@@ -270,7 +270,7 @@ class Dispatcher:
         _check_protocol(report.protocol_version, "this report")
         task = self._tasks.check_lease(report.task_id, report.fencing_token)
         fault(Fault.REPORT_BEFORE)
-        self._note_unstitched(task, report)
+        self._note_unfit(task, report)
         try:
             task = self._tasks.change(self._change(task, report))
         except Conflict as error:
@@ -280,13 +280,13 @@ class Dispatcher:
             self._moved.put(task.table_name)
         return task
 
-    def _note_unstitched(self, task: Task, report: TaskReport) -> None:
-        """Keep in mind that row groups of the table could not be copied, of one group or of the only one."""
-        found = [group.detail for group in report.left if group.code == NOT_STITCHABLE]
-        if isinstance(report.result, Failed) and report.result.code == NOT_STITCHABLE:
-            found.append(report.result.detail)
-        if found:
-            self._unstitched.note(task.table_id, found[0])
+    def _note_unfit(self, task: Task, report: TaskReport) -> None:
+        """Keep in mind what executors found the table's files to be, in some of the groups or in all."""
+        found = {group.code: group.detail for group in reversed(report.left)}
+        if isinstance(report.result, Failed):
+            found.setdefault(report.result.code, report.result.detail)
+        for code in sorted(UNFIT_CODES & found.keys()):
+            self._unfit.note(task.table_id, code, found[code])
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task because a person says so. Raises ``NotFound`` and :class:`NotAllowed`."""
@@ -365,8 +365,8 @@ class Dispatcher:
                 return change(TaskState.IN_DOUBT, Reason("commit-unknown", detail), AttemptState.UNKNOWN)
             case Cancelled(detail):
                 return change(TaskState.CANCELLED, Reason("cancelled", detail), AttemptState.CANCELLED)
-            case Failed(code, detail, _) if code in REFUSED_CODES or code == NOT_STITCHABLE:
-                # Not the same again: what was planned relied on an access, or on row groups, that there are not.
+            case Failed(code, detail, _) if code in REFUSED_CODES or has_another_executor(code, task.action):
+                # Not the same again: what was planned relied on an access, or on files, that there are not.
                 if code in REFUSED_CODES:
                     self._access.demote(task.table_id, detail, _optimizer_of(task))
                 return self.follow_up(task, End.CONFLICT, Reason(code, detail), AttemptState.FAILED, text)

@@ -63,9 +63,10 @@ class TableKeeper:
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._latecomers = Latecomers(tasks)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
-        self._planned_from: dict[TableId, tuple[str, WorkerAccess, str]] = {}
-        """The metadata, the workers' access to its files, and what speaks against copying their row groups: what a
-        table's present plan was made from, by this process, whose rules never change."""
+        self._planned_from: dict[TableId, tuple[str, WorkerAccess, str, str]] = {}
+        """The metadata, the workers' access to its files, and what speaks against copying their row groups, and
+        against merging them by key: what a table's present plan was made from, by this process, whose rules never
+        change."""
 
     def look(self, name: TableName, *, plan_anew: bool = False) -> Looked:
         """Observe the table; plan when its present plan does not stand any more; queue where the owner lets us.
@@ -200,8 +201,9 @@ class TableKeeper:
             self._tables.save_record(replace(record, **changes))
 
 
-def _made_from(observation: Observation) -> tuple[str, WorkerAccess, str]:
-    return observation.metadata.metadata_location, observation.worker_access, observation.not_stitched
+def _made_from(observation: Observation) -> tuple[str, WorkerAccess, str, str]:
+    metadata, access = observation.metadata, observation.worker_access
+    return metadata.metadata_location, access, observation.not_stitched, observation.not_sorted
 
 
 def _work_is_lost(plan: Plan, latest: Sequence[TaskHead]) -> bool:

@@ -25,7 +25,7 @@ from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
 from icewright.services.access import AccessBook
-from icewright.services.unstitched import Unstitched
+from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
 
 REMOVALS_LOOKED_AT = 20
 """Commits that removed rows and are looked at one by one; with more of them, the whole table counts as touched."""
@@ -56,12 +56,12 @@ class Observer:
         tables: TableStore,
         clock: Clock,
         access: AccessBook | None = None,
-        unstitched: Unstitched | None = None,
+        unfit: UnfitFiles | None = None,
     ) -> None:
-        """``access`` is what is known of storages, by default what the store knows; ``unstitched`` of row groups."""
+        """``access`` is what is known of storages, by default what the store knows; ``unfit`` of files."""
         self._catalogs, self._tables, self._clock = catalogs, tables, clock
         self._access = access or AccessBook(tables, clock)
-        self._unstitched = unstitched or Unstitched(clock)
+        self._unfit = unfit or UnfitFiles(clock)
         self._removals: dict[tuple[TableId, int], _Removal] = {}
 
     def catalog(self, name: str) -> Catalog:
@@ -96,7 +96,8 @@ class Observer:
             commit_interval_ms=commit_interval_ms(metadata),
             worker_access=access,
             access_detail=detail,
-            not_stitched=self._unstitched.why(metadata.table_id),
+            not_stitched=self._unfit.why(metadata.table_id, NOT_STITCHABLE),
+            not_sorted=self._unfit.why(metadata.table_id, NOT_SORTED),
         )
 
     def _move_forward(self, catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> Inventory:

@@ -16,10 +16,7 @@ from icewright.domain.tasks import TaskHead, TaskState
 from icewright.ports.store import TaskStore
 from icewright.scheduling.retry import put_off_ms
 from icewright.services.reports import report_of
-from icewright.services.unstitched import NOT_STITCHABLE
-
-_PLANNED_ANEW = frozenset({GROUP_CONFLICT, NOT_STITCHABLE})
-"""Codes of groups that are planned again at once: they met another commit, or have another executor next time."""
+from icewright.services.unfit import has_another_executor
 
 
 def files_put_off(tasks: TaskStore, latest: Sequence[TaskHead]) -> Mapping[str, Instant]:
@@ -29,10 +26,13 @@ def files_put_off(tasks: TaskStore, latest: Sequence[TaskHead]) -> Mapping[str, 
     for head in filter(_may_have_failed, latest):
         reports = [report_of(attempt) for attempt in tasks.attempts(head.task_id)]
         report = next((report for report in reversed(reports) if report is not None), None)
-        failed = set() if report is None else {left.group_id for left in report.left if left.code not in _PLANNED_ANEW}
-        if not failed:
+        # Groups that met another commit, or have another executor next time, are planned again at once.
+        left = [] if report is None else [one for one in report.left if one.code != GROUP_CONFLICT]
+        if not left:
             continue
-        for group in tasks.get(head.task_id).action.only(failed).groups:
+        action = tasks.get(head.task_id).action
+        failed = {one.group_id for one in left if not has_another_executor(one.code, action)}
+        for group in action.only(failed).groups:
             for file in group.files:
                 failures[file.path] += 1
                 failed_at[file.path] = max(head.updated_at, failed_at.get(file.path, 0))

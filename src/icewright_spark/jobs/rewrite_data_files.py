@@ -24,6 +24,7 @@ from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.errors import (
     Conflict,
     IcewrightError,
+    NotSorted,
     NotStitchable,
     StorageAway,
     TableReplaced,
@@ -42,7 +43,6 @@ from icewright_spark.manifests import check_planned_files, lost_groups
 from icewright_spark.merge.errors import (
     FileChanged,
     FileUnreadable,
-    NotSorted,
     OutputExists,
     OutputUnwritable,
     ProofFailed,

@@ -22,12 +22,6 @@ class UnsupportedFile(Unsupported):
     code: ClassVar[str] = "unsupported-file"
 
 
-class NotSorted(Unsupported):
-    """Files that cannot be merged by key: one is not in the order that is said of it, or too many overlap."""
-
-    code: ClassVar[str] = "not-sorted"
-
-
 class UnsupportedLocation(Unsupported):
     """A location that Arrow cannot reach as Iceberg's Java would: its scheme, or a setting of the storage."""
 
