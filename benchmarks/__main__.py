@@ -14,12 +14,11 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b2, b3, b7, machine
+from benchmarks import b1, b2, b3, b7
 from benchmarks.render import render
 from benchmarks.results import Result, loads, save, table
 from benchmarks.rewriters import ICEWRIGHT, PEER
-from icewright.domain.optimizers import OptimizerSettings
-from icewright.domain.sql_urls import SQLITE_PACKAGE
+from benchmarks.session import settings
 from icewright_spark.session import build_session
 
 _ROOT: Final = Path(__file__).parent.parent
@@ -94,7 +93,7 @@ def _measure(names: Sequence[str], seed: int, form: Form, results: Path) -> None
 
         @cache
         def spark() -> SparkSession:
-            session = build_session(_session())
+            session = build_session(settings())
             stack.callback(session.stop)
             return session
 
@@ -117,26 +116,6 @@ def _render(results: Path) -> int:
     _PAGE.write_text(render([loads(file.read_text()) for file in files]))
     _say(f"wrote {_PAGE}")
     return 0
-
-
-def _session() -> OptimizerSettings:
-    """A session as an optimizer on this machine has it; catalogs join it as the benchmarks make them."""
-    return OptimizerSettings(
-        server_url="",
-        token="",
-        optimizer_id="benchmark",
-        resource_group="default",
-        slots=1,
-        master=f"local[{machine.cores()}]",
-        driver_memory="2g",
-        packages=(SQLITE_PACKAGE,),
-        jars=(),
-        spark_conf={},
-        catalogs=(),
-        poll_interval_ms=1_000,
-        recycle_after_tasks=1,
-        recycle_memory_bytes=1 << 40,
-    )
 
 
 def _say(text: str) -> None:

@@ -2,7 +2,7 @@
 
 Both work in one Spark session on the very same input files, which the table is set back to before each run. Some
 tables have 5 % of the rows of each file deleted, which both fold in. The outputs are read back by Spark, since a cheap
-rewrite that is dear to read is none.
+rewrite that is dear to read is none. Memory is measured apart, in sessions that have done nothing before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from benchmarks import machine
-from benchmarks.contest import Contestant, Run, hold
+from benchmarks.alone import rewrite_alone
+from benchmarks.contest import Contestant, Run, hold, of
 from benchmarks.lake import TARGET_FILE_SIZE_BYTES, BenchTable, Deletes, Mismatch, make_lake
 from benchmarks.measure import Meter, ProcessTree
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount, ratio
@@ -80,16 +81,18 @@ class Options:
     seed: int
     warmups: int
     rounds: int
+    alone: int
+    """Rewrites of each contestant in a session of its own; without any, memory is not measured."""
 
 
 def full(seed: int) -> Options:
     """The options whose results are published."""
-    return Options(SHAPES, seed, warmups=2, rounds=5)
+    return Options(SHAPES, seed, warmups=2, rounds=5, alone=2)
 
 
 def short(seed: int) -> Options:
     """The options that only show that everything works."""
-    return Options(SHORT_SHAPES, seed, warmups=1, rounds=1)
+    return Options(SHORT_SHAPES, seed, warmups=1, rounds=1, alone=1)
 
 
 def run(spark: SparkSession, folder: Path, options: Options, say: Callable[[str], None]) -> Result:
@@ -143,11 +146,26 @@ class _ShapeContest:
         self._set_back()
         self._hold("warm-up of reading", readers, 1, chance)
         reads = self._hold("reading", readers, options.rounds, chance)
-        return [*self._rewrite_cases(rewrites), *self._output_cases(reads, outputs)]
+        memory = self._memory_cases(self._alone(options.alone, chance)) if options.alone else []
+        return [*self._rewrite_cases(rewrites), *memory, *self._output_cases(reads, outputs)]
 
     def _hold(self, what: str, contestants: Sequence[Contestant], rounds: int, chance: random.Random) -> list[Run]:
         self.say(f" {what}:")
         return hold(contestants, rounds=rounds, chance=chance, tree=self.tree, say=self.say)
+
+    def _alone(self, rounds: int, chance: random.Random) -> list[Run]:
+        """Each rewrite in a session of its own, for its memory."""
+        self.say(" alone:")
+        runs = []
+        for number in range(1, rounds + 1):
+            for position, name in enumerate(chance.sample((PEER, ICEWRIGHT), 2), start=1):
+                self._set_back()
+                cost = rewrite_alone(name, self.entry, self.table.name.name, TARGET_FILE_SIZE_BYTES)
+                self._check()
+                runs.append(Run(name, number, position, cost))
+                self.say(f"  round {number}.{position} {name}: peak {cost.peak_memory_bytes / 2**20:.0f} MiB")
+        self._set_back()
+        return runs
 
     def _prove(self, rewriter: Contestant) -> int:
         """A first rewrite, whose output is kept for reading. Raises :class:`Mismatch` unless it has the same rows."""
@@ -186,25 +204,31 @@ class _ShapeContest:
         cases = [ratio(name, "cpu_ratio", cpu, over=PEER, under=ICEWRIGHT, target=CPU_TARGET)]
         if self.shape.stitchable:
             cases.append(ratio(name, "cpu_ratio", cpu, over=PEER, under=ICEWRIGHT, target=STITCH_TARGET))
-        memory = _figures(runs, lambda run: run.cost.peak_memory_bytes)
         wall = _figures(runs, lambda run: run.cost.wall_s)
-        jvm = _figures(runs, lambda run: run.cost.peak_jvm_bytes / _GIB)
-        ours = [run for run in runs if run.contestant == ICEWRIGHT]
+        ours = of(runs, ICEWRIGHT)
         return [
             *cases,
-            ratio(name, "peak_memory_ratio", memory, over=ICEWRIGHT, under=PEER, target=MEMORY_TARGET),
-            *(
-                amount(
-                    name, f"peak memory of the JVM, GiB: {who}", [figure for figure in jvm if figure.contestant == who]
-                )
-                for who in (PEER, ICEWRIGHT)
-            ),
-            amount(name, "our peak beyond the JVM's, GiB", _figures(ours, _beyond_the_jvm)),
             ratio(name, "wall_ratio", wall, over=PEER, under=ICEWRIGHT),
             *(
                 amount(name, f"share of our CPU, {phase}", _figures(ours, _share_of(phase)))
                 for phase in (PLANNING, MERGE, COMMIT, VERIFICATION)
             ),
+        ]
+
+    def _memory_cases(self, runs: Sequence[Run]) -> list[Case]:
+        name = self.shape.name
+        memory = _figures(runs, lambda run: run.cost.peak_memory_bytes)
+        return [
+            ratio(name, "peak_memory_ratio", memory, over=ICEWRIGHT, under=PEER, target=MEMORY_TARGET),
+            *(
+                amount(
+                    name,
+                    f"peak memory of the JVM, GiB: {who}",
+                    _figures(of(runs, who), lambda run: run.cost.peak_jvm_bytes / _GIB),
+                )
+                for who in (PEER, ICEWRIGHT)
+            ),
+            amount(name, "our peak beyond the JVM's, GiB", _figures(of(runs, ICEWRIGHT), _beyond_the_jvm)),
         ]
 
     def _output_cases(self, reads: Sequence[Run], outputs: dict[str, int]) -> list[Case]:

@@ -2,8 +2,10 @@
 
 Nothing is rewritten: files are numbers, and time is virtual (:mod:`benchmarks.traces`). icewright's decisions are those
 of its real planning. What a rewrite costs is taken from measurements of both sides: CPU seconds by file and by byte
-from B1, and what every rewrite costs however small from a rewrite of five small files, measured for this. On our side
-each commit costs a look at the table as well, as measured in B7; a cron run that finds nothing costs the peer nothing.
+from B1, and what every rewrite costs however small from a rewrite of five small files, measured for this. On our side a
+group costs what its executor does: B1 has merges of large files only with deletes to be folded in, which is dearer, and
+one size of stitches, whose costs count by file and by byte in full, which is twice. Each commit costs a look at the
+table as well, as measured in B7; a cron run that finds nothing costs the peer nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +23,19 @@ from pyspark.sql import SparkSession
 from benchmarks import b1, machine
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount, loads, ratio
 from benchmarks.rewriters import ICEWRIGHT, PEER
-from benchmarks.traces import MB, Commit, Costs, Cron, Outcome, Writer, bursty, paper_policy, replay, replay_cron
+from benchmarks.traces import (
+    MB,
+    Commit,
+    Costs,
+    Cron,
+    OurCosts,
+    Outcome,
+    Writer,
+    bursty,
+    paper_policy,
+    replay,
+    replay_cron,
+)
 from benchmarks.traces import steady as steady_writer
 from benchmarks.traces import trickle as trickle_writer
 from icewright.domain.policy import Trigger
@@ -33,7 +47,10 @@ CPU_TARGET: Final = Target(AT_LEAST, 2)
 FILES_TARGET: Final = Target(AT_MOST, 1)
 
 TINY: Final = b1.Shape("5x0.26MB", 5, 3_000)
-_MEASURED_IN_B1: Final = {"400x0.26MB": (400, 104 * MB), "64x5MB": (64, 320 * MB)}
+_SMALL, _LARGE = (400, 104 * MB), (64, 320 * MB)
+_STITCHED: Final = "64x5MB"
+_PEERS: Final = {"400x0.26MB": _SMALL, _STITCHED: _LARGE}
+_MERGED: Final = {"400x0.26MB": _SMALL, "64x5MB, 5 % deleted by position deletes": _LARGE}
 _TINY_INPUT: Final = (5, int(1.3 * MB))
 _LOOK: Final = ("2,000 files", f"CPU a commit, ms: {ICEWRIGHT}")
 _ALL: Final = "all writers"
@@ -43,6 +60,14 @@ _JUDGED: Final = frozenset({Trigger.LEVELS, Trigger.COST_BENEFIT})
 
 Tiny: TypeAlias = Mapping[str, float]
 """CPU seconds of a rewrite of five small files, by contestant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What rewrites cost either side."""
+
+    peer: Costs
+    ours: OurCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +91,28 @@ def usual(seed: int) -> Options:
 
 def measured(spark: SparkSession, folder: Path, seed: int, say: Callable[[str], None]) -> Tiny:
     """What the smallest rewrite costs each side, as B1 measures it."""
-    found = b1.run(spark, folder, b1.Options((TINY,), seed, warmups=2, rounds=5), say)
+    found = b1.run(spark, folder, b1.Options((TINY,), seed, warmups=2, rounds=5, alone=0), say)
     return {who: _cpu_s(found, TINY.name, who) for who in (ICEWRIGHT, PEER)}
 
 
-def constants(results: Path, tiny: Tiny) -> Mapping[str, Costs]:
+def constants(results: Path, tiny: Tiny) -> Prices:
     """What rewrites cost each side, from the published results of B1 and B7 and the smallest rewrite."""
     of_b1, of_b7 = (loads((results / f"{name}.json").read_text()) for name in ("B1", "B7"))
     look_ms = next(case.value for case in of_b7.cases if (case.case, case.metric) == _LOOK)
-    costs = {}
-    for who in (ICEWRIGHT, PEER):
-        points = [(*size, _cpu_s(of_b1, case, who)) for case, size in _MEASURED_IN_B1.items()]
-        costs[who] = fitted([*points, (*_TINY_INPUT, tiny[who])])
-    costs[ICEWRIGHT] = replace(costs[ICEWRIGHT], look_s=look_ms / 1000)
-    return costs
+    fits = {
+        who: fitted(
+            [
+                *((*size, _cpu_s(of_b1, case, who)) for case, size in measured_in_b1.items()),
+                (*_TINY_INPUT, tiny[who]),
+            ]
+        )
+        for who, measured_in_b1 in ((ICEWRIGHT, _MERGED), (PEER, _PEERS))
+    }
+    merge = fits[ICEWRIGHT]
+    files, size_bytes = _LARGE
+    rest_s = max(0.0, _cpu_s(of_b1, _STITCHED, ICEWRIGHT) - merge.each_s)
+    stitch = Costs(merge.each_s, rest_s / files, rest_s / size_bytes)
+    return Prices(fits[PEER], OurCosts(merge, stitch, look_ms / 1000))
 
 
 def fitted(points: Sequence[tuple[int, int, float]]) -> Costs:
@@ -97,7 +130,7 @@ def fitted(points: Sequence[tuple[int, int, float]]) -> Costs:
     return Costs(each_s, file_s, mb_s / MB)
 
 
-def run(costs: Mapping[str, Costs], options: Options, say: Callable[[str], None]) -> Result:
+def run(costs: Prices, options: Options, say: Callable[[str], None]) -> Result:
     """Replay all traces, each with every contestant on the same commits."""
     figures: dict[tuple[str, str], list[Figure]] = {}
     for number in range(1, options.traces + 1):
@@ -126,13 +159,12 @@ def run(costs: Mapping[str, Costs], options: Options, say: Callable[[str], None]
     )
 
 
-def _contest(commits: Sequence[Commit], hours: int, costs: Mapping[str, Costs]) -> Mapping[str, Outcome]:
+def _contest(commits: Sequence[Commit], hours: int, costs: Prices) -> Mapping[str, Outcome]:
     usual_policy = paper_policy()
     ours = {
-        str(trigger): replay(commits, hours, replace(usual_policy, trigger=trigger), costs[ICEWRIGHT])
-        for trigger in Trigger
+        str(trigger): replay(commits, hours, replace(usual_policy, trigger=trigger), costs.ours) for trigger in Trigger
     }
-    return {PEER: replay_cron(commits, hours, Cron(usual_policy.target_file_size_bytes), costs[PEER]), **ours}
+    return {PEER: replay_cron(commits, hours, Cron(usual_policy.target_file_size_bytes), costs.peer), **ours}
 
 
 def _note(figures: dict[tuple[str, str], list[Figure]], case: str, who: str, number: int, outcome: Outcome) -> None:
@@ -169,20 +201,21 @@ def _cases(figures: Mapping[tuple[str, str], Sequence[Figure]]) -> list[Case]:
     return cases
 
 
-def _constants(costs: Mapping[str, Costs]) -> list[Case]:
+def _constants(costs: Prices) -> list[Case]:
     """What the costs were, so that the figures can be judged."""
     cases = []
-    for who, its in costs.items():
+    ours = costs.ours
+    for who, its in ((f"{ICEWRIGHT}: merge", ours.merge), (f"{ICEWRIGHT}: stitch", ours.stitch), (PEER, costs.peer)):
         values = {
             "CPU of each rewrite, s": its.each_s,
             "CPU by input file, ms": its.file_s * 1000,
             "CPU by MB, ms": its.byte_s * MB * 1000,
-            "CPU of a look, ms": its.look_s * 1000,
         }
         cases += [
             Case(f"costs, {who}", metric, value, value, value, None, None, ()) for metric, value in values.items()
         ]
-    return cases
+    look_ms = ours.look_s * 1000
+    return [*cases, Case(f"costs, {ICEWRIGHT}", "CPU of a look, ms", look_ms, look_ms, look_ms, None, None, ())]
 
 
 def _of(figures: Sequence[Figure], *contestants: str) -> list[Figure]:

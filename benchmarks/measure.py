@@ -29,8 +29,9 @@ _LOOKS_MAX: Final = 20
 class Cost:
     """What something cost.
 
-    ``cpu_s``: user and system time of the whole process tree. ``peak_memory_bytes``: the most resident memory at any
-    sample of those processes of the tree that took part; pages that forked processes share count once for each.
+    ``cpu_s``: user and system time of the whole process tree. ``peak_memory_bytes``: the most memory at any sample of
+    those processes of the tree that took part, as proportional set size (proc(5)): pages that processes share are
+    divided among them.
     ``peak_jvm_bytes``: the most of that in the JVM alone, at whatever sample; a JVM keeps what a run before it needed.
     ``other_cpu_s``: what everything else on the machine used meanwhile. ``phases``: CPU seconds of the named parts,
     as far as the work marked them.
@@ -189,10 +190,18 @@ def _member(process: psutil.Process) -> Member:
         return Member(
             parent_id=process.ppid(),
             cpu_s=times.user + times.system + times.children_user + times.children_system,
-            memory_bytes=int(process.memory_info().rss),
+            memory_bytes=_proportional_set_size(process.pid),
             ignores_children=_ignores_children(process.pid),
             is_jvm=process.name() == "java",
         )
+
+
+def _proportional_set_size(process_id: int) -> int:
+    """Resident bytes, those that n processes share by their nth part; 0 of one that is about to end."""
+    for line in Path(f"/proc/{process_id}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def _ignores_children(process_id: int) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.files import DataFile, FileFormat, Partition
 from icewright.domain.inventory import (
     Inventory,
@@ -54,16 +55,31 @@ _FIELDS: Final = ({"id": 1, "name": "day", "type": "int", "required": False},)
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a rewrite takes, in CPU seconds: each one, each file that it reads, each byte; and a look at the table."""
+    """What a rewrite takes, in CPU seconds: each one, each file that it reads, each byte."""
 
     each_s: float
     file_s: float
     byte_s: float
-    look_s: float = 0.0
 
     def of(self, files: int, size_bytes: int) -> float:
         """CPU seconds of one rewrite."""
         return self.each_s + files * self.file_s + size_bytes * self.byte_s
+
+
+@dataclass(frozen=True, slots=True)
+class OurCosts:
+    """What icewright's rewrites take, by the executor of their groups; and a look at the table, in CPU seconds."""
+
+    merge: Costs
+    stitch: Costs
+    look_s: float
+
+    def of(self, action: RewriteDataFiles) -> float:
+        """CPU seconds of one rewrite. Raises ``KeyError`` for an executor that tables without a layout do not need."""
+        costs = {Executor.MERGE: self.merge, Executor.STITCH: self.stitch}
+        groups = [(costs[group.executor], group) for group in action.groups]
+        each_s = max(cost.each_s for cost, _ in groups)
+        return each_s + sum(cost.of(len(group.files), group.size_bytes) - cost.each_s for cost, group in groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +240,7 @@ def paper_policy() -> Policy:
     return effective_policy(PaperTable().observation().metadata, ())
 
 
-def replay(commits: Sequence[Commit], hours: int, policy: Policy, costs: Costs) -> Outcome:
+def replay(commits: Sequence[Commit], hours: int, policy: Policy, costs: OurCosts) -> Outcome:
     """The trace with icewright: a look after each commit and whenever the plan said, one rewrite at a time.
 
     A rewrite takes its CPU seconds spread over two cores, then commits; what it was planned for is what it replaces,
@@ -256,7 +272,7 @@ class _Running:
     done_at: Instant | None = None
     groups: list[tuple[Partition, list[str], int]] = field(default_factory=list)
 
-    def start(self, table: PaperTable, policy: Policy, costs: Costs) -> Instant | None:
+    def start(self, table: PaperTable, policy: Policy, costs: OurCosts) -> Instant | None:
         """Plan, and start what the plan says; gives when to look again where it says nothing."""
         observation = table.observation()
         verdicts = shortlist(observation, policy, table.now)
@@ -266,7 +282,7 @@ class _Running:
             self.groups = [
                 (group.partition, [file.path for file in group.files], group.size_bytes) for group in action.groups
             ]
-            cpu_s = costs.of(action.input_files, action.input_bytes)
+            cpu_s = costs.of(action)
             table.outcome.cpu_s += cpu_s
             table.outcome.rewrites += 1
             self.done_at = table.now + max(1, int(1000 * cpu_s / _CORES))

@@ -19,8 +19,9 @@ from icewright.planning import wording
 from icewright.planning.depth import IN_ORDER_DEPTH, overlap_depth
 from icewright.planning.layouts import dotted, paths_of
 
-TIMES_A_MERGE: Final = {Executor.MERGE: 1.0, Executor.STITCH: 0.2, Executor.STAGED: 2.2, Executor.SHUFFLE: 4.0}
-"""CPU for a byte, against a merge. B1 has 2.2 for Spark's own reader and writer; the others are guesses so far."""
+TIMES_A_MERGE: Final = {Executor.MERGE: 1.0, Executor.STITCH: 0.1, Executor.STAGED: 2.3, Executor.SHUFFLE: 4.0}
+"""CPU for a byte, against a merge: B1 has 0.07 for a stitch of 5 MB files and 2.3 for Spark's own reader and writer; a
+shuffle, which sorts besides, is a guess so far."""
 
 RISK_MEDIUM_FROM: Final = 0.01
 RISK_HIGH_FROM: Final = 0.1

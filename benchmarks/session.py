@@ -1,0 +1,27 @@
+"""The Spark session that benchmarks run in: as an optimizer on this machine has it."""
+
+from __future__ import annotations
+
+from benchmarks import machine
+from icewright.domain.optimizers import OptimizerSettings
+from icewright.domain.sql_urls import SQLITE_PACKAGE
+
+
+def settings() -> OptimizerSettings:
+    """Its settings, without catalogs: they join the session as the benchmarks make them."""
+    return OptimizerSettings(
+        server_url="",
+        token="",
+        optimizer_id="benchmark",
+        resource_group="default",
+        slots=1,
+        master=f"local[{machine.cores()}]",
+        driver_memory="2g",
+        packages=(SQLITE_PACKAGE,),
+        jars=(),
+        spark_conf={},
+        catalogs=(),
+        poll_interval_ms=1_000,
+        recycle_after_tasks=1,
+        recycle_memory_bytes=1 << 40,
+    )
