@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from icewright.domain.errors import OutOfMemory
 from icewright.domain.jobs import Failed
 from icewright_spark.iceberg import first_line
 
@@ -40,17 +41,21 @@ def engine_failure(error: BaseException, jvm_exit: int | None = None) -> Failed:
     """
     said = first_line(error)
     if jvm_exit in _OF_MEMORY:
-        return Failed("out-of-memory", f"Spark's JVM ended with exit code {jvm_exit} ({said})", retryable=True)
+        return Failed(OutOfMemory.code, f"Spark's JVM ended with exit code {jvm_exit} ({said})", retryable=True)
     texts = list(_texts(error))
     line = _line(_DISK_FULL, texts)  # first: memory that cannot be spilled to a full disk is short as well
     if line is not None:
         return Failed("disk-full", f"{line} ({said})", retryable=True)
     line = _line(_OUT_OF_MEMORY, texts)
     if line is not None:
-        return Failed("out-of-memory", f"{line} ({said})", retryable=True)
+        return Failed(OutOfMemory.code, f"{line} ({said})", retryable=True)
     line = _line(_WORKER_DIED, texts)
     if line is not None:
-        return Failed("worker-died", f"a Python worker of Spark's died, as when it is killed ({said})", retryable=True)
+        return Failed(
+            "worker-died",
+            f"a Python worker of Spark's died, as when it is killed or gets no memory ({said})",
+            retryable=True,
+        )
     return Failed("engine", said, retryable=True)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +56,11 @@ def snapshots(loop: SparkLoop) -> list[int]:
 
 def ids(loop: SparkLoop) -> list[int]:
     return sorted(writer(loop.entry).load_table("db.events").scan().to_arrow()["id"].to_pylist())
+
+
+def rows_of(loop: SparkLoop, name: str) -> Counter[tuple[object, ...]]:
+    columns = writer(loop.entry).load_table(name).scan().to_arrow().to_pydict()
+    return Counter(zip(*columns.values(), strict=True))
 
 
 def data_files(loop: SparkLoop) -> set[Path]:
@@ -217,6 +224,41 @@ def test_python_workers_that_are_killed_fail_the_attempt_and_the_next_succeeds(
     left_behind = data_files(loop)
     succeeds(loop, spec)
     assert left_behind <= data_files(loop)
+
+
+@contextmanager
+def cramped(spark: SparkSession) -> Iterator[None]:
+    """Python workers, those that are forked meanwhile too, get hardly more memory than they have."""
+    workers = python_workers()
+    for process in workers:
+        process.rlimit(psutil.RLIMIT_AS, (process.memory_info().vms + (16 << 20), psutil.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        for process in workers:
+            if process.is_running():
+                process.rlimit(psutil.RLIMIT_AS, (psutil.RLIM_INFINITY, psutil.RLIM_INFINITY))
+        _make_spark_forget_the_dead(spark)
+
+
+def test_workers_that_run_out_of_memory_say_so_and_the_next_attempt_succeeds(
+    spark: SparkSession, loop: SparkLoop, name: TableName
+) -> None:
+    table = make_table(loop.entry, ("db", "wide"))
+    for number in range(8):
+        append(
+            table, range(number * 400, number * 400 + 400), [f"{number * 400 + row} " * 20_000 for row in range(400)]
+        )
+    spec, wide = loop.claim(loop.name("db", "wide")), rows_of(loop, "db.wide")
+    succeeds(loop, loop.claim(name))  # the workers have loaded what they need
+
+    with cramped(spark):
+        report = loop.attempt(spec)
+
+    assert isinstance(report.result, Failed), report.result
+    assert (report.result.code, report.result.retryable) == ("out-of-memory", True), report.result
+    assert isinstance(loop.attempt(replace(spec, attempt=2)).result, Committed)
+    assert rows_of(loop, "db.wide") == wide
 
 
 def test_cancelling_ends_the_jobs_and_the_attempt_though_the_workers_hang(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -13,10 +14,19 @@ import pyarrow as pa
 import pytest
 
 from icewright.domain.actions import InputFile
+from icewright.domain.errors import OutOfMemory
 from icewright.domain.writer_settings import WriterSettings
 from icewright_spark.merge import MergeJob, merge_group
 from icewright_spark.merge import merge as merge_module
-from icewright_spark.merge.errors import FileChanged, OutputUnwritable, ProofFailed, UnsupportedFile
+from icewright_spark.merge.errors import (
+    FileChanged,
+    FileUnreadable,
+    OutputUnwritable,
+    ProofFailed,
+    UnsupportedFile,
+    reading,
+    unwritable,
+)
 from icewright_spark.merge.read import Decoder, decode_pyarrow, open_footer
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Layout, Writer
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input
@@ -308,3 +318,14 @@ def test_a_full_disk_is_said_and_leaves_what_was_written(tmp_path: Path) -> None
         with pytest.raises(OutputUnwritable, match="No space left"):
             merge_group(job, writer=Full(writer, lambda table: table))
         assert Path(job.output_paths[0]).exists()
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), pa.ArrowMemoryError("malloc of size 9 failed"), OSError(errno.ENOMEM, "Cannot allocate")]
+)
+def test_memory_that_ran_out_is_no_fault_of_a_file(error: Exception) -> None:
+    with pytest.raises(OutOfMemory, match="the file"), reading("the file"):
+        raise error
+    assert isinstance(unwritable("the output", error), OutOfMemory)
+    with pytest.raises(FileUnreadable), reading("the file"):
+        raise OSError(errno.EIO, "Input/output error")

@@ -102,6 +102,12 @@ class StoreTaken(StoreAway):
     """Another server holds the store by now; this one may write nothing more and must end."""
 
 
+class OutOfMemory(Unavailable):
+    """A process at work got no more memory. Its files are no worse than others; a larger process may do."""
+
+    code = "out-of-memory"
+
+
 class StorageAway(Unavailable):
     """The storage of one table does not answer; that of other tables may."""
 

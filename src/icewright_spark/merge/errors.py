@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from icewright.domain.errors import IcewrightError, Rejected, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.domain.errors import (
+    IcewrightError,
+    OutOfMemory,
+    Rejected,
+    StorageAway,
+    Unavailable,
+    Unreadable,
+    Unsupported,
+)
 
 
 class UnsupportedColumn(Unsupported):
@@ -84,14 +93,14 @@ _AWAY = re.compile(
 def reading(location: str) -> Iterator[None]:
     """Errors of the Parquet libraries in the block become :class:`FileUnreadable`; our own pass unchanged.
 
-    Where it was the storage, they become :class:`StorageRefused` and :class:`StorageAway`.
+    Where it was not the file, they become what :func:`worker_trouble` says.
     """
     try:
         yield
     except IcewrightError:
         raise
     except Exception as error:  # arrow-rs raises bare Exception, pyarrow several classes
-        raise (storage_trouble(error) or FileUnreadable)(f"{location}: {_said(error)}") from error
+        raise (worker_trouble(error) or FileUnreadable)(f"{location}: {_said(error)}") from error
     except BaseException as error:
         if not is_panic(error):
             raise
@@ -100,11 +109,16 @@ def reading(location: str) -> Iterator[None]:
 
 def unwritable(what: str, error: BaseException) -> IcewrightError:
     """What to raise when a library could not write."""
-    return (storage_trouble(error) or OutputUnwritable)(f"{what}: {str(error).strip() or type(error).__name__}")
+    return (worker_trouble(error) or OutputUnwritable)(f"{what}: {str(error).strip() or type(error).__name__}")
 
 
-def storage_trouble(error: BaseException) -> type[StorageRefused | StorageAway] | None:
-    """Whether it was the storage and not the file, as far as what Arrow says can tell; its classes do not."""
+def worker_trouble(error: BaseException) -> type[StorageRefused | StorageAway | OutOfMemory] | None:
+    """Whether it was the storage or the memory and not the file.
+
+    Of the storage only what Arrow says can tell; its classes do not.
+    """
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return OutOfMemory
     text = str(error)
     if _REFUSED.search(text):
         return StorageRefused

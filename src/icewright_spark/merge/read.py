@@ -27,6 +27,7 @@ from icewright_spark.merge.errors import (
     UnsupportedColumn,
     UnsupportedFile,
     reading,
+    worker_trouble,
 )
 from icewright_spark.merge.schema import arrow_schema, field_id, leaf_ids, leaves
 from icewright_spark.merge.storage import LOCAL, BlockReader, Source, Storage
@@ -138,7 +139,9 @@ class RowsOfTable:
             try:
                 converted = convert(batch)
             except pa.ArrowException as error:
-                raise UnsupportedColumn(f"{location} cannot be converted: {error}") from error
+                raise (worker_trouble(error) or UnsupportedColumn)(
+                    f"{location} cannot be converted: {error}"
+                ) from error
             yield converted
 
     def checked_batches(self, file: InputFile, decode: Decoder) -> Iterator[Any]:

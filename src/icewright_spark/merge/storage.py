@@ -26,8 +26,8 @@ from icewright_spark.merge.errors import (
     UnsupportedFile,
     UnsupportedLocation,
     reading,
-    storage_trouble,
     unwritable,
+    worker_trouble,
 )
 from icewright_spark.merge.file_systems import address, file_system
 
@@ -172,7 +172,7 @@ class Storage:
         except UnsupportedLocation:
             raise
         except (OSError, ValueError, pa.ArrowException) as error:  # libhdfs is not there, settings contradict
-            trouble = storage_trouble(error) or UnsupportedLocation
+            trouble = worker_trouble(error) or UnsupportedLocation
             said = str(error).partition("\n")[0]  # Hadoop's goes on with every place where Java might have been
             raise trouble(f"Arrow cannot open the storage of {location}: {said}") from error
 
