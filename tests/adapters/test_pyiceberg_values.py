@@ -315,9 +315,9 @@ def spans_of(table: Table, null_order: str = "nulls-first") -> list[Any]:
     snapshot = metadata.current_snapshot
     assert snapshot is not None
     keys, partitions = catalog.manifests(metadata, snapshot), frozenset({Partition(0, UNPARTITIONED)})
-    lead = OurSortField(2, "identity", "desc", null_order)
-    found = catalog.data_files(metadata, snapshot, keys, partitions, lead)
-    return [file.span for file in sorted(found, key=lambda file: file.record_count)]
+    fields = (OurSortField(2, "identity", "desc", null_order), OurSortField(1, "identity", "asc", "nulls-first"))
+    found = catalog.data_files(metadata, snapshot, keys, partitions, fields)
+    return [file.spans for file in sorted(found, key=lambda file: file.record_count)]
 
 
 def test_spans_reach_from_the_least_to_the_greatest_value_with_nulls_at_their_end(tmp_path: Path) -> None:
@@ -327,16 +327,18 @@ def test_spans_reach_from_the_least_to_the_greatest_value_with_nulls_at_their_en
     table.append(pa.table({"id": [1, 2, 3], "city": [None] * 3}, schema=sqlite.ARROW_SCHEMA))
     first, last = (0, None), (2, None)
     ulm, bonn = (1, "Ulm"), (1, "Bonn")
-    assert spans_of(table) == [(ulm, ulm), (first, bonn), (first, first)]
-    assert spans_of(table, "nulls-last") == [(ulm, ulm), (bonn, last), (last, last)]
+    by_city = {spans[0]: spans[1] for spans in spans_of(table)}
+    assert list(by_city) == [(ulm, ulm), (first, bonn), (first, first)]
+    assert list(by_city.values()) == [((1, 1), (1, most)) for most in (1, 2, 3)]
+    assert [spans[0] for spans in spans_of(table, "nulls-last")] == [(ulm, ulm), (bonn, last), (last, last)]
 
 
 def test_there_are_no_spans_without_bounds_nor_by_a_transform_that_bounds_cannot_follow(tmp_path: Path) -> None:
     lake = sqlite.make_lake(tmp_path)
     table = sqlite.make_table(lake, properties={"write.metadata.metrics.default": "counts"})
     table.append(sqlite.rows([1]))
-    assert spans_of(table) == [None]
+    assert spans_of(table) == [(None, None)]
     metadata = PyIcebergCatalog(lake).load(sqlite.table_name(table))
-    assert not Spans(metadata, OurSortField(1, "bucket[4]", "asc", "nulls-first")).any
-    assert not Spans(metadata, OurSortField(99, "identity", "asc", "nulls-first")).any
-    assert not Spans(metadata, None).any
+    assert not Spans(metadata, [OurSortField(1, "bucket[4]", "asc", "nulls-first")]).any
+    assert not Spans(metadata, [OurSortField(99, "identity", "asc", "nulls-first")]).any
+    assert not Spans(metadata, ()).any

@@ -134,8 +134,10 @@ def test_what_follows_from_a_layout_is_planned_and_explained(lake: CatalogEntry)
     lines = dict(line.split(maxsplit=1) for line in said.splitlines() if len(line.split()) > 1)
     assert (lines["level"], lines["order"]) == ("level-1", "sort(id)")
     assert lines["lookup"] == (
-        "one value of id in (unpartitioned) opens up to 4 files of these now, 1 afterwards (estimate)"
+        "one value of id in (unpartitioned) is in 3.7 of these files now (4 at most), in 1.0 afterwards (1 at most); "
+        "it has at most 10 values (estimate)"
     )
+    assert "Estimated: one value of id in (unpartitioned) is in 3.7 of these" in icewright("explain", "db.events").out
     assert "sort_order => '`id` ASC NULLS FIRST'" in said
     assert "; 1 partition due." in icewright("explain", "db.events").out
 

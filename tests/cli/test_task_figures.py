@@ -9,7 +9,7 @@ from icewright.cli.tasks import _print_document
 from icewright.cli.terminal import Terminal
 from icewright.domain.jobs import Committed
 from icewright.domain.tasks import Attempt
-from tests.services.lakehouse import NAME, Lakehouse
+from tests.services.lakehouse import MINUTE_MS, NAME, Lakehouse
 from tests.services.test_measures import CONFLICT, report
 from tests.services.worker import Worker
 
@@ -26,12 +26,13 @@ ALL = {
 }
 
 
-def shown(capsys: pytest.CaptureFixture[str], *attempts: Attempt) -> dict[str, str]:
+def shown(capsys: pytest.CaptureFixture[str], *attempts: Attempt, layout: str = "none") -> dict[str, str]:
     house = Lakehouse()
-    house.ready_table()
+    house.create(properties={"icewright.layout": layout, "icewright.level-1.size-bytes": "1000000"})
+    house.append(8)
+    house.pass_time(5 * MINUTE_MS)
     house.control.keeper.look(NAME)
-    Worker(house).carry_out()
-    task = house.only_task()
+    task = house.control.verifier.verify(Worker(house).carry_out())
     capsys.readouterr()
     _print_document(Terminal(as_json=False), task_document(task, house.tasks.history(task.task_id), attempts))
     out = capsys.readouterr().out
@@ -57,3 +58,8 @@ def test_groups_that_were_left_and_bytes_that_were_wasted_are_told(capsys: pytes
 
 def test_before_a_report_there_is_nothing_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys) == {}
+
+
+def test_lookups_by_each_column_of_the_layout_are_among_them(capsys: pytest.CaptureFixture[str]) -> None:
+    found = shown(capsys, report(1, Committed(1)), layout="hilbert(id, city)")
+    assert found["files with one id"] == found["files with one city"] == "1.0 (1 at most) 1.0 (1 at most)"

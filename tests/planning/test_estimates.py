@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile
-from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation, Removals
-from icewright.domain.plans import Lookup, Risk
-from icewright.planning.estimates import estimate, lookup
+from icewright.domain.plans import Risk
+from icewright.planning.estimates import estimate
 from icewright.planning.policy import effective_policy
 from tests.planning.observations import (
     HOUR_MS,
@@ -19,13 +18,11 @@ from tests.planning.observations import (
     MINUTE_MS,
     NOW,
     WHOLE,
-    data_file,
     month,
     observe,
     position_deletes,
     table,
 )
-from tests.planning.test_levels import CURVED, SORTED
 
 
 def group(*deletes: DeleteFile, files: int = 4, executor: Executor = Executor.MERGE) -> FileGroup:
@@ -99,25 +96,3 @@ def test_an_output_is_never_said_to_be_larger_than_its_input(size_bytes: int, de
     deletes = position_deletes(month(1), 1, records=deleted)
     found = estimate(observed(), POLICY, rewrite(replace(group(deletes), files=files)))
     assert 0 <= found.output_bytes <= size_bytes
-
-
-class TestLookups:
-    def planned(
-        self, *spans: tuple[int, int] | None, layout: Layout = SORTED, level: Level = Level.LEVEL_1
-    ) -> Lookup | None:
-        files = [
-            replace(data_file(month(1), number), span=None if span is None else tuple((1, end) for end in span))  # type: ignore[arg-type]  # pairs
-            for number, span in enumerate(spans)
-        ]
-        action = replace(rewrite(replace(group(), output_files=3)), layout=layout, level=level)
-        return lookup(table(), action, {month(1): files, month(2): []})
-
-    def test_all_files_that_may_have_a_value_are_opened_and_two_afterwards(self) -> None:
-        assert self.planned((0, 9), (5, 7), (7, 20), (30, 40)) == Lookup("carrier", "month=1", 3, 2)
-
-    def test_a_file_without_bounds_may_have_any_value(self) -> None:
-        assert self.planned((0, 9), None, None) == Lookup("carrier", "month=1", 3, 2)
-
-    def test_nothing_is_said_of_curves_and_of_merges(self) -> None:
-        assert self.planned((0, 9), layout=CURVED) is None
-        assert self.planned((0, 9), level=Level.LEVEL_0) is None

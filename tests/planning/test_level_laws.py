@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from icewright.domain import codec
 from icewright.domain.actions import Executor, RewriteDataFiles
-from icewright.domain.files import DataFile, FileFormat
+from icewright.domain.files import DataFile, FileFormat, Span
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.tables import (
@@ -81,7 +82,7 @@ def leveled(draw: st.DrawFn) -> Leveled:
     ends = st.integers(0, 6)
     span = st.tuples(ends, ends).map(lambda pair: ((1, min(pair)), (1, max(pair))))
     spans = st.none() | span if draw(st.booleans()) else span
-    files = tuple(replace(file, span=draw(spans)) for file in case.files)
+    files = tuple(replace(file, spans=tuple(draw(spans) for _ in layout.fields)) for file in case.files)
     policy = replace(
         case.policy, level_1_size_bytes=draw(st.sampled_from([50, 150, 600])), level_2_runs=draw(st.integers(2, 3))
     )
@@ -188,12 +189,9 @@ def _made(files: list[DataFile], action: RewriteDataFiles, by: Snapshot) -> list
     made = []
     for group in action.groups:
         inputs = [by_path[file.path] for file in group.files]
-        spans = [file.span for file in inputs if file.span is not None]
-        low = min((span[0][1] for span in spans), default=0)
-        high = max((span[1][1] for span in spans), default=0)
+        columns = list(zip(*(file.spans for file in inputs), strict=True))
         for part in range(group.output_files):
             count = group.output_files
-            cuts = [low + (high - low) * cut / count for cut in (part, part + 1)]
             made.append(
                 replace(
                     inputs[0],
@@ -203,10 +201,20 @@ def _made(files: list[DataFile], action: RewriteDataFiles, by: Snapshot) -> list
                     snapshot_id=by.snapshot_id,
                     file_format=FileFormat.PARQUET,
                     data_sequence_number=by.sequence_number,
-                    span=((1, cuts[0]), (1, cuts[1])) if len(spans) == len(inputs) else None,
+                    spans=tuple(_part_of(column, part, count) for column in columns),
                 )
             )
     return made
+
+
+def _part_of(spans: Sequence[Span | None], part: int, count: int) -> Span | None:
+    """What one of so many files in order spans of what some files did; nothing where that is not known of one."""
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return None
+    low, high = min(span[0][1] for span in known), max(span[1][1] for span in known)
+    first, last = (low + (high - low) * cut / count for cut in (part, part + 1))
+    return (1, first), (1, last)
 
 
 def _share(whole: int, part: int, count: int) -> int:

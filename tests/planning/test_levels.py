@@ -67,7 +67,7 @@ def planned(
 
 def spanning(files: Sequence[DataFile], *spans: tuple[int, int]) -> list[DataFile]:
     """The files with these spans, which begin anew when there are more files."""
-    return [replace(f, span=tuple((1, end) for end in spans[i % len(spans)])) for i, f in enumerate(files)]  # type: ignore[arg-type]  # pairs
+    return [replace(f, spans=(((1, (s := spans[i % len(spans)])[0]), (1, s[1])),)) for i, f in enumerate(files)]
 
 
 def runs(count: int, layout: Layout = SORTED, level: Level = Level.LEVEL_1) -> list[Snapshot]:
@@ -227,7 +227,7 @@ class TestLevel2:
     def test_pieces_of_very_many_files_are_found_in_time(self) -> None:
         ordering = Ordering(SORTED, "sort(carrier)", frozenset({2}), frozenset({2}))
         files = [
-            replace(data_file(month(1), n, 10, snapshot_id=2), span=((1, n), (1, n + 2)))  # three at each value
+            replace(data_file(month(1), n, 10, snapshot_id=2), spans=(((1, n), (1, n + 2)),))  # three at each value
             for n in range(50_000)
         ]
         piece = level_2_piece(files, ordering, LOW, PieceBounds(1_000, 10**9, 10**9, lambda _: 0))

@@ -63,6 +63,21 @@ def test_levels_follow_each_other_and_come_to_an_end() -> None:
     assert sum(file.record_count for file in house.catalog.live_files(NAME)) == 600
 
 
+def test_lookups_are_measured_beside_what_was_predicted() -> None:
+    house = laid_out({**SORTED, "icewright.layout": "zorder(id, city)", "write.target-file-size-bytes": str(MIB)})
+    assert work(house) == [Level.LEVEL_1]
+    task = house.only_task()
+    assert task.prediction.estimate is not None
+    assert task.outcome is not None
+    assert [one.column for one in task.prediction.estimate.lookups] == ["id", "city"]
+    made = task.action.output_files
+    assert made > 1
+    # This lake's files have no bounds, so that all of them may have any value; and so it was predicted.
+    assert {one.files_after for one in task.prediction.estimate.lookups} == {made}
+    found = {key: figure for key, figure in task.outcome.reason.figures.items() if key.startswith("lookup_")}
+    assert found == {"lookup_1_files": made, "lookup_1_mean": made, "lookup_2_files": made, "lookup_2_mean": made}
+
+
 def test_what_is_in_order_is_known_after_a_restart_and_after_its_snapshots_have_expired() -> None:
     house = laid_out()
     work(house)

@@ -55,6 +55,8 @@ def test_levels_play_out_by_themselves_and_files_end_up_in_order(spark: SparkSes
     assert first is not None
     assert second is not None
     assert first[1] <= second[0]
+    assert task.outcome is not None
+    assert task.outcome.reason.figures["lookup_1_mean"] == 1.0  # as the bounds of the new files say
     assert {run_level(loop, name, file) for file in files(loop, name)} == {Level.LEVEL_2}
     assert Counter((row["id"], row["city"]) for row in spark.table(f"{lake.name}.db.events").collect()) == written
 
@@ -64,7 +66,7 @@ def files(loop: SparkLoop, name: TableName) -> list[DataFile]:
     metadata = loop.catalog.load(name)
     snapshot, whole = metadata.current_snapshot, frozenset({Partition(0, UNPARTITIONED)})
     assert snapshot is not None
-    lead = SortField(1, "identity", "asc", "nulls-first")
+    lead = [SortField(1, "identity", "asc", "nulls-first")]
     return list(loop.catalog.data_files(metadata, snapshot, loop.catalog.manifests(metadata, snapshot), whole, lead))
 
 

@@ -13,7 +13,7 @@ from icewright.domain.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from icewright.domain.names import TableName
-    from icewright.domain.plans import Lookup, Reason
+    from icewright.domain.plans import Reason
     from icewright.services.plan_views import PlanView
 
 _VERDICTS = (
@@ -156,6 +156,8 @@ def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, proble
 
 def _before_and_after(view: PlanView) -> list[tuple[str, str]]:
     """What a plan takes: by whom, in which order, and the estimates, which say that they are."""
+    from icewright.planning import lookups  # noqa: PLC0415 - `--help` stays quick
+
     said = view.prediction
     if said is None:
         return []
@@ -168,15 +170,8 @@ def _before_and_after(view: PlanView) -> list[tuple[str, str]]:
         guess = said.estimate
         takes = f"about {text.about(guess.cpu_ms)} of CPU, {text.size(guess.output_bytes)} written (estimates)"
         rows += [("takes", takes), ("risk", f"{guess.risk}: {guess.risk_reason.text}")]
-        if guess.lookup is not None:
-            rows.append(("lookup", _lookup(guess.lookup)))
+        rows += [("lookup", f"{lookups.said(one)} (estimate)") for one in guess.lookups]
     return rows
-
-
-def _lookup(lookup: Lookup) -> str:
-    """``one value of ts in month=3 opens up to 97 files of these now, 2 afterwards (estimate)``."""
-    opened = f"opens up to {text.count(lookup.files_before, 'file')} of these now, {lookup.files_after:,} afterwards"
-    return f"one value of {lookup.column} in {lookup.partition or '(unpartitioned)'} {opened} (estimate)"
 
 
 def _verdict_cells(view: PlanView, index: int) -> tuple[str, ...]:

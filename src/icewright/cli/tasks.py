@@ -268,6 +268,7 @@ def _figures_cells(task: TaskView, measured: Measured) -> list[tuple[str, str, s
             "" if estimate is None else text.size(estimate.output_bytes),
             text.size(measured.output_bytes),
         ),
+        *_lookup_cells(task),
         ("rows read", text.number(said.records), text.number(measured.records + measured.deleted_records)),
         ("rows deleted", "", text.number(measured.deleted_records)),
         ("CPU", "" if estimate is None else text.seconds(estimate.cpu_ms), text.seconds(measured.cpu_ms)),
@@ -277,6 +278,18 @@ def _figures_cells(task: TaskView, measured: Measured) -> list[tuple[str, str, s
         ("bytes wasted", "", text.size(measured.wasted_bytes)),
     ]
     return [(name, predicted or "-", found) for name, predicted, found in rows if found]
+
+
+def _lookup_cells(task: TaskView) -> list[tuple[str, str, str]]:
+    """In how many of the new files one value of each column of the layout may be, on the mean and at worst."""
+    estimate, outcome = task.prediction.estimate, task.outcome
+    found = {} if outcome is None else outcome.reason.figures
+    rows = []
+    for number, said in enumerate(() if estimate is None else estimate.lookups, start=1):
+        mean, worst = found.get(f"lookup_{number}_mean"), found.get(f"lookup_{number}_files")
+        measured = "-" if mean is None or worst is None else f"{mean} ({worst} at most)"
+        rows.append((f"files with one {said.column}", f"{said.mean_after} ({said.files_after:,} at most)", measured))
+    return rows
 
 
 def _attempt_cells(attempt: AttemptView) -> tuple[str, ...]:

@@ -53,9 +53,9 @@ class DataFile:
     ``snapshot_id`` is the snapshot that added the file. ``sort_key`` is None when the table has no sort order that
     min-max bounds can follow, or the file has no bounds. ``first_row_id`` is the ``_row_id`` of its first row (spec,
     "Row Lineage"), inherited from the manifest where the entry has none; None before format version 3, and in a
-    table that was upgraded and has not been committed to since. ``span`` is of the column that was asked for, None
-    where none was, or the file has no bounds of it. ``row_groups`` are as many as its split offsets (of
-    Parquet, row groups; of others, blocks or stripes), None where its writer did not say.
+    table that was upgraded and has not been committed to since. ``spans`` are of the columns that were asked for, None
+    where the file has no bounds of one. ``row_groups`` are as many as its split offsets (of Parquet, row groups; of
+    others, blocks or stripes), None where its writer did not say.
     """
 
     path: str
@@ -67,8 +67,13 @@ class DataFile:
     data_sequence_number: int
     sort_key: SortKey | None = None
     first_row_id: int | None = None
-    span: Span | None = None
+    spans: tuple[Span | None, ...] = ()
     row_groups: int | None = None
+
+    @property
+    def span(self) -> Span | None:
+        """The span of the first column that was asked for; None where none was, or it is not known."""
+        return self.spans[0] if self.spans else None
 
 
 @dataclass(frozen=True, slots=True)

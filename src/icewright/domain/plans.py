@@ -57,15 +57,21 @@ class Risk(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """How many of the planned files of one partition a lookup of one value of ``column`` opens, where that is worst.
+    """How many planned files of one partition a lookup of one value of ``column``, of the layout, opens.
 
-    Told by the bounds of the files; of the partition with most of them.
+    ``files_before`` and ``files_after`` are where that is worst, the others the mean over the column's values. Before
+    is told by the bounds of the files, of which ``unknown_files`` have none; after by how the layout places rows that
+    are spread evenly over all combinations of values. The column has ``values_at_most``, where the bounds tell.
     """
 
     column: str
     partition: str
     files_before: int
     files_after: int
+    mean_before: float
+    mean_after: float
+    unknown_files: int = 0
+    values_at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +79,14 @@ class Estimate:
     """What carrying out a plan takes, by rules of thumb and not by what is known.
 
     ``output_bytes`` takes rows as equally large; ``cpu_ms`` is by the rates of the policy. ``risk_reason`` has the
-    numbers behind the risk. ``lookup`` is there where files are put in the order of a sort, not of a curve.
+    numbers behind the risk. ``lookups`` has each column of the layout where files are put in order.
     """
 
     output_bytes: int
     cpu_ms: int
     risk: Risk
     risk_reason: Reason
-    lookup: Lookup | None = None
+    lookups: tuple[Lookup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ open where that is worst.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
@@ -14,6 +15,27 @@ from icewright.domain.files import Span
 
 IN_ORDER_DEPTH: Final = 2
 """Files up to this depth are in order: neighbours may share the value at which one ends and the next one begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How many files of a set a lookup of one value opens: on the mean, and at worst."""
+
+    mean: float
+    worst: int
+
+
+def opened_by_bounds(spans: Iterable[Span | None]) -> Opened:
+    """By the spans of files; the mean over all values at which one of them begins or ends.
+
+    Files whose spans are not known may have any value. Takes O(n log n).
+    """
+    listed = list(spans)
+    known = [span for span in listed if span is not None]
+    ranks = {end: rank for rank, end in enumerate(sorted({end for span in known for end in span}))}
+    held = sum(ranks[span[1]] - ranks[span[0]] + 1 for span in known)
+    mean = held / len(ranks) if ranks else 0.0
+    return Opened(mean + len(listed) - len(known), overlap_depth(listed))
 
 
 def overlap_depth(spans: Iterable[Span | None]) -> int:

@@ -5,19 +5,14 @@ Rates are those of the policy (``icewright.cost-benefit.*``), by which the trigg
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
-from icewright.domain.files import DataFile, FileContent, Partition
-from icewright.domain.layouts import Curve, Level
+from icewright.domain.files import FileContent
 from icewright.domain.observation import Observation
-from icewright.domain.plans import Estimate, Lookup, Reason, Risk
+from icewright.domain.plans import Estimate, Reason, Risk
 from icewright.domain.policy import Policy
-from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
-from icewright.planning.depth import IN_ORDER_DEPTH, overlap_depth
-from icewright.planning.layouts import dotted, paths_of
 
 TIMES_A_MERGE: Final = {Executor.MERGE: 1.0, Executor.STITCH: 0.1, Executor.STAGED: 2.3, Executor.SHUFFLE: 4.0}
 """CPU for a byte, against a merge: B1 has 0.07 for a stitch of 5 MB files and 2.3 for Spark's own reader and writer; a
@@ -35,27 +30,6 @@ def estimate(observation: Observation, policy: Policy, action: RewriteDataFiles)
     cpu_ms = round(policy.rewrite_ms + sum(_cpu_ms(group, written, policy) for group, written in groups))
     risk, reason = _risk(observation, action, cpu_ms)
     return Estimate(output_bytes=sum(output_bytes), cpu_ms=cpu_ms, risk=risk, risk_reason=reason)
-
-
-def lookup(
-    metadata: TableMetadata, action: RewriteDataFiles, files: Mapping[Partition, Sequence[DataFile]]
-) -> Lookup | None:
-    """What putting the planned ``files`` of each partition in order does for lookups by the leading column.
-
-    Files in order share at most the value at which one ends and the next one begins.
-    """
-    layout = action.layout
-    if layout is None or layout.curve is not Curve.SORT or action.level is Level.LEVEL_0 or not files:
-        return None
-    depths = {partition: overlap_depth(file.span for file in found) for partition, found in files.items()}
-    worst = max(depths, key=lambda partition: (depths[partition], partition))
-    groups = [group for group in action.groups if group.partition == worst]
-    return Lookup(
-        column=wording.cut(dotted(paths_of(metadata, layout)[0])),
-        partition=groups[0].partition_path,
-        files_before=depths[worst],
-        files_after=sum(min(group.output_files, IN_ORDER_DEPTH) for group in groups),
-    )
 
 
 def _output_bytes(group: FileGroup) -> int:

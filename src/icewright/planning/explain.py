@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Mode
-from icewright.planning import wording
+from icewright.planning import lookups, wording
 from icewright.planning.settings import MODE_KEY
 
 _PARTITIONS_EXPLAINED_MAX = 10
@@ -29,6 +29,8 @@ def explain(plan: Plan) -> tuple[str, ...]:
         other = said.data_files_after != said.data_files_before
         instead = f" instead of {said.data_files_before:,}" if other else " as before"
         lines.append(f"The table would have {wording.count(said.data_files_after, 'data file')}{instead}.")
+        looked_up = () if said.estimate is None else said.estimate.lookups
+        lines.extend(f"Estimated: {lookups.said(one)}." for one in looked_up)
     counts = [f"{plan.verdict_counts[kind]:,} {_SAID[kind]}" for kind in _ORDER if plan.verdict_counts.get(kind)]
     if counts:
         lines.append(f"Partitions: {', '.join(counts)}.")

@@ -39,7 +39,7 @@ def level_1_piece(
     if ordering.lead is not None and overlap_depth(file.span for file in unordered) <= IN_ORDER_DEPTH:
         text = f"its {wording.count(len(unordered), 'file')} from other writers are in the order of {ordering.said}"
         return NoPiece(Verdict.LEAVE, Reason("in-order", f"{text} already: no value is in more than two of them"))
-    by_span = all(file.span is not None for file in fitting)
+    by_span = ordering.lead is not None and all(file.span is not None for file in fitting)
     piece = bounds.first(sorted(fitting, key=_by_span if by_span else age))
     return Piece(piece, following=len(fitting) - len(piece))
 

@@ -103,9 +103,9 @@ class Levels:
     due: Mapping[Partition, tuple[Due, ...]]
 
     @property
-    def lead(self) -> SortField | None:
-        """The field by which the spans of files are asked for; none where no partition is due."""
-        return self.ordering.lead if self.due else None
+    def fields(self) -> tuple[SortField, ...]:
+        """The fields whose spans are asked for; none where no partition is due."""
+        return self.ordering.layout.fields if self.due else ()
 
     @classmethod
     def of(cls, observation: Observation, policy: Policy, layout: Layout) -> Levels:

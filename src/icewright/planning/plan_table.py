@@ -21,10 +21,11 @@ from icewright.planning.call import nearest_call
 from icewright.planning.candidates import DELETES, REFERENCES_MAX, Candidate, Group, find, without
 from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
-from icewright.planning.estimates import estimate, lookup
+from icewright.planning.estimates import estimate
 from icewright.planning.executors import row_group_bytes
 from icewright.planning.formats import OTHER_FORMAT
 from icewright.planning.layouts import in_names
+from icewright.planning.lookups import lookups
 from icewright.planning.ordering import Levels
 from icewright.planning.triggers import SMALL_FILES
 from icewright.planning.turns import KEEPING, MERGING, ORDERING, Work, next_turn
@@ -242,5 +243,5 @@ def _prediction(
         records=action.record_count,
         layout=None if action.layout is None else in_names(metadata, action.layout),
         call=nearest_call(metadata, policy, action),
-        estimate=replace(estimate(observation, policy, action), lookup=lookup(metadata, action, files)),
+        estimate=replace(estimate(observation, policy, action), lookups=lookups(metadata, action, files)),
     )

@@ -61,11 +61,11 @@ class Catalog(Protocol):
         snapshot: Snapshot,
         keys: Sequence[ManifestKey],
         partitions: frozenset[Partition],
-        lead: SortField | None = None,
+        fields: Sequence[SortField] = (),
     ) -> Iterator[DataFile]:
         """The live data files of some partitions, read from those manifests one after the other.
 
-        With their spans of the field ``lead``, where one is given.
+        With their spans of ``fields``.
         """
         ...
 

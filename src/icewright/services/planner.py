@@ -84,7 +84,7 @@ class Planner:
             observation,
             policy,
             verdicts,
-            self._data_files(observation, known, wanted, None if levels is None else levels.lead),
+            self._data_files(observation, known, wanted, () if levels is None else levels.fields),
             self._delete_files(observation, known, wanted),
             plan_id=self._ids.new("plan"),
             now=now,
@@ -126,7 +126,7 @@ class Planner:
         observation: Observation,
         known: Sequence[_Known],
         partitions: frozenset[Partition],
-        lead: SortField | None = None,
+        fields: Sequence[SortField] = (),
     ) -> Iterator[DataFile]:
         """The data files of some partitions, manifest by manifest."""
         metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
@@ -134,7 +134,7 @@ class Planner:
             return
         keys = _keys(known, FileContent.DATA, partitions)
         catalog = self._observer.catalog(metadata.name.catalog)
-        yield from catalog.data_files(metadata, snapshot, keys, partitions, lead)
+        yield from catalog.data_files(metadata, snapshot, keys, partitions, fields)
 
     def _delete_files(
         self, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]

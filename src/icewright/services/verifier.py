@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound, Unreadable
@@ -23,6 +24,7 @@ from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
+from icewright.services.measured_lookups import measured_lookups
 from icewright.services.observer import Observer
 from icewright.services.reports import report_of
 
@@ -144,7 +146,9 @@ class Verifier:
         if problem is not None:
             return Outcome(Reason(VERIFICATION_FAILED, problem), snapshot.snapshot_id)
         left = self._left(task, snapshot, part)
-        return Outcome(verified(action, part, changes, left), snapshot.snapshot_id)
+        reason = verified(action, part, changes, left)
+        looked_up = measured_lookups(catalog, metadata, snapshot, part, task.prediction)
+        return Outcome(replace(reason, figures={**reason.figures, **looked_up}), snapshot.snapshot_id)
 
     def _left(self, task: Task, snapshot: Snapshot, part: RewriteDataFiles) -> list[GroupLeft]:
         """Why groups are not in the commit, as the attempt reported it: for people, and without any consequence."""

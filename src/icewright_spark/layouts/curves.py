@@ -1,29 +1,26 @@
 """Curves through a grid: one number for each cell of a grid of 2 to 4 columns (z-order: of any number).
 
-Both go by tables. The Hilbert curve is Skilling's (*Programming the Hilbert curve*, AIP Conf. Proc. 707, 2004): his
-loop over bits turns and mirrors the lower bits by what the upper ones are, so what it has done so far is one of a few
-states. A table from state and the next bits of all coordinates to output and next state takes 12 bits at a step.
+Both go by tables. That of the Hilbert curve is :func:`icewright.domain.curves.hilbert_table`, made larger: from state
+and the next bits of all coordinates to output and next state, it takes 12 bits at a step.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from icewright.domain.curves import KEY_BITS, MAX_COORDINATE_BITS, hilbert_table
+
 Grid: TypeAlias = list[npt.NDArray[np.int64]]
 """The coordinates, one array per column."""
 
-MAX_COORDINATE_BITS: Final = 16
-KEY_BITS: Final = 63
 HILBERT_COLUMNS: Final = (2, 4)
 """The fewest and the most."""
 
 _STEP_BITS: Final = 12
-_State: TypeAlias = tuple[tuple[int, ...], int, int]
-"""Which coordinate stands where, which of them are mirrored, and whether the output is turned over."""
 
 
 def zorder(grid: Grid) -> npt.NDArray[np.int64]:
@@ -68,7 +65,7 @@ def _spread(columns: int) -> npt.NDArray[np.int64]:
 @cache
 def _steps(columns: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Output and next state, by state and 12 bits of input: as many bits of each coordinate, the upper ones ahead."""
-    outputs, states = _one_bit(columns)
+    outputs, states = (np.array(table) for table in hilbert_table(columns))
     inputs, sides = np.arange(1 << _STEP_BITS), 1 << columns
     state, output = np.repeat(np.arange(len(outputs)), len(inputs)), np.zeros(len(outputs) * len(inputs), np.int64)
     digits = np.tile(inputs, len(outputs))
@@ -79,35 +76,3 @@ def _steps(columns: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     for table in (output, state):
         table.flags.writeable = False
     return output, state
-
-
-def _one_bit(columns: int) -> tuple[Any, Any]:
-    """The tables for one bit of each coordinate, state 0 being the first."""
-    first: _State = tuple(range(columns)), 0, 0
-    found, outputs, states = {first: 0}, [], []
-    for state in (queue := [first]):  # grows meanwhile
-        steps = [_step(state, digits, columns) for digits in range(1 << columns)]
-        for _, behind in steps:
-            if behind not in found:
-                found[behind] = len(found)
-                queue.append(behind)
-        outputs.append([output for output, _ in steps])
-        states.append([found[behind] for _, behind in steps])
-    return np.array(outputs), np.array(states)
-
-
-def _step(state: _State, digits: int, columns: int) -> tuple[int, _State]:
-    """Skilling's loops for one bit of each coordinate, the first one's ahead in ``digits`` and in what comes out."""
-    order, mirrored, turned = list(state[0]), [state[1] >> place & 1 for place in range(columns)], state[2]
-    bits = [(digits >> (columns - 1 - order[place]) & 1) ^ mirrored[place] for place in range(columns)]
-    for place, bit in enumerate(bits):
-        if bit:
-            mirrored[0] ^= 1
-        else:
-            order[0], order[place] = order[place], order[0]
-            mirrored[0], mirrored[place] = mirrored[place], mirrored[0]
-    output = gray = 0
-    for bit in bits:
-        gray ^= bit
-        output = output << 1 | gray ^ turned
-    return output, (tuple(order), sum(bit << place for place, bit in enumerate(mirrored)), turned ^ gray)

@@ -74,13 +74,13 @@ class MemoryCatalog(MemoryTables):
         snapshot: Snapshot,
         keys: Sequence[ManifestKey],
         partitions: frozenset[Partition],
-        lead: SortField | None = None,
+        fields: Sequence[SortField] = (),
     ) -> Iterator[DataFile]:
-        """The live data files of some partitions, their spans as their writers said, whatever field is asked for."""
+        """The live data files of some partitions, their spans as their writers said, whatever fields are asked for."""
         for manifest in self._chosen(table, snapshot, keys):
             for entry in manifest.live:
                 if manifest.is_data and entry.file.partition in partitions:
-                    yield _data_file(entry, with_span=lead is not None)
+                    yield _data_file(entry, fields)
 
     def delete_files(
         self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
@@ -144,7 +144,8 @@ class MemoryCatalog(MemoryTables):
             yield by_key[key]
 
 
-def _data_file(entry: Entry, *, with_span: bool) -> DataFile:
+def _data_file(entry: Entry, fields: Sequence[SortField]) -> DataFile:
+    said = entry.file.spans
     return DataFile(
         path=entry.file.path,
         file_format=entry.file.file_format,
@@ -155,7 +156,7 @@ def _data_file(entry: Entry, *, with_span: bool) -> DataFile:
         data_sequence_number=entry.sequence_number,
         sort_key=entry.file.sort_key,
         first_row_id=entry.first_row_id,
-        span=entry.file.span if with_span else None,
+        spans=tuple(said[place] if place < len(said) else None for place, _ in enumerate(fields)),
         row_groups=entry.file.row_groups,
     )
 

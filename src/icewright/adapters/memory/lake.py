@@ -47,7 +47,7 @@ class MemoryFile:
     path_lower: str | None = None
     path_upper: str | None = None
     equality_ids: tuple[int, ...] = ()
-    span: Span | None = None
+    spans: tuple[Span | None, ...] = ()
     row_groups: int | None = None
 
     @property

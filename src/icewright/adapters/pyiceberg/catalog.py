@@ -101,11 +101,11 @@ class PyIcebergCatalog:
         snapshot: Snapshot,
         keys: Sequence[ManifestKey],
         partitions: frozenset[Partition],
-        lead: SortField | None = None,
+        fields: Sequence[SortField] = (),
     ) -> Iterator[DataFile]:
         """The live data files of some partitions. Delete manifests among the keys are passed over."""
         reader = ManifestReader(self._io(table.metadata_location), table)
-        sort_keys, spans = SortKeys(table), Spans(table, lead)
+        sort_keys, spans = SortKeys(table), Spans(table, fields)
         for manifest in chosen(self._manifests(table, snapshot), keys, snapshot):
             if not manifest.is_data:
                 continue
@@ -122,7 +122,7 @@ class PyIcebergCatalog:
                     data_sequence_number=entry.sequence_number or 0,
                     sort_key=None if entry.bounds is None else sort_keys.key(entry.bounds),
                     first_row_id=entry.first_row_id,
-                    span=None if entry.bounds is None else spans.span(entry.bounds),
+                    spans=spans.unknown if entry.bounds is None else spans.spans(entry.bounds),
                     row_groups=entry.row_groups,
                 )
 

@@ -1,8 +1,8 @@
-"""Where a data file lies in the table's sort order or by one column, told by its bounds."""
+"""Where a data file lies in the table's sort order or by some columns, told by its bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -53,31 +53,37 @@ class SortKeys:
 
 
 class Spans:
-    """Makes the spans of one table's files by a field, or none where no field is given or bounds cannot follow it.
+    """Makes the spans of one table's files by some fields; there is none of a field that bounds cannot follow.
 
-    The direction of the field makes no difference to which files overlap.
+    The direction of a field makes no difference to which files overlap.
     """
 
-    def __init__(self, table: TableMetadata, field: SortField | None) -> None:
-        self._field: _Field | None = None
-        if field is not None:
-            type_name = primitive_types(table).get(field.source_id, "")
-            self._field = _field(replace(field, direction="asc"), type_name)
+    def __init__(self, table: TableMetadata, fields: Sequence[SortField]) -> None:
+        types = primitive_types(table) if fields else {}
+        ascending = [replace(field, direction="asc") for field in fields]
+        self._fields = [_field(field, types.get(field.source_id, "")) for field in ascending]
 
     @property
     def any(self) -> bool:
         """Whether there are spans at all."""
-        return self._field is not None
+        return any(field is not None for field in self._fields)
 
-    def span(self, bounds: Bounds) -> Span | None:
-        """From the least to the greatest value of a file, nulls among them; None when a bound is missing.
+    @property
+    def unknown(self) -> tuple[Span | None, ...]:
+        """The spans of a file without bounds."""
+        return (None,) * len(self._fields)
+
+    def spans(self, bounds: Bounds) -> tuple[Span | None, ...]:
+        """By field from the least to the greatest value of a file, nulls among them; None when a bound is missing.
 
         Bounds know nothing of NaN, nor do spans.
         """
-        if self._field is None:
-            return None
-        lower, upper = self._field.element(bounds), self._field.greatest(bounds)
-        return None if lower is None or upper is None else (lower, upper)
+        return tuple(None if field is None else _span(field, bounds) for field in self._fields)
+
+
+def _span(field: _Field, bounds: Bounds) -> Span | None:
+    lower, upper = field.element(bounds), field.greatest(bounds)
+    return None if lower is None or upper is None else (lower, upper)
 
 
 def _field(field: SortField, type_name: TypeName) -> _Field | None:

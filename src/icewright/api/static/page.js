@@ -174,7 +174,7 @@ function planLines(plan) {
   const lines = [el("p", { class: "note" }, words.join(" · "))];
   const guess = prediction.estimate;
   if (guess) lines.push(el("p", { class: "note" }, `Estimated: ${size(guess.output_bytes)} written · ${Math.ceil(guess.cpu_ms / 1000)} s of CPU · conflict risk ${guess.risk}: ${guess.risk_reason.text}`));
-  if (guess?.lookup) lines.push(el("p", { class: "note" }, `Estimated: a lookup of one ${guess.lookup.column} in ${guess.lookup.partition || "the table"} opens up to ${plural(guess.lookup.files_before, "file")} of these now, ${count(guess.lookup.files_after)} afterwards`));
+  for (const one of guess?.lookups ?? []) lines.push(el("p", { class: "note" }, `Estimated: one value of ${one.column} in ${one.partition || "the table"} is in ${one.mean_before} of these files now (${count(one.files_before)} at most), in ${one.mean_after} afterwards (${count(one.files_after)} at most)`));
   if (prediction.call) lines.push(el("p", { class: "note" }, "The Spark statement that comes nearest: ", el("code", {}, prediction.call)));
   return lines;
 }
