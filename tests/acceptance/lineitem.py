@@ -38,6 +38,8 @@ class Scale:
     target_file_size_bytes: int
     level_1_size_bytes: int
     level_2_runs: int
+    before_level_0: int
+    """Commits after which there is enough for Level 0, and too little for Level 1."""
 
     @property
     def properties(self) -> dict[str, str]:
@@ -53,8 +55,8 @@ class Scale:
 
 
 KIB, MIB = 1 << 10, 1 << 20
-SHORT = Scale(0.03, 40, 4, 64 * KIB, 512 * KIB, 3)
-LONG = Scale(1, 400, 20, 2 * MIB, 8 * MIB, 10)
+SHORT = Scale(0.03, 40, 4, 64 * KIB, 512 * KIB, 3, before_level_0=2)
+LONG = Scale(1, 400, 20, 2 * MIB, 8 * MIB, 10, before_level_0=5)
 
 
 def lineitem(folder: Path, scale: Scale) -> pa.Table:
@@ -86,10 +88,10 @@ def not_deleted(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.not_equal(pc.subtract(keys, pc.multiply(quotient, KEPT)), 7))
 
 
-def rows_hash(rows: pa.Table) -> list[str]:
-    """The rows as texts, sorted: what every reader has to agree on."""
-    names = sorted(rows.column_names)
-    return sorted(str(tuple(row[name] for name in names)) for row in rows.select(names).to_pylist())
+def by_key(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows by their key, in the types of ``schema``: what every reader has to agree on, whatever its own types."""
+    typed = rows.select(schema.names).cast(schema)
+    return typed.sort_by([("l_orderkey", "ascending"), ("l_linenumber", "ascending")]).combine_chunks()
 
 
 def files_opened(table: Table, lookups: list[Any]) -> float:

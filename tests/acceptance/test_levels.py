@@ -29,14 +29,13 @@ from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import make_lake, writer
 from tests.readers.duck import duckdb_with_iceberg
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(7200)]
 
 LONG = bool(os.environ.get("ICEWRIGHT_ACCEPTANCE"))
+PATIENCE_S = 1800.0 if LONG else WAIT_S
 SCALE = lineitem.LONG if LONG else lineitem.SHORT
 LAYOUT = "sort(l_partkey)"
 LOOKUPS = 50
-BEFORE_LEVEL_0 = 2
-"""Commits after which there is enough for Level 0, and too little for Level 1."""
 
 
 def test_levels_play_out_by_themselves(spark: SparkSession, tmp_path: Path) -> None:
@@ -84,7 +83,7 @@ def write(spark: SparkSession, entry: CatalogEntry, rows: pa.Table) -> None:
             table = catalog.load_table(f"db.{name}")
             table.append(part)
         gathered += added_bytes(table)
-        if number == BEFORE_LEVEL_0:
+        if number == SCALE.before_level_0:
             await_levels(catalog, due)
         elif gathered > 1.5 * SCALE.level_1_size_bytes:
             due["level-1"], gathered = due["level-1"] + 1, 0
@@ -106,14 +105,14 @@ def added_bytes(table: Table) -> int:
 
 def await_levels(catalog: Catalog, due: Counter[str]) -> None:
     """Wait until the table with a layout has had so many commits of each level."""
-    until_s = time.monotonic() + WAIT_S
+    until_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < until_s:
         snapshots = catalog.load_table("db.ordered").snapshots()
         had = Counter(one.summary[LEVEL_KEY] for one in snapshots if one.summary and one.summary[LEVEL_KEY])
         if due <= had:
             return
         time.sleep(0.5)
-    pytest.fail(f"waited {WAIT_S} s in vain for {due}, there are {had}")
+    pytest.fail(f"waited {PATIENCE_S} s in vain for {due}, there are {had}")
 
 
 def settled(processes: House, client: Client, names: Sequence[TableName]) -> tuple[Json, ...]:
@@ -128,7 +127,7 @@ def settled(processes: House, client: Client, names: Sequence[TableName]) -> tup
         tasks = client.tasks(limit=1000).items
         return tasks if all(task["state"] in ENDED for task in tasks) else None
 
-    return wait_for(look, "nothing is left to do", processes, WAIT_S)
+    return wait_for(look, "nothing is left to do", processes, PATIENCE_S)
 
 
 def delete(spark: SparkSession, table: str, condition: str) -> None:
@@ -152,14 +151,16 @@ def levels_of(spark: SparkSession, table: TableName) -> Counter[str]:
 
 def check_rows(spark: SparkSession, entry: CatalogEntry, tables: tuple[TableName, ...], expected: pa.Table) -> None:
     """Spark, PyIceberg and DuckDB agree on every row, and every path that is reachable is there."""
-    wanted = lineitem.rows_hash(expected)
+    schema = expected.schema
+    wanted = lineitem.by_key(expected, schema)
     duck = duckdb_with_iceberg()
     for name in tables:
         table = writer(entry).load_table(name.path)
-        assert lineitem.rows_hash(table.scan().to_arrow()) == wanted
-        assert lineitem.rows_hash(spark.table(str(name)).toArrow()) == wanted
+        assert lineitem.by_key(table.scan().to_arrow(), schema).equals(wanted)
+        assert lineitem.by_key(spark.table(str(name)).toArrow(), schema).equals(wanted)
         scan = "SELECT * FROM iceberg_scan(?)"
-        assert lineitem.rows_hash(duck.execute(scan, [table.metadata_location]).fetch_arrow_table()) == wanted
+        found = duck.execute(scan, [table.metadata_location]).fetch_arrow_table()
+        assert lineitem.by_key(found, schema).equals(wanted)
         assert missing_paths(spark, name) == []
 
 
