@@ -70,6 +70,12 @@ class InvalidName(Rejected):
     code = "invalid-name"
 
 
+class InvalidLocation(Rejected):
+    """A location that names no object: neither a URI nor an absolute path."""
+
+    code = "invalid-location"
+
+
 class InvalidConfiguration(Rejected):
     """The configuration cannot be used as it is."""
 
