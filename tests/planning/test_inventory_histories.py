@@ -98,13 +98,16 @@ class Histories(RuleBasedStateMachine):
         self.numbers += 1
         vector = self.version == 3 and content is FileContent.POSITION_DELETES
         return MemoryFile(
-            f"f{self.numbers}",
+            self.path(),
             Partition(spec.spec_id, values),
             size_bytes,
             self.numbers,
             FileFormat.PUFFIN if vector else FileFormat.PARQUET,
             content,
         )
+
+    def path(self) -> str:
+        return f"f{self.numbers}"
 
     def some(self, random: Random, limit: int) -> list[MemoryFile]:
         live = self.catalog.live_files(NAME)
@@ -141,7 +144,7 @@ class Histories(RuleBasedStateMachine):
         if inputs:
             self.numbers += 1
             one = inputs[0]
-            output = MemoryFile(f"f{self.numbers}", one.partition, sum(f.size_bytes for f in inputs), one.record_count)
+            output = MemoryFile(self.path(), one.partition, sum(f.size_bytes for f in inputs), one.record_count)
             same = [file.path for file in inputs if file.partition == one.partition]
             made = self.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=same, add=[output], summary=summary)
             if summary in SIGNATURES[1:3]:

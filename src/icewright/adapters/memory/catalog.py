@@ -45,7 +45,7 @@ class MemoryCatalog(MemoryTables):
         """The table as it is now."""
         self._answer()
         metadata = replace(self._table(name).metadata, name=name)
-        self._read(metadata.metadata_location)
+        self.check_readable(metadata.metadata_location)
         return metadata
 
     def metadata_location(self, name: TableName) -> str:
@@ -55,7 +55,7 @@ class MemoryCatalog(MemoryTables):
 
     def manifests(self, table: TableMetadata, snapshot: Snapshot) -> Sequence[ManifestKey]:
         """The keys of all manifests of a snapshot."""
-        return tuple(manifest.key for manifest in self._manifests(table, snapshot))
+        return tuple(manifest.key for manifest in self.manifests_of(table, snapshot))
 
     def summarize(
         self,
@@ -122,25 +122,27 @@ class MemoryCatalog(MemoryTables):
         if not self.available:
             raise Unavailable(f"catalog {self._name} does not answer")
 
-    def _read(self, path: str) -> None:
+    def check_readable(self, path: str) -> None:
+        """Raise :class:`Unreadable` for what was damaged."""
         if path in self._damaged:
             raise Unreadable(f"{path} is damaged")
 
-    def _manifests(self, table: TableMetadata, snapshot: Snapshot) -> tuple[Manifest, ...]:
+    def manifests_of(self, table: TableMetadata, snapshot: Snapshot) -> tuple[Manifest, ...]:
+        """The manifests of a snapshot, entries and all."""
         self._answer()
-        self._read(snapshot.manifest_list)
+        self.check_readable(snapshot.manifest_list)
         manifests = self._tables[table.table_id.uuid].manifests.get(snapshot.snapshot_id)
         if manifests is None:
             raise Unreadable(f"{snapshot.manifest_list} is not there")
         return manifests
 
     def _chosen(self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey]) -> Iterator[Manifest]:
-        by_key = {manifest.key: manifest for manifest in self._manifests(table, snapshot)}
+        by_key = {manifest.key: manifest for manifest in self.manifests_of(table, snapshot)}
         for key in keys:
             if key not in by_key:
                 raise Conflict(f"manifest {key.path} does not belong to snapshot {snapshot.snapshot_id}")
             self._answer()
-            self._read(key.path)
+            self.check_readable(key.path)
             yield by_key[key]
 
 

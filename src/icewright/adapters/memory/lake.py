@@ -252,6 +252,7 @@ def _summary(commit: Commit, live: Sequence[Entry], manifests: Sequence[Manifest
         "added-records": sum(file.record_count for file in added),
         "deleted-records": sum(file.record_count for file in removed),
         "total-data-files": len(total),
+        "total-delete-files": sum(len(manifest.live) for manifest in manifests) - len(total),
         "total-records": sum(file.record_count for file in total),
         "total-files-size": sum(file.size_bytes for file in total),
     }

@@ -54,7 +54,7 @@ class PyIcebergCatalog:
         """Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used."""
         entry.check()
         self._entry = entry
-        self._pointers = _pointers(entry)
+        self._pointers = open_pointers(entry)
         self._lists: OrderedDict[tuple[TableId, int, str], tuple[Manifest, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -186,7 +186,8 @@ class PyIcebergCatalog:
         return self._pointers.file_io(location)
 
 
-def _pointers(entry: CatalogEntry) -> Pointers:
+def open_pointers(entry: CatalogEntry) -> Pointers:
+    """What asks a catalog of this kind where its tables are."""
     match entry.kind:
         case CatalogKind.SQL:
             return SqlPointers(entry)

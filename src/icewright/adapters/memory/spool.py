@@ -1,0 +1,29 @@
+"""A spool that keeps everything in memory, as one part: for tests, and where there is little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+
+from icewright.domain.reachable import ReachableFile
+
+
+class MemorySpool:
+    """The port over a list."""
+
+    def __init__(self) -> None:
+        self._files: list[ReachableFile] = []
+
+    def add(self, file: ReachableFile) -> None:
+        """One more mention of a file."""
+        self._files.append(file)
+
+    def parts(self) -> Iterator[Iterable[ReachableFile]]:
+        """All of them."""
+        yield tuple(self._files)
+
+
+def open_memory_spool(expected: int) -> AbstractContextManager[MemorySpool]:
+    """The port's opener; there is one part whatever is expected."""
+    del expected
+    return nullcontext(MemorySpool())

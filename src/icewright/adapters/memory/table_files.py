@@ -1,0 +1,70 @@
+"""The port of all files over the catalog in memory: every manifest that it has, and the metadata file of today."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from icewright.adapters.memory.catalog import MemoryCatalog
+from icewright.adapters.memory.lake import Manifest, MemoryFile
+from icewright.domain.errors import Unreadable
+from icewright.domain.files import FileContent
+from icewright.domain.names import TableName
+from icewright.domain.reachable import FileClass, ListedFile, ListedManifest, ManifestListing, NamedFile, Roots
+from icewright.domain.tables import TableMetadata
+
+METADATA_BYTES, LIST_BYTES = 2000, 500
+"""What a metadata file and a manifest list are said to weigh."""
+
+
+class MemoryTableFiles:
+    """The port over one catalog in memory. What is damaged there is unreadable here."""
+
+    def __init__(self, catalog: MemoryCatalog) -> None:
+        self._catalog = catalog
+
+    def roots(self, name: TableName) -> Roots:
+        """The table as it is now; it has no statistics and keeps no log of metadata files."""
+        metadata = self._catalog.load(name)
+        return Roots(metadata, (NamedFile(metadata.metadata_location, FileClass.METADATA),))
+
+    def size_bytes(self, _table: TableMetadata, path: str) -> int:
+        """Metadata files are said to weigh the same."""
+        self._catalog.check_readable(path)
+        return METADATA_BYTES
+
+    def manifests(self, table: TableMetadata, path: str) -> ManifestListing:
+        """All lines of a manifest list."""
+        return ManifestListing(LIST_BYTES, tuple(_listed(manifest) for manifest in self._of_list(table, path)))
+
+    def live_files(self, table: TableMetadata, manifest: ListedManifest) -> Iterator[ListedFile]:
+        """The live entries of a manifest."""
+        for snapshot in table.snapshots:
+            for found in self._of_list(table, snapshot.manifest_list):
+                if found.key.path == manifest.path:
+                    self._catalog.check_readable(manifest.path)
+                    yield from (_file(entry.file) for entry in found.live)
+                    return
+        raise Unreadable(f"{manifest.path} is not there")
+
+    def _of_list(self, table: TableMetadata, path: str) -> tuple[Manifest, ...]:
+        for snapshot in table.snapshots:
+            if snapshot.manifest_list == path:
+                return self._catalog.manifests_of(table, snapshot)
+        raise Unreadable(f"{path} is not there")
+
+
+def _listed(manifest: Manifest) -> ListedManifest:
+    return ListedManifest(
+        manifest.key.path, manifest.key.length_bytes, manifest.is_data, len(manifest.entries), len(manifest.live)
+    )
+
+
+def _file(file: MemoryFile) -> ListedFile:
+    match file.content:
+        case FileContent.DATA:
+            file_class = FileClass.DATA
+        case FileContent.EQUALITY_DELETES:
+            file_class = FileClass.EQUALITY_DELETES
+        case FileContent.POSITION_DELETES:
+            file_class = FileClass.DELETION_VECTORS if file.is_deletion_vector else FileClass.POSITION_DELETES
+    return ListedFile(file.path, file_class, file.size_bytes)
