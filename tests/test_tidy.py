@@ -185,6 +185,13 @@ def test_one_place_commits_to_iceberg() -> None:
     assert committing == {"icewright_spark/commit.py"}
 
 
+def test_one_place_says_that_knowledge_is_complete() -> None:
+    saying = {
+        within(path) for path in MODULES for call in calls(path) if ast.unparse(call.func).split(".")[-1] == "Complete"
+    }
+    assert saying == {"icewright/domain/knowledge.py"}
+
+
 def deletions(module: ast.Module) -> list[str]:
     """Calls that delete files or directories."""
     return [ast.unparse(node.func) for node in ast.walk(module) if isinstance(node, ast.Call) and deletes(node.func)]

@@ -9,7 +9,9 @@ import pytest
 
 from icewright.domain.codec import from_json
 from icewright.domain.names import TableName
+from icewright.domain.reachable import FileClass
 from icewright.services.plan_views import PlanView
+from icewright.services.storage_views import StorageView
 from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
 from tests.cli.command_line import HOSTILE, icewright, make_sample_lake, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
@@ -95,7 +97,7 @@ def test_what_a_table_is_made_of(command: str, cls: type[object], count: int) ->
     assert (said.status, len(said.out.splitlines())) == (0, count + 1)
 
 
-@pytest.mark.parametrize("command", ["partitions", "snapshots", "manifests", "files", "refs", "show"])
+@pytest.mark.parametrize("command", ["partitions", "snapshots", "manifests", "files", "refs", "show", "storage"])
 def test_a_table_without_snapshots_is_no_special_case(command: str) -> None:
     assert icewright("table", command, "db.empty").status == 0
 
@@ -114,9 +116,42 @@ def test_files_of_one_partition() -> None:
     assert icewright("table", "files", "db.events", "--partition", "city=Rome").status == 2
 
 
+def test_where_the_bytes_are() -> None:
+    said = icewright("table", "storage", "db.events")
+    assert (said.status, said.err) == (0, "")
+    assert "known      all of it" in said.out
+    assert "all but the last 1 " in said.out
+    view = from_json(StorageView, icewright("table", "storage", "db.events", "--json").json)
+    by_class = {share.file_class: share for share in view.classes}
+    assert by_class[FileClass.DATA].live.files == 12
+    assert by_class[FileClass.MANIFEST_LIST].by_history.files == 5
+    assert (view.complete, view.gaps, view.total.unsized) == (True, (), 0)
+    assert view.total.files == sum((one.live + one.by_refs + one.by_history).files for one in view.classes)
+    assert next(one.freed.files for one in view.expiries if one.rule.retain_last == 1) == 5
+    assert icewright("table", "storage", "db.broken").status == 1
+
+
+def test_what_is_not_known_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    entry = make_lake(tmp_path)
+    write_configuration(tmp_path, entry)
+    table = make_table(entry)
+    for first in range(2):
+        append(table, range(first, first + 2))
+    manifest = table.metadata.snapshots[0].manifests(table.io)[0].manifest_path
+    Path(manifest.removeprefix("file://")).write_bytes(b"")
+    said = icewright("table", "storage", "db.events")
+    assert said.status == 1
+    assert "NOT all of it" in said.out
+    assert manifest in said.out
+    as_json = icewright("table", "storage", "db.events", "--json")
+    assert (as_json.status, as_json.json["complete"], as_json.json["gaps_count"]) == (1, False, 1)
+    assert as_json.json["gaps"][0]["reason"]["code"] == "unreadable"
+
+
 def test_a_hostile_name_can_be_asked_for() -> None:
     name = str(TableName("lake", (HOSTILE[0],), HOSTILE[1]))
-    for command in (["table", "show"], ["table", "files"], ["plan"], ["explain"]):
+    for command in (["table", "show"], ["table", "files"], ["table", "storage"], ["plan"], ["explain"]):
         said = icewright(*command, name)
         assert said.status == 0
         assert all(line.isprintable() for line in (said.out + said.err).split("\n"))
@@ -177,6 +212,7 @@ def test_looking_changes_nothing(lake: Path) -> None:
         ["plan", "db.events"],
         ["table", "files", "db.events"],
         ["table", "partitions", "db.events"],
+        ["table", "storage", "db.events"],
     ):
         icewright(*arguments)
     assert state() == before

@@ -36,6 +36,11 @@ def about(span_ms: int) -> str:
     return wording.about(span_ms)
 
 
+def duration(span_ms: int) -> str:
+    """``5 d``."""
+    return wording.duration(span_ms)
+
+
 def seconds(span_ms: int) -> str:
     """``1,204.0 s``."""
     return f"{span_ms / 1000:,.1f} s"

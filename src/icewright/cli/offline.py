@@ -13,17 +13,22 @@ from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.properties import PyIcebergProperties
+from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
+from icewright.adapters.spool import open_disk_spool
 from icewright.config.secrets import resolve_entry
 from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
 from icewright.services.access import assumed
 from icewright.services.observer import Observer
 from icewright.services.planner import Planned, Planner
+from icewright.services.storage_views import EXPIRY_RULES, StorageView, storage_view
 
 if TYPE_CHECKING:
     from icewright.config.model import Config
     from icewright.ports.catalog import Catalog
     from icewright.ports.properties import TableProperties
+    from icewright.services.reachable import Progress
 
 
 class Offline:
@@ -57,6 +62,19 @@ class Offline:
         observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock)
         planner = Planner(observer, tables, clock, SystemIds(clock), self._config.rules)
         return planner.plan_observed(assumed(observer.observe(name)))
+
+    def storage(self, name: TableName, progress: Progress) -> StorageView:
+        """Where the bytes of one table are. Raises as :func:`icewright.services.storage_views.storage_view`."""
+        files = PyIcebergTableFiles(resolve_entry(self._config.catalog(name.catalog), os.environ))
+        return storage_view(
+            files,
+            name,
+            EXPIRY_RULES,
+            open_disk_spool,
+            aliases=Aliases(),
+            progress=progress,
+            now=SystemClock().now,
+        )
 
     def names(self, catalog: str) -> Iterator[TableName]:
         """The tables of one catalog, by name."""

@@ -11,6 +11,7 @@ import typer
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, TableArgument, begin
 from icewright.cli.policies import layout_text
+from icewright.cli.storage import storage
 from icewright.cli.table_cells import (
     FILES,
     MANIFESTS,
@@ -128,6 +129,9 @@ def files(
     found = catalog.data_files(observation.metadata, snapshot, observation.inventory.manifests, frozenset(paths))
     views = (file_view(file, paths, planned.policy) for file in found)
     _list(invocation.terminal, FILES, views, file_cells, limit)
+
+
+app.command()(storage)
 
 
 def _look(invocation: Invocation, table: str) -> tuple[Planned, Catalog]:

@@ -1,0 +1,138 @@
+"""``icewright table storage``: where the bytes of a table are, and what expiring snapshots would free. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from icewright.cli import figures as text
+from icewright.cli.invocation import AsJson, Invocation, TableArgument, begin
+from icewright.cli.terminal import FINE, FOUND, Column, Terminal
+
+if TYPE_CHECKING:
+    from icewright.planning.footprint import Amount, ExpiryShare
+    from icewright.services.reachable import Progress, Step
+    from icewright.services.storage_views import StorageView
+
+_CLASSES = (
+    Column("what"),
+    Column("files", is_number=True),
+    Column("bytes", is_number=True),
+    Column("live", is_number=True),
+    Column("other refs", is_number=True),
+    Column("old snapshots", is_number=True),
+)
+_REFS = (
+    Column("ref"),
+    Column("type"),
+    Column("files", is_number=True),
+    Column("bytes", is_number=True),
+    Column("only here", is_number=True),
+)
+_EXPIRIES = (
+    Column("expire snapshots"),
+    Column("snapshots", is_number=True),
+    Column("files", is_number=True),
+    Column("bytes", is_number=True),
+)
+_GAPS_SHOWN = 10
+
+
+def storage(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
+    """Show where the bytes are: live, kept for branches and tags, in old snapshots alone; and what expiry would free.
+
+    Reads all metadata of the table, each manifest once. Exit status 1 when not all of it could be read or understood:
+    all figures are then lower bounds.
+    """
+    from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    name = table_name(invocation.config, table)
+    with _progress(invocation) as progress:
+        view = Offline(invocation.config).storage(name, progress)
+    if as_json:
+        invocation.terminal.document(view)
+    else:
+        _print(invocation.terminal, view)
+    raise typer.Exit(FINE if view.complete else FOUND)
+
+
+@contextmanager
+def _progress(invocation: Invocation) -> Iterator[Progress]:
+    """A bar per step where somebody looks, and nothing elsewhere."""
+    terminal = invocation.terminal
+    if terminal.as_json or not terminal.err.is_terminal:
+        yield lambda _step, _done, _total: None
+        return
+    from rich.progress import Progress as Bars  # noqa: PLC0415 - only where somebody looks
+
+    with Bars(console=terminal.err, transient=True) as bars:
+        shown: dict[Step, int] = {}
+
+        def follow(step: Step, done: int, total: int) -> None:
+            if step not in shown:
+                shown[step] = int(bars.add_task(f"reading {step.value}"))
+            bars.update(shown[step], completed=done, total=total)  # type: ignore[arg-type]  # a task's id is an int
+
+        yield follow
+
+
+def _print(terminal: Terminal, view: StorageView) -> None:
+    terminal.pairs(
+        [
+            ("table", view.name),
+            ("snapshot", str(view.current_snapshot_id or "none yet")),
+            ("snapshots", text.number(view.snapshots)),
+            ("files", f"{text.number(view.total.files)} ({_size(view.total)})"),
+            ("known", "all of it" if view.complete else "NOT all of it; every figure is a lower bound"),
+        ]
+    )
+    rows = [
+        (
+            share.file_class.value,
+            text.number((share.live + share.by_refs + share.by_history).files),
+            *(_size(amount) for amount in (share.live + share.by_refs + share.by_history, share.live)),
+            *(_size(amount) for amount in (share.by_refs, share.by_history)),
+        )
+        for share in view.classes
+    ]
+    refs = [
+        (ref.name, ref.type, text.number(ref.reachable.files), _size(ref.reachable), _size(ref.only_here))
+        for ref in view.refs
+    ]
+    expiries = [
+        (_rule(one), text.number(one.snapshots), text.number(one.freed.files), _size(one.freed))
+        for one in view.expiries
+    ]
+    gaps = [(gap.what, gap.reason.text) for gap in view.gaps[:_GAPS_SHOWN]]
+    for title, columns, cells in (
+        ("Where the bytes are", _CLASSES, rows),
+        ("Refs", _REFS, refs),
+        ("What expiring snapshots would free", _EXPIRIES, expiries),
+        ("What could not be read or understood", (Column("what"), Column("why")), gaps),
+    ):
+        if cells:
+            terminal.say()
+            terminal.say(title, style="bold")
+            terminal.table(columns, cells)
+    if view.refs_left_out:
+        terminal.aside(f"{text.count(view.refs_left_out, 'further ref')} not shown")
+    if view.gaps_count > len(gaps):
+        terminal.aside(f"{view.gaps_count - len(gaps):,} more; --json has the first {len(view.gaps)}")
+
+
+def _rule(share: ExpiryShare) -> str:
+    """``older than 5 d``, or ``all but the last 10``, of each branch."""
+    rule = share.rule
+    kept = "" if rule.retain_last is None else f"all but the last {rule.retain_last:,}"
+    older = f"older than {text.duration(rule.older_than_ms)}" if rule.older_than_ms else ""
+    return ", ".join(part for part in (older, kept) if part)
+
+
+def _size(amount: Amount) -> str:
+    """The bytes, and of how many files they are not known."""
+    unsized = f" + {text.number(amount.unsized)} of unknown size" if amount.unsized else ""
+    return f"{text.size(amount.size_bytes)}{unsized}" if amount.files else "-"
