@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema
 
 from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.files import Partition
-from icewright_spark.merge import MergeJob, MergeResult
+from icewright_spark.merge.merge import MergeJob, MergeResult
 
 Json = dict[str, Any]
 

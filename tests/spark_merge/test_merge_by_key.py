@@ -23,11 +23,12 @@ from icewright.domain.errors import InvalidMessage, NotSorted
 from icewright.domain.layouts import Curve
 from icewright.domain.layouts import Layout as RowOrder
 from icewright.domain.tables import SortField
-from icewright_spark.merge import MergeJob, by_key, merge_group
+from icewright_spark.merge import by_key
 from icewright_spark.merge import read as read_module
 from icewright_spark.merge.by_key import Key, SortedFile, merged
 from icewright_spark.merge.deletes import without
 from icewright_spark.merge.errors import FileChanged, ProofFailed, UnsupportedColumn
+from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.schema import arrow_schema
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.spark_merge.delete_files import deletion_vector, with_deletes

@@ -20,11 +20,11 @@ from pyroaring import BitMap64
 from icewright.domain.actions import InputFile
 from icewright.domain.errors import IcewrightError, InvalidMessage
 from icewright.domain.files import DeleteFile, FileContent, FileFormat
-from icewright_spark.merge import MergeJob, merge_group, second_opinion
 from icewright_spark.merge import merge as merge_module
+from icewright_spark.merge import second_opinion
 from icewright_spark.merge.deletes import deleted_positions
 from icewright_spark.merge.errors import FileChanged, FileUnreadable, ProofFailed, UnsupportedFile
-from icewright_spark.merge.merge import FILES_PER_SAMPLE, sampled
+from icewright_spark.merge.merge import FILES_PER_SAMPLE, MergeJob, merge_group, sampled
 from icewright_spark.merge.storage import Storage
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.spark_merge.delete_files import (

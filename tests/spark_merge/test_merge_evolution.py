@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from icewright.domain.errors import InvalidMessage, Unsupported
-from icewright_spark.merge import MergeJob, merge_group
 from icewright_spark.merge.errors import (
     FileUnreadable,
     UnsupportedColumn,
@@ -20,6 +19,7 @@ from icewright_spark.merge.errors import (
     UnsupportedLocation,
     reading,
 )
+from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.read import BATCH_ROWS_MIN, decode_arrow_rs
 from icewright_spark.merge.schema import arrow_schema, compatible_name, leaf_ids, leaves
 from icewright_spark.merge.storage import local_path

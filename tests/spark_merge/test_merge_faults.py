@@ -16,7 +16,6 @@ import pytest
 from icewright.domain.actions import InputFile
 from icewright.domain.errors import OutOfMemory
 from icewright.domain.writer_settings import WriterSettings
-from icewright_spark.merge import MergeJob, merge_group
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.errors import (
     FileChanged,
@@ -27,6 +26,7 @@ from icewright_spark.merge.errors import (
     reading,
     unwritable,
 )
+from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.read import Decoder, decode_pyarrow, open_footer
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Layout, Writer
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input

@@ -18,13 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright.domain.writer_settings import WriterSettings
-from icewright_spark.merge import MergeJob, merge_group
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge import read as read_module
 from icewright_spark.merge import write as write_module
 from icewright_spark.merge.dictionary import SAMPLE_FILES_MAX, dictionary_ids, spread, wholly_encoded
 from icewright_spark.merge.errors import OutputExists, UnsupportedLocation
-from icewright_spark.merge.merge import FILES_PER_SAMPLE, sampled
+from icewright_spark.merge.merge import FILES_PER_SAMPLE, MergeJob, merge_group, sampled
 from icewright_spark.merge.read import decode_arrow_rs, joined
 from icewright_spark.merge.schema import leaves
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer, choose_writer
@@ -245,6 +244,7 @@ def test_what_footers_say_of_dictionaries(
         ("long", "full", ARROW_RS),
         ("uuid", "none", PYARROW),
         (list_of(1, "uuid"), "counts", PYARROW),
+        (list_of(1, "long"), "counts", PYARROW),
         (struct_of(column(1, "key_value", "int")), "counts", ARROW_RS),
         (list_of(5, map_of(6, "int", 1, "int")), "counts", PYARROW),
     ],

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from icewright.domain.actions import InputFile
-from icewright_spark.merge import MergeJob, merge_group
 from icewright_spark.merge import merge as merge_module
 from icewright_spark.merge.errors import ProofFailed, UnsupportedColumn, UnsupportedFile
 from icewright_spark.merge.lineage import LAST_UPDATED, ROW_ID, inherited
+from icewright_spark.merge.merge import MergeJob, merge_group
 from icewright_spark.merge.schema import leaf_ids
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.spark_merge.delete_files import deletion_vector, with_deletes

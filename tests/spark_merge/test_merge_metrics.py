@@ -22,9 +22,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType
 
 from icewright.domain.errors import InvalidConfiguration
-from icewright_spark.merge import OutputFile, merge_group
 from icewright_spark.merge.errors import UnsupportedColumn
+from icewright_spark.merge.merge import merge_group
 from icewright_spark.merge.metrics import MetricsMode, metrics_mode, serialized, truncated_above, truncated_below
+from icewright_spark.merge.output import OutputFile
 from icewright_spark.merge.write import PYARROW
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input
 

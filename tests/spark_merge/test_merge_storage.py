@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from icewright.domain.actions import InputFile
 from icewright.domain.errors import StorageAway, Unavailable
 from icewright.domain.files import DeleteFile
-from icewright_spark.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.merge import storage as storage_module
 from icewright_spark.merge.errors import (
     FileUnreadable,
@@ -31,6 +30,7 @@ from icewright_spark.merge.errors import (
     UnsupportedLocation,
 )
 from icewright_spark.merge.file_systems import REQUEST_TIMEOUT_S, arguments, honoured
+from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.merge.storage import LOCAL, BlockReader, Storage, same_file
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Writer
 from tests.servers.processes import HOST, free_port
@@ -74,7 +74,7 @@ def inputs(folder: Path) -> list[InputFile]:
         "id": list(range(40)),
         "s": [None if n % 7 == 0 else f"v{n}" for n in range(40)],
         "u": [bytes([n]) * 16 for n in range(40)],
-        "l": [[float(n), None] for n in range(40)],
+        "l": [[float(n), None, None] for n in range(40)],
         "m": [[("k", n)] for n in range(40)],
     }
     table = arrow_table(FIELDS, rows)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icewright_spark.merge import merge_group
+from icewright_spark.merge.merge import merge_group
 from icewright_spark.merge.write import ARROW_RS, PYARROW
 from tests.spark_merge.merge_tables import (
     array_of,
@@ -73,7 +73,7 @@ VALUES: dict[str, tuple[Any, list[Any]]] = {
     "list_of_uuid": (list_of(115, "uuid"), [[uuid.UUID(int=1).bytes, None], None, []]),
 }
 
-ONLY_PYARROW = {"uuid", "map", "map_of_list", "list_of_uuid"}
+ONLY_PYARROW = {"uuid", "list", "required_list", "list_of_struct", "map", "map_of_list", "list_of_uuid"}
 STORED_SCHEMA = pytest.mark.parametrize("stored_schema", [True, False])
 
 

@@ -14,7 +14,7 @@ from tests.spark_merge.test_merge_faults import job_in
 _MERGE = """
 import pickle, sys
 from pathlib import Path
-from icewright_spark.merge import merge_group
+from icewright_spark.merge.merge import merge_group
 from icewright_spark.merge.without_pandas import leave_pandas_out
 
 {first}

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright_spark.merge.metrics import MetricsOfRows, serialized
+from icewright_spark.merge.metrics import metrics_of, serialized
+from icewright_spark.statistics.check import StatedCheck
 from icewright_spark.stitch.metrics import FileMetrics, file_metrics, together
 from tests.spark_merge.merge_tables import array_of, column, iceberg_arrow_schema, list_of, struct_of
 
@@ -42,12 +43,12 @@ ROW = st.fixed_dictionaries(
 )
 
 
-def metrics_of(rows: Sequence[dict[str, Any]]) -> FileMetrics:
-    metrics = MetricsOfRows(FIELDS, MODES)
+def file_metrics_of(rows: Sequence[dict[str, Any]]) -> FileMetrics:
     schema = pa.schema([field.remove_metadata() for field in _schema()])
     arrays = [array_of([row[field.name] for row in rows], field.type) for field in schema]
-    metrics.update(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    found = metrics.result()
+    check = StatedCheck(FIELDS, {})
+    check.update(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    found = metrics_of(FIELDS, MODES, len(rows), check.finish("the rows"))
     return FileMetrics(
         {},
         found.value_counts,
@@ -65,9 +66,9 @@ def _schema() -> Any:
 
 @given(st.lists(st.lists(ROW, min_size=1, max_size=4), min_size=1, max_size=4))
 def test_it_is_as_if_all_rows_had_been_in_one_file(files: list[list[dict[str, Any]]]) -> None:
-    parts = [metrics_of(rows) for rows in files]
+    parts = [file_metrics_of(rows) for rows in files]
     found, _ = together(parts, FIELDS, MODES)
-    expected = metrics_of([row for rows in files for row in rows])
+    expected = file_metrics_of([row for rows in files for row in rows])
     assert found.value_counts == expected.value_counts
     assert found.null_counts == expected.null_counts
     assert found.nan_counts == expected.nan_counts

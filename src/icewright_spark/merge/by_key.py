@@ -20,8 +20,8 @@ from icewright.domain.layouts import Curve, Layout
 from icewright.domain.tables import Json, SortField
 from icewright_spark.layouts.values import comparable
 from icewright_spark.merge.errors import UnsupportedColumn
-from icewright_spark.merge.metrics import flat_leaves
 from icewright_spark.shuffle.order import directions_of, in_order
+from icewright_spark.statistics.places import places
 
 OPEN_FILES_MAX: Final = 256
 """Files whose rows overlap at one place: each costs an open file, and a batch of memory."""
@@ -39,24 +39,20 @@ class Key:
             raise UnsupportedColumn(
                 f"rows cannot be merged by {layout.key}: only by columns as they are", hint="plan it as a shuffle"
             )
-        places = {leaf.field_id: (position, steps) for position, steps, leaf in flat_leaves(schema_fields)}
-        missing = [field.source_id for field in layout.fields if field.source_id not in places]
+        flat = {place.leaf.field_id: place for place in places(schema_fields) if not place.nested}
+        missing = [field.source_id for field in layout.fields if field.source_id not in flat]
         if missing:
             raise UnsupportedColumn(f"the table has no column {missing[0]} outside lists and maps to be merged by")
         self.fields = layout.fields
-        self.columns = frozenset(places[field.source_id][0] for field in layout.fields)
+        self.columns = frozenset(flat[field.source_id].column for field in layout.fields)
         """The positions of the top-level columns that it needs."""
-        self._places = [places[field.source_id] for field in layout.fields]
+        self._places = [flat[field.source_id] for field in layout.fields]
         self._directions = directions_of(layout.fields)
 
     def values(self, batch: Any) -> Any:
         """The layout's columns of a record batch of the table, as one of their own."""
-        arrays = []
-        for position, steps in self._places:
-            array = batch.column(position)
-            for step in steps:
-                array = array.flatten()[step]
-            arrays.append(array.storage if isinstance(array, pa.ExtensionArray) else array)
+        found = [place.of(batch) for place in self._places]
+        arrays = [array.storage if isinstance(array, pa.ExtensionArray) else array for array in found]
         return pa.RecordBatch.from_arrays(arrays, names=[str(number) for number in range(len(arrays))])
 
     def in_order(self, values: Any) -> bool:

@@ -33,8 +33,8 @@ from icewright_spark.merge.dictionary import dictionary_ids
 from icewright_spark.merge.digest import Digest, RowsDigest
 from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedColumn, UnsupportedFile
 from icewright_spark.merge.lineage import LAST_UPDATED, inherited, with_lineage
-from icewright_spark.merge.metrics import MetricsOfRows
-from icewright_spark.merge.output import OutputFile, Stream, Written, measured, output_file, output_is_written
+from icewright_spark.merge.metrics import metrics_of
+from icewright_spark.merge.output import OutputFile, Stream, Written, output_file, output_is_written
 from icewright_spark.merge.proof import Proof, Proving, RowsMultiset, difference
 from icewright_spark.merge.read import (
     BATCH_BYTES,
@@ -47,6 +47,8 @@ from icewright_spark.merge.read import (
 from icewright_spark.merge.schema import leaves
 from icewright_spark.merge.storage import LOCAL, Storage, same_file
 from icewright_spark.merge.write import Layout, Writer, choose_writer, dictionary_paths, write_new_file
+from icewright_spark.statistics.check import StatedCheck, check_of
+from icewright_spark.statistics.places import Seen
 
 _HELD_BYTES: Final = 256 << 20
 """Decoded bytes of all files that are merged by key, together, if they overlap at one place."""
@@ -114,8 +116,7 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
         taken, written = merge.write(encoded_bytes)
         output_is_written()
         merge.check_samples()
-        read_back = merge.read_back(taken, written)
-        outputs = tuple(output_file(job.file_fields, job.metrics_modes, job.storage, file) for file in written)
+        read_back, outputs = merge.read_back(taken, written)
     receipt = Receipt(
         group_id=job.group.group_id,
         method=f"{merge.proof}, written by {merge.writer.name}, read back by the other library",
@@ -199,10 +200,9 @@ class _Merge:
         stream = Stream(self._joined_rows(taking) if self._key is None else self._rows_by_key(taking, self._key))
         written = []
         for path, rows in self._shares(group.record_count - self.deleted_records):
-            metrics = MetricsOfRows(self._fields, self._job.metrics_modes)
             before = stream.taken
-            write_new_file(self._job.storage, path, measured(stream.next_rows(rows), metrics), self.writer, layout)
-            written.append(Written(path, stream.taken - before, metrics.result()))
+            write_new_file(self._job.storage, path, stream.next_rows(rows), self.writer, layout)
+            written.append(Written(path, stream.taken - before))
         taken = taking.result()
         if taken.rows + self.deleted_records != group.record_count:
             deleted = f" and {self.deleted_records} deleted" if self.deleted_records else ""
@@ -222,14 +222,21 @@ class _Merge:
                     digest.update(batch)
                 self._compare(f"{file.path} decoded by arrow-rs", self._sample_digests[file.path], digest.result())
 
-    def read_back(self, taken: Proof, written: Sequence[Written]) -> Proof:
-        """Reads the outputs with the other library. Raises :class:`ProofFailed` when they are not what was written."""
+    def read_back(self, taken: Proof, written: Sequence[Written]) -> tuple[Proof, tuple[OutputFile, ...]]:
+        """Reads the outputs with the other library; gives what was taken over their rows, and what they are.
+
+        Raises :class:`ProofFailed` when they are not what was written, or when what they state of their rows does not
+        hold.
+        """
         taking, order = self._proving(), None if self._key is None else SortedRows(self._key)
+        checks = {}
         for file in written:
             rows = 0
             try:
+                checks[file.path] = stated = self._stated(file)
                 for batch in self._rows.batches(file.path, self.writer.read_back):
                     taking.update(batch)
+                    stated.update(batch)
                     rows += batch.num_rows
                     if order is not None and not order.update(batch):
                         raise ProofFailed(f"{file.path} read back is not in the order of {self._job.sorted_by}")
@@ -239,7 +246,18 @@ class _Merge:
                 raise ProofFailed(f"{file.path} read back has {rows} rows, {file.rows} were written")
         found = taking.result()
         self._compare(f"{', '.join(file.path for file in written)} read back", taken, found)
-        return found
+        return found, tuple(self._output(file, checks[file.path].finish(file.path)) for file in written)
+
+    def _output(self, file: Written, seen: Mapping[int, Seen]) -> OutputFile:
+        metrics = metrics_of(self._fields, self._job.metrics_modes, file.rows, seen)
+        return output_file(self._fields, self._job.metrics_modes, self._job.storage, file, metrics)
+
+    def _stated(self, file: Written) -> StatedCheck:
+        """What an output states of its rows; one without rows nothing."""
+        storage = self._job.storage
+        if not file.rows:
+            return StatedCheck(self._fields, {})
+        return check_of(storage, file.path, storage.size(file.path), self._fields)
 
     @property
     def proof(self) -> str:

@@ -1,27 +1,25 @@
 """Column metrics of the output as Iceberg's Java writer reports them (``ParquetMetrics``, ``MetricsModes``).
 
-Counts and bounds come from the very stream that is written, not from the footer, whose minima and maxima arrow-rs
-cuts to 64 bytes; column sizes come from the footer. As in Java: nothing but sizes inside lists and maps, nothing at
-all in mode ``none``, bounds of string and binary truncated by the mode (uuid, fixed and numbers never), no NaN in
-bounds. A bound of zero is -0.0 below and 0.0 above, which covers both zeros however a reader compares them.
+Counts and bounds come from the rows as they are read back, which are proved to be those that were read, and not from
+the footer, whose minima and maxima arrow-rs cuts to 64 bytes; column sizes come from the footer. As in Java: nothing
+but sizes inside lists and maps, nothing at all in mode ``none``, bounds of string and binary truncated by the mode
+(uuid, fixed and numbers never), no NaN in bounds. A bound of zero is -0.0 below and 0.0 above, which covers both zeros
+however a reader compares them.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.tables import Json
 from icewright_spark.merge.errors import UnsupportedColumn
 from icewright_spark.merge.schema import Leaf, leaves
+from icewright_spark.statistics.places import Seen
 
 DEFAULT_MODE = "truncate(16)"
 """Iceberg's ``write.metadata.metrics.default``."""
@@ -75,78 +73,39 @@ def metrics_mode(text: str) -> MetricsMode:
     return MetricsMode(counts=match[1] != "none", bounds=match[1] == "full")
 
 
-class MetricsOfRows:
-    """Takes record batches of the table's schema."""
+def metrics_of(
+    schema_fields: Sequence[Json], modes: Mapping[int, str], rows: int, seen: Mapping[int, Seen]
+) -> ColumnMetrics:
+    """The metrics of a file of so many rows, from what was seen of each leaf in all of them.
 
-    def __init__(self, schema_fields: Sequence[Json], modes: Mapping[int, str]) -> None:
-        """``modes`` by field id of the leaf, ``DEFAULT_MODE`` where none is given."""
-        self._rows = 0
-        self._columns = [
-            (position, steps, _LeafMetrics(leaf, mode))
-            for position, steps, leaf in flat_leaves(schema_fields)
-            if (mode := metrics_mode(modes.get(leaf.field_id, DEFAULT_MODE))).counts
-        ]
-
-    def update(self, batch: Any) -> None:
-        """Adds a record batch."""
-        self._rows += batch.num_rows
-        for position, steps, metrics in self._columns:
-            array = batch.column(position)
-            for step in steps:
-                array = array.flatten()[step]
-            metrics.update(array)
-
-    def result(self) -> ColumnMetrics:
-        """The metrics of all rows so far."""
-        columns = [metrics for _, _, metrics in self._columns]
-        return ColumnMetrics(
-            value_counts={column.field_id: self._rows for column in columns},
-            null_counts={column.field_id: column.nulls for column in columns},
-            nan_counts={column.field_id: column.nans for column in columns if column.is_float},
-            lower_bounds={c.field_id: bound for c in columns if (bound := c.lower_bound()) is not None},
-            upper_bounds={c.field_id: bound for c in columns if (bound := c.upper_bound()) is not None},
-        )
+    ``modes`` by field id of the leaf, ``DEFAULT_MODE`` where none is given.
+    """
+    kept = [
+        (leaf, metrics_mode(modes.get(leaf.field_id, DEFAULT_MODE)), seen[leaf.field_id])
+        for leaf in leaves(schema_fields)
+        if not leaf.repeated
+    ]
+    counted = [(leaf, found) for leaf, mode, found in kept if mode.counts]
+    bounded = [(leaf, mode, found) for leaf, mode, found in kept if mode.bounds and found.least is not None]
+    return ColumnMetrics(
+        value_counts={leaf.field_id: rows for leaf, _ in counted},
+        null_counts={leaf.field_id: found.nulls for leaf, found in counted},
+        nan_counts={leaf.field_id: found.nans for leaf, found in counted if leaf.type in ("float", "double")},
+        lower_bounds={leaf.field_id: _lower(leaf, mode, found) for leaf, mode, found in bounded},
+        upper_bounds={
+            leaf.field_id: bound for leaf, mode, found in bounded if (bound := _upper(leaf, mode, found)) is not None
+        },
+    )
 
 
-class _LeafMetrics:
-    """Counts, and the least and greatest value, of one leaf outside lists and maps."""
+def _lower(leaf: Leaf, mode: MetricsMode, seen: Seen) -> bytes:
+    least = -0.0 if isinstance(seen.least, float) and seen.least == 0 else seen.least
+    return truncated_below(leaf.type, serialized(leaf.type, least), mode.length)
 
-    def __init__(self, leaf: Leaf, mode: MetricsMode) -> None:
-        self.field_id = leaf.field_id
-        self.is_float = leaf.type in ("float", "double")
-        self.nulls = 0
-        self.nans = 0
-        self._type = leaf.type
-        self._mode = mode
-        self._least: Any = None
-        self._greatest: Any = None
 
-    def update(self, array: Any) -> None:
-        self.nulls += array.null_count
-        if self.is_float:
-            self.nans += pc.sum(pc.is_nan(array)).as_py() or 0
-        if not self._mode.bounds or array.null_count == len(array):
-            return
-        extremes = pc.min_max(_comparable(array))
-        least, greatest = (_number(extremes[key].as_py()) for key in ("min", "max"))
-        if isinstance(least, float) and math.isnan(least):  # the batch holds nothing but NaN
-            return
-        self._least = least if self._least is None else min(self._least, least)
-        self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
-
-    def lower_bound(self) -> bytes | None:
-        if self._least is None:
-            return None
-        if self.is_float and self._least == 0:
-            return serialized(self._type, -0.0)
-        return truncated_below(self._type, serialized(self._type, self._least), self._mode.length)
-
-    def upper_bound(self) -> bytes | None:
-        if self._greatest is None:
-            return None
-        if self.is_float and self._greatest == 0:
-            return serialized(self._type, 0.0)
-        return truncated_above(self._type, serialized(self._type, self._greatest), self._mode.length)
+def _upper(leaf: Leaf, mode: MetricsMode, seen: Seen) -> bytes | None:
+    greatest = 0.0 if isinstance(seen.greatest, float) and seen.greatest == 0 else seen.greatest
+    return truncated_above(leaf.type, serialized(leaf.type, greatest), mode.length)
 
 
 def serialized(iceberg_type: str, value: Any) -> bytes:
@@ -193,44 +152,3 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError as error:
         raise UnsupportedColumn(f"a string column holds bytes that are not UTF-8: {value[:40]!r}") from error
-
-
-def _comparable(array: Any) -> Any:
-    """The array as a type whose minimum is Iceberg's: bytes unsigned, dates and times as integers."""
-    kind = array.type
-    if isinstance(array, pa.ExtensionArray):
-        return array.storage
-    if pa.types.is_string(kind):
-        return array.cast(pa.binary())
-    if pa.types.is_date32(kind):
-        return array.view(pa.int32())
-    if pa.types.is_time64(kind) or pa.types.is_timestamp(kind):
-        return array.view(pa.int64())
-    return array
-
-
-def _number(value: Any) -> Any:
-    """A decimal as its unscaled integer; everything else as it is."""
-    digits = getattr(value, "as_tuple", None)
-    if digits is None:
-        return value
-    sign, figures, _ = digits()
-    unscaled = int("".join(map(str, figures)))
-    return -unscaled if sign else unscaled
-
-
-def flat_leaves(schema_fields: Sequence[Json]) -> list[tuple[int, tuple[int, ...], Leaf]]:
-    """Leaves outside lists and maps: position of the column, positions of the struct fields below it, the leaf."""
-    return [
-        (position, steps, leaf)
-        for position, field in enumerate(schema_fields)
-        for steps, leaf in _steps(field, ())
-        if not leaf.repeated
-    ]
-
-
-def _steps(field: Json, above: tuple[int, ...]) -> list[tuple[tuple[int, ...], Leaf]]:
-    kind = field["type"]
-    if isinstance(kind, str) or kind["type"] != "struct":
-        return [(above, leaf) for leaf in leaves([field])]
-    return [found for index, inner in enumerate(kind["fields"]) for found in _steps(inner, (*above, index))]

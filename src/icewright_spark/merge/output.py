@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from icewright.domain.faults import Fault, fault
 from icewright.domain.tables import Json
 from icewright_spark.merge.errors import ProofFailed
-from icewright_spark.merge.metrics import ColumnMetrics, MetricsOfRows, metrics_mode
+from icewright_spark.merge.metrics import ColumnMetrics, metrics_mode
 from icewright_spark.merge.read import open_footer
 from icewright_spark.merge.schema import arrow_schema, leaf_ids, shape
 from icewright_spark.merge.storage import Storage
@@ -47,7 +47,6 @@ class Written:
 
     path: str
     rows: int
-    metrics: ColumnMetrics
 
 
 class Stream:
@@ -72,16 +71,10 @@ class Stream:
             yield batch
 
 
-def measured(batches: Iterable[pa.RecordBatch], metrics: MetricsOfRows) -> Iterator[pa.RecordBatch]:
-    """The batches, as they were, measured on their way."""
-    for batch in batches:
-        metrics.update(batch)
-        yield batch
-
-
-def output_file(fields: Sequence[Json], modes: Mapping[int, str], storage: Storage, written: Written) -> OutputFile:
+def output_file(
+    fields: Sequence[Json], modes: Mapping[int, str], storage: Storage, written: Written, metrics: ColumnMetrics
+) -> OutputFile:
     """What Iceberg is told of a file. Raises :class:`ProofFailed` when it was not written with the table's schema."""
-    metrics = written.metrics
     file = open_footer(written.path, storage)
     if shape(file.schema_arrow) != shape(arrow_schema(fields)):
         raise ProofFailed(f"{written.path} was not written with the table's schema: {file.schema_arrow}")

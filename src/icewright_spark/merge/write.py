@@ -128,13 +128,13 @@ def choose_writer(schema_leaves: Sequence[Leaf], modes: Mapping[int, str]) -> Wr
     """arrow-rs, unless the table has something that it would lose.
 
     It drops the annotation of uuid, names the middle group of a map other than the Parquet spec does, and cuts
-    minima and maxima of strings and binaries, which are wanted whole in mode ``full``.
+    minima and maxima of strings and binaries, which are wanted whole in mode ``full``. Of a page in a list or a map it
+    states that there is no value in it where it has as many nulls as rows.
     """
     for leaf in schema_leaves:
         mode = metrics_mode(modes.get(leaf.field_id, DEFAULT_MODE))
         whole_bounds = leaf.type in ("string", "binary") and mode.bounds and mode.length is None
-        in_map = leaf.repeated and "key_value" in leaf.path
-        if leaf.type == "uuid" or in_map or whole_bounds:
+        if leaf.type == "uuid" or leaf.repeated or whole_bounds:
             return PYARROW
     return ARROW_RS
 

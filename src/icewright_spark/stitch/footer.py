@@ -146,8 +146,8 @@ NUM_CHILDREN: Final = 5
 """The field of ``SchemaElement`` that groups have and leaves do not."""
 
 
-def read_footer(storage: Storage, location: str, size_bytes: int) -> Footer:
-    """The footer of a file of that size.
+def read_footer(storage: Storage, location: str, size_bytes: int, *, length_max: int | None = None) -> Footer:
+    """The footer of a file of that size, of ``length_max`` bytes itself at most (``FOOTER_BYTES_MAX`` unless given).
 
     Raises :class:`UnsupportedFile` for what is no Parquet file or is encrypted, :class:`FileUnreadable` for a damaged
     one, :class:`NotStitchable` for one that has more in its footer than is known here, and what storages raise.
@@ -163,7 +163,7 @@ def read_footer(storage: Storage, location: str, size_bytes: int) -> Footer:
     start = size_bytes - _END_BYTES - length
     if start < len(MAGIC):
         raise FileUnreadable(f"{location} is said to have a footer of {length} bytes in {size_bytes}")
-    if length > FOOTER_BYTES_MAX:
+    if length > (FOOTER_BYTES_MAX if length_max is None else length_max):
         raise NotStitchable(f"{location} has a footer of {length} bytes, which is too long to be copied")
     if length + _END_BYTES > len(tail):
         tail = storage.read(location, start, length + _END_BYTES)

@@ -70,7 +70,7 @@ def together(
     """The metrics of all files in one, and the sizes of its columns.
 
     ``schema_fields`` are those of the table's current schema, whose columns alone are told of; ``modes`` as
-    :class:`~icewright_spark.merge.metrics.MetricsOfRows` has them, and as there: what a column's mode does not want is
+    :func:`~icewright_spark.merge.metrics.metrics_of` has them, and as there: what a column's mode does not want is
     left out, and bounds are cut to its length.
     """
     types = {leaf.field_id: leaf.type for leaf in leaves(schema_fields)}
