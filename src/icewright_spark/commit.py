@@ -178,9 +178,12 @@ def _rewrite(
         if output.group_id in group_ids:
             operation.addFile(output.data_file)
     paths = {file.path for group in part.groups for file in group.files}
+    places: dict[int, tuple[Any, list[int]]] = {}
     for vector in vectors:
         if vector.delete.referenced_data_file in paths:
-            operation.deleteFile(vector.java)
+            places.setdefault(id(vector.listed), (vector.listed, []))[1].append(vector.place)
+    for listed, its in places.values():
+        table.remove_delete_files(operation, listed, its)
     operation.set(TASK_ID_KEY, spec.task_id)
     operation.set(ATTEMPT_KEY, str(spec.attempt))
     operation.set(PROOF_KEY, proof)

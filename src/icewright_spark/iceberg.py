@@ -260,6 +260,12 @@ class SparkTable:
             raise Unsupported(f"Iceberg does not take the partition of a planned file: {first_line(error)}") from error
         lists.do(files, lists.bound(_REWRITE, "deleteFile", f"(Lorg/apache/iceberg/DataFile;)L{_REWRITE};", operation))
 
+    def remove_delete_files(self, operation: Any, listed: Any, places: Sequence[int]) -> None:
+        """Have a Java ``RewriteFiles`` remove the delete files at these places of a Java list."""
+        lists = self.lists
+        delete = lists.bound(_REWRITE, "deleteFile", f"(Lorg/apache/iceberg/DeleteFile;)L{_REWRITE};", operation)
+        lists.do(lists.picked(listed, places), delete)
+
     def _scan_task(self, partition: Partition, file: Mapping[str, Any]) -> str:
         """A scan task over a file in Iceberg's JSON; ``file`` is the content file's, without its partition."""
         schema, spec = self._header(partition.spec_id)

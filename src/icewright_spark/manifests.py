@@ -37,11 +37,6 @@ class FoundDelete:
     listed: Any
     place: int
 
-    @property
-    def java(self) -> Any:
-        """Java's object."""
-        return self.listed.get(self.place)
-
 
 def check_planned_files(table: SparkTable, action: RewriteDataFiles) -> list[FoundDelete]:
     """Compare data files and delete files of a plan with the snapshot that it is of, and with nothing of the planner.

@@ -163,6 +163,10 @@ class Table:
             for file in group.files:
                 operation.deleteFile(file.path)
 
+    def remove_delete_files(self, operation: Operation, listed: dict[int, str], places: Sequence[int]) -> None:
+        for place in places:
+            operation.deleteFile(listed[place])
+
     has_snapshot = SparkTable.has_snapshot
     gives_row_ids = SparkTable.gives_row_ids
     snapshot_of_task = SparkTable.snapshot_of_task

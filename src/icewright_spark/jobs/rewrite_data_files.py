@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 import xxhash
@@ -38,6 +39,7 @@ from icewright.domain.tasks import Progress
 from icewright.domain.writer_settings import writer_settings
 from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite, said_of
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.spark_tasks import spark_tasks
 from icewright_spark.jobs.stitching import stitch_jobs
 from icewright_spark.manifests import check_planned_files, lost_groups
 from icewright_spark.merge.errors import (
@@ -249,7 +251,7 @@ def _output_names(spec: TaskSpec, group: FileGroup) -> list[str]:
 def run_groups(
     context: SparkContext, jobs: Sequence[MergeJob | StitchJob], phase: Phase
 ) -> tuple[list[MergeResult], list[GroupLeft]]:
-    """Merge or stitch all groups, one Spark task each; results and failures come in the order of the jobs.
+    """Merge or stitch all groups, small ones sharing Spark tasks; results and failures come in the order of the jobs.
 
     Raises the first typed error that is not of one group alone. Anything else that goes wrong in a worker arrives as
     Spark's own error.
@@ -259,9 +261,9 @@ def run_groups(
     done = context.accumulator(0)
     phase.merged = lambda: int(done.value)
 
-    def run(batch: Iterable[MergeJob | StitchJob]) -> Iterable[MergeResult | _Refusal]:
+    def run(task: Iterable[Sequence[MergeJob | StitchJob]]) -> Iterable[MergeResult | _Refusal]:
         settle_in()
-        for job in batch:
+        for job in chain.from_iterable(task):
             try:
                 yield _carry_out(_own_output(job))
             except IcewrightError as error:
@@ -271,7 +273,8 @@ def run_groups(
 
     results: list[MergeResult] = []
     failed: list[GroupLeft] = []
-    for outcome in context.parallelize(jobs, len(jobs)).mapPartitions(run).collect():
+    tasks = spark_tasks(jobs, context.defaultParallelism)
+    for outcome in context.parallelize(tasks, len(tasks)).mapPartitions(run).collect():
         if not isinstance(outcome, _Refusal):
             results.append(outcome)
         elif issubclass(outcome.error, OF_ONE_GROUP):
