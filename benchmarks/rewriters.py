@@ -19,7 +19,8 @@ from icewright.domain.tasks import TaskState
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
 from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.rewrite_data_files import Phase, Rewrite, rewrite_data_files
+from icewright_spark.jobs.phase import Phase
+from icewright_spark.jobs.rewrite_data_files import Rewrite, rewrite_data_files
 
 PEER = "peer"
 ICEWRIGHT = "icewright"

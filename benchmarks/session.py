@@ -15,6 +15,8 @@ def settings() -> OptimizerSettings:
         optimizer_id="benchmark",
         resource_group="default",
         slots=1,
+        batch_tasks=1,
+        batch_bytes=1 << 20,
         master=f"local[{machine.cores()}]",
         driver_memory="2g",
         packages=(SQLITE_PACKAGE,),

@@ -30,9 +30,11 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
+from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.iceberg import SparkTable, first_line
-from icewright_spark.jobs.rewrite_data_files import Phase, rewrite_data_files
+from icewright_spark.jobs.phase import Phase
+from icewright_spark.jobs.rewrite_data_files import rewrite_data_files
 from icewright_spark.lease import HeartbeatServer, LeaseKeeper
 from icewright_spark.session import activate, cancel_job_group, jvm_exit_code
 
@@ -60,7 +62,8 @@ class Attempt:
     """Runs one spec in this process's Spark session, with the lease kept all the while.
 
     ``claimed_s`` is when the task was asked for, by the monotonic clock. ``pool`` is the FAIR pool of its jobs: Spark
-    keeps every pool that it has ever heard of, so that there must be few names.
+    keeps every pool that it has ever heard of, so that there must be few names. ``seat`` is the attempt's place in a
+    batch, None where it shares no Spark job.
     """
 
     def __init__(
@@ -71,8 +74,9 @@ class Attempt:
         *,
         claimed_s: float | None = None,
         pool: str = "icewright",
+        seat: Seat | None = None,
     ) -> None:
-        self._spark, self._server, self._spec, self._pool = spark, server, spec, pool
+        self._spark, self._server, self._spec, self._pool, self._seat = spark, server, spec, pool, seat
         self._job_group = f"{spec.task_id}/{spec.attempt}"
         self._phase = Phase(len(spec.action.groups))
         self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s)
@@ -114,7 +118,9 @@ class Attempt:
         table = SparkTable(self._spark, self._spec.table_name)
         self._check_same_table(table)
         fault(Fault.TABLE_CHECKED)
-        done = rewrite_data_files(self._spark, table, self._spec, self._phase, self.lease.may_commit)
+        done = rewrite_data_files(
+            self._spark, table, self._spec, self._phase, self.lease.may_commit, carrier=self._seat
+        )
         return _Done(done.result, done.receipts, done.figures, done.left)
 
     def _check_same_table(self, table: SparkTable) -> None:
@@ -130,7 +136,9 @@ class Attempt:
         )
 
     def _stop(self) -> None:
-        """End what runs for this attempt, and what it may be about to start."""
+        """End what runs for this attempt alone, and what it may be about to start; leave what it shares."""
+        if self._seat is not None:
+            self._seat.leave()
         cancel_job_group(self._spark, self._job_group)
 
 

@@ -112,6 +112,8 @@ def _settings(entry: CatalogEntry) -> OptimizerSettings:
         optimizer_id="demo-writer",
         resource_group="",
         slots=1,
+        batch_tasks=1,
+        batch_bytes=1 << 20,
         master="local[1]",
         driver_memory="768m",
         packages=(),

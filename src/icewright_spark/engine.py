@@ -11,8 +11,11 @@ from pyspark.sql import SparkSession
 from icewright.domain.jobs import TaskReport, TaskSpec
 from icewright.domain.storage import ProbeReport, ProbeRequest
 from icewright_spark.attempt import Attempt, AttemptServer
+from icewright_spark.batch import Batch, Seat
+from icewright_spark.jobs.groups import Job, Outcome, run_jobs
+from icewright_spark.jobs.phase import Phase
 from icewright_spark.probe import probe
-from icewright_spark.session import iceberg_version
+from icewright_spark.session import cancel_job_group, iceberg_version
 
 
 class Engine(Protocol):
@@ -29,8 +32,11 @@ class Engine(Protocol):
     def alive(self) -> bool:
         """Whether attempts can be carried out at all; once it is not, it never is again."""
 
-    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, seat: Seat | None = None) -> TaskReport:
         """Carry out one attempt; see :class:`~icewright_spark.attempt.Attempt`."""
+
+    def batch(self, name: str, *, pool: str) -> Batch:
+        """A batch of attempts; its name is used once."""
 
     def probe(self, requests: Sequence[ProbeRequest]) -> list[ProbeReport]:
         """Find out what workers can do; see :func:`icewright_spark.probe.probe`."""
@@ -51,10 +57,36 @@ class SparkEngine:
         except (Py4JError, OSError):  # py4j passes on what the socket says
             return False
 
-    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, seat: Seat | None = None) -> TaskReport:
         """See :class:`Engine`."""
-        return Attempt(self._spark, self._server, spec, claimed_s=claimed_s, pool=pool).run()
+        return Attempt(self._spark, self._server, spec, claimed_s=claimed_s, pool=pool, seat=seat).run()
+
+    def batch(self, name: str, *, pool: str) -> Batch:
+        """See :class:`Engine`."""
+        return Batch(SharedSpark(self._spark, pool), name)
 
     def probe(self, requests: Sequence[ProbeRequest]) -> list[ProbeReport]:
         """See :class:`Engine`."""
         return probe(self._spark, requests)
+
+
+class SharedSpark:
+    """Spark for a batch: its jobs are in job groups of their own, so that no attempt's end is theirs."""
+
+    def __init__(self, spark: SparkSession, pool: str) -> None:
+        self._spark, self._pool = spark, pool
+
+    def together(self, name: str, jobs: Sequence[Sequence[Job]], phases: Sequence[Phase]) -> list[list[Outcome]]:
+        """See :class:`~icewright_spark.batch.SparkJobs`."""
+        context = self._spark.sparkContext
+        context.setJobGroup(name, f"icewright: {len(jobs)} tasks", interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", self._pool)
+        return run_jobs(context, jobs, phases)
+
+    def alone(self, jobs: Sequence[Job], phase: Phase) -> list[Outcome]:
+        """See :class:`~icewright_spark.batch.SparkJobs`."""
+        return run_jobs(self._spark.sparkContext, [jobs], [phase])[0]
+
+    def cancel(self, name: str) -> None:
+        """See :class:`~icewright_spark.batch.SparkJobs`."""
+        cancel_job_group(self._spark, name)

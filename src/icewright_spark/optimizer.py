@@ -17,10 +17,11 @@ from pyspark import InheritableThread
 from icewright import __version__
 from icewright.domain.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.faults import Fault, fault
-from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello, TaskReport, TaskSpec
+from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.optimizers import OptimizerSettings
 from icewright.domain.storage import ProbeReports, ProbeRequest
+from icewright_spark.batch import Seat
 from icewright_spark.engine import Engine
 from icewright_spark.iceberg import first_line
 
@@ -43,8 +44,8 @@ class TaskServer(Protocol):
     def hello(self, hello: OptimizerHello) -> None:
         """Introduce an optimizer."""
 
-    def claim(self, optimizer_id: str) -> TaskSpec | None:
-        """The next task."""
+    def claim(self, optimizer_id: str, request: ClaimRequest) -> TaskSpec | None:
+        """The next task of those that are asked for."""
 
     def report(self, report: TaskReport) -> None:
         """Say how an attempt ended."""
@@ -75,7 +76,7 @@ class Optimizer:
         self._worn_out = False
         # Not an Event: its lock may be held by the very code that a signal interrupts. A SimpleQueue is reentrant.
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._running: dict[int, InheritableThread] = {}
+        self._running: dict[int, list[InheritableThread]] = {}
         self._finished = 0
         self._said_hello_at_s = float("-inf")
         self._asked_for_probes_at_s = float("-inf")
@@ -100,8 +101,9 @@ class Optimizer:
                     self._rest(pause_s)
         finally:
             self._stopping = True
-            for thread in self._running.values():
-                thread.join()
+            for threads in self._running.values():
+                for thread in threads:
+                    thread.join()
 
     def _turn(self) -> bool:
         """One look around; whether a task was started."""
@@ -131,9 +133,9 @@ class Optimizer:
             return
 
     def _forget_ended(self) -> None:
-        alive = {slot: thread for slot, thread in self._running.items() if thread.is_alive()}
-        self._finished += len(self._running) - len(alive)
-        self._running = alive
+        alive = {slot: [thread for thread in its if thread.is_alive()] for slot, its in self._running.items()}
+        self._finished += sum(len(its) - len(alive[slot]) for slot, its in self._running.items())
+        self._running = {slot: its for slot, its in alive.items() if its}
 
     def _claim_what_fits(self) -> bool:
         if self._clock() - self._said_hello_at_s > _HELLO_EVERY_S:
@@ -143,19 +145,57 @@ class Optimizer:
         if slot is None:
             return False
         claimed_s = self._clock()
-        spec = self._server.claim(self._settings.optimizer_id)
+        spec = self._claim(ANY_TASK)
         if spec is None:
             return self._probe_what_is_wanted(slot)
-        if spec.protocol_version != PROTOCOL_VERSION:
+        if self._may_share(spec):
+            self._start_batch(slot, spec, claimed_s)
+        else:
+            self._start(slot, spec, claimed_s)
+        return True
+
+    def _claim(self, request: ClaimRequest) -> TaskSpec | None:
+        spec = self._server.claim(self._settings.optimizer_id, request)
+        if spec is not None and spec.protocol_version != PROTOCOL_VERSION:
             raise VersionMismatch(
                 f"task {spec.task_id} is of version {spec.protocol_version} of the protocol, this optimizer speaks "
                 f"{PROTOCOL_VERSION}",
                 hint="run the same release of icewright on both sides",
             )
-        thread = InheritableThread(target=self._carry_out, args=(spec, claimed_s, slot), name=f"task-{spec.task_id}")
+        return spec
+
+    def _may_share(self, spec: TaskSpec) -> bool:
+        """Whether others may join the task in its Spark job.
+
+        Not when it was tried before: what brings down the whole process would take the same neighbours along again.
+        """
+        size_bytes = spec.action.shareable_bytes
+        fits = size_bytes is not None and size_bytes <= self._settings.batch_bytes
+        return fits and spec.attempt == 1 and self._settings.batch_tasks > 1
+
+    def _start_batch(self, slot: int, first: TaskSpec, claimed_s: float) -> None:
+        """Start the task, and all that may share its Spark job and are waiting now."""
+        batch = self._engine.batch(f"batch of {first.task_id}/{first.attempt}", pool=_pool(slot))
+        left_bytes, spec = self._settings.batch_bytes, first
+        try:
+            for left_tasks in reversed(range(self._settings.batch_tasks)):
+                self._start(slot, spec, claimed_s, batch.seat())
+                left_bytes -= spec.action.shareable_bytes or 0
+                if self._stopping or not left_tasks:
+                    return
+                claimed_s = self._clock()
+                more = self._claim(ClaimRequest(shareable_bytes_max=left_bytes))
+                if more is None:
+                    return
+                spec = more
+        finally:
+            batch.close()
+
+    def _start(self, slot: int, spec: TaskSpec, claimed_s: float, seat: Seat | None = None) -> None:
+        arguments = (spec, claimed_s, slot, seat)
+        thread = InheritableThread(target=self._carry_out, args=arguments, name=f"task-{spec.task_id}")
         thread.start()
-        self._running[slot] = thread
-        return True
+        self._running.setdefault(slot, []).append(thread)
 
     def _probe_what_is_wanted(self, slot: int) -> bool:
         """Find out for the server, when there is nothing else to do, which storages workers reach."""
@@ -167,7 +207,7 @@ class Optimizer:
             return False
         thread = InheritableThread(target=self._probe, args=(requests,), name=f"probes-{slot}")
         thread.start()
-        self._running[slot] = thread
+        self._running[slot] = [thread]
         return True
 
     def _probe(self, requests: tuple[ProbeRequest, ...]) -> None:
@@ -180,11 +220,15 @@ class Optimizer:
         refused = [str(report.table_name) for report in reports if report.access is WorkerAccess.REFUSED]
         _log.info("storages tried out", tables=len(reports), refused=refused)
 
-    def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int) -> None:
+    def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int, seat: Seat | None) -> None:
         log = _log.bind(task=spec.task_id, attempt=spec.attempt, table=str(spec.table_name))
         fault(Fault.TASK_CLAIMED)
         log.info("task started", groups=len(spec.action.groups), files=spec.action.input_files)
-        report = self._engine.attempt(spec, claimed_s=claimed_s, pool=f"icewright-{slot}")
+        try:
+            report = self._engine.attempt(spec, claimed_s=claimed_s, pool=_pool(slot), seat=seat)
+        finally:
+            if seat is not None:
+                seat.leave()
         log.info("task ended", result=report.result.kind, wall_ms=report.wall_ms, cpu_ms=report.cpu_ms)
         fault(Fault.REPORT_READY)
         self._deliver(report)
@@ -232,6 +276,10 @@ class Optimizer:
             spark_version=self._engine.spark_version,
             iceberg_version=self._engine.iceberg_version,
         )
+
+
+def _pool(slot: int) -> str:
+    return f"icewright-{slot}"
 
 
 def memory_bytes() -> int:

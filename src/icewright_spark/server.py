@@ -12,7 +12,16 @@ import httpx2
 
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
-from icewright.domain.jobs import Heartbeat, HeartbeatReply, OptimizerHello, TableCheck, TaskReport, TaskSpec
+from icewright.domain.jobs import (
+    ANY_TASK,
+    ClaimRequest,
+    Heartbeat,
+    HeartbeatReply,
+    OptimizerHello,
+    TableCheck,
+    TaskReport,
+    TaskSpec,
+)
 from icewright.domain.storage import ProbeReports, ProbeRequest, Probes
 
 T = TypeVar("T")
@@ -44,9 +53,9 @@ class Server:
         """Introduce this optimizer. Raises :class:`VersionMismatch` when the server speaks another version."""
         self._post("/api/v1/optimizers", hello)
 
-    def claim(self, optimizer_id: str) -> TaskSpec | None:
-        """The next task for this optimizer, if there is one."""
-        data = self._post(f"/api/v1/optimizers/{optimizer_id}/claims", None)
+    def claim(self, optimizer_id: str, request: ClaimRequest = ANY_TASK) -> TaskSpec | None:
+        """The next task for this optimizer of those that it asks for, if there is one."""
+        data = self._post(f"/api/v1/optimizers/{optimizer_id}/claims", request)
         return None if data is None else from_json(TaskSpec, data)
 
     def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:

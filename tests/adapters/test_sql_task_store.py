@@ -60,6 +60,8 @@ def plans_of(engine: Engine, act: str, store: SqlTaskStore) -> list[str]:
     match act:
         case "claim":
             store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=1)
+        case "claim for a batch":
+            store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=1, shareable_bytes_max=9)
         case "expired":
             store.expired(10)
         case "prune":
@@ -203,6 +205,11 @@ class TestSpeed:
         assert "ix_tasks_queue" in plans[0]
         assert "uq_tasks_active_table" in plans[0]
         assert "TEMP B-TREE" not in plans[0]
+
+    def test_a_claim_for_a_batch_reads_what_may_share_in_order(self, engine: Engine, store: SqlTaskStore) -> None:
+        (plan,) = plans_of(engine, "claim for a batch", store)
+        assert "ix_tasks_shareable" in plan
+        assert "TEMP B-TREE" not in plan
 
     def test_expired_leases_and_candidates_are_looked_up(self, engine: Engine, store: SqlTaskStore) -> None:
         assert "ix_tasks_state" in plans_of(engine, "expired", store)[0]

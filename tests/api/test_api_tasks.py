@@ -3,7 +3,9 @@ import pytest
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.jobs import (
+    ANY_TASK,
     PROTOCOL_VERSION,
+    ClaimRequest,
     Committed,
     CommitUnknown,
     Failed,
@@ -26,9 +28,9 @@ def queued() -> Served:
     return served
 
 
-def claimed(served: Served, optimizer_id: str = "optimizer-1") -> TaskSpec:
+def claimed(served: Served, optimizer_id: str = "optimizer-1", request: ClaimRequest = ANY_TASK) -> TaskSpec:
     served.post("/optimizers", hello(optimizer_id))
-    return from_json(TaskSpec, served.post(f"/optimizers/{optimizer_id}/claims"))
+    return from_json(TaskSpec, served.post(f"/optimizers/{optimizer_id}/claims", request))
 
 
 def carry_out(served: Served, spec: TaskSpec) -> int:
@@ -82,8 +84,18 @@ def test_from_claim_to_verified() -> None:
 def test_without_work_a_claim_has_no_content() -> None:
     served = Served()
     served.post("/optimizers", hello())
-    response = served.http.post(f"{V1}/optimizers/optimizer-1/claims")
+    response = served.http.post(f"{V1}/optimizers/optimizer-1/claims", json={})
     assert (response.status_code, response.content) == (204, b"")
+
+
+def test_a_claim_that_fills_a_batch_gets_what_fits() -> None:
+    served = queued()
+    served.post("/optimizers", hello())
+    path = f"{V1}/optimizers/optimizer-1/claims"
+    assert served.http.post(path, json={"shareable_bytes_max": 0}).status_code == 204
+    problem(served.http.post(path, json={"shareable_bytes_max": "all"}), 400, "invalid-message")
+    spec = claimed(served, request=ClaimRequest(shareable_bytes_max=1 << 40))
+    assert spec.action.shareable_bytes is not None
 
 
 def test_an_optimizer_of_another_version_is_refused_with_what_to_do() -> None:
@@ -92,7 +104,7 @@ def test_an_optimizer_of_another_version_is_refused_with_what_to_do() -> None:
     refused = problem(served.http.post(f"{V1}/optimizers", json=body), 409, "version-mismatch")
     assert str(PROTOCOL_VERSION + 1) in refused["detail"]
     assert "same release" in refused["hint"]
-    problem(served.http.post(f"{V1}/optimizers/optimizer-1/claims"), 409, "not-allowed")
+    problem(served.http.post(f"{V1}/optimizers/optimizer-1/claims", json={}), 409, "not-allowed")
     spec = claimed(served)
     other = to_json(report(spec, Committed(1), PROTOCOL_VERSION + 1))
     problem(served.http.post(f"{V1}/tasks/{spec.task_id}/report", json=other), 409, "version-mismatch")

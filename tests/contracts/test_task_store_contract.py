@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.actions import Executor
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
@@ -18,6 +19,7 @@ from icewright.domain.tasks import (
     TERMINAL_STATES,
     TRANSITIONS,
     AttemptState,
+    NewTask,
     Outcome,
     Progress,
     Task,
@@ -56,8 +58,32 @@ def store(stores: Stores) -> TaskStore:
     return stores.tasks()
 
 
-def claim(store: TaskStore, optimizer_id: str = "optimizer-1", *, resource_group: str = "default") -> Task | None:
-    return store.claim(optimizer_id, resource_group=resource_group, catalogs=LAKE, lease_ms=LEASE_MS)
+def claim(
+    store: TaskStore,
+    optimizer_id: str = "optimizer-1",
+    *,
+    resource_group: str = "default",
+    shareable_bytes_max: int | None = None,
+) -> Task | None:
+    return store.claim(
+        optimizer_id,
+        resource_group=resource_group,
+        catalogs=LAKE,
+        lease_ms=LEASE_MS,
+        shareable_bytes_max=shareable_bytes_max,
+    )
+
+
+def sized(task_id: str, size_bytes: int, *executors: Executor, table: int = 1) -> NewTask:
+    """A task of one file of that size for each executor; a merge if there is none."""
+    new = new_task(task_id, table=table)
+    (group,) = new.action.groups
+    file = replace(group.files[0], size_bytes=size_bytes)
+    groups = tuple(
+        replace(group, group_id=number, files=(file,), executor=executor)
+        for number, executor in enumerate(executors or (Executor.MERGE,))
+    )
+    return replace(new, action=replace(new.action, groups=groups))
 
 
 def started(store: TaskStore, task_id: str = "task-1", *, table: int = 1) -> Task:
@@ -221,6 +247,46 @@ class TestClaim:
             store.enqueue(new_task(f"task-{number}", table=number, priority=priority))
         order = [task.task_id for _ in range(4) if (task := claim(store)) is not None]
         assert order == ["task-2", "task-4", "task-3", "task-1"]
+
+    def test_a_bound_takes_the_best_of_what_fits_and_leaves_the_rest(self, store: TaskStore) -> None:
+        for number, size in enumerate((500, 100, 101, 7), start=1):
+            store.enqueue(sized(f"task-{number}", size, table=number))
+        store.enqueue(sized("task-5", 5, Executor.STAGED, table=5))
+        store.enqueue(sized("task-6", 5, Executor.STITCH, Executor.SHUFFLE, table=6))
+        order = [task.task_id for _ in range(4) if (task := claim(store, shareable_bytes_max=100)) is not None]
+        assert order == ["task-2", "task-4"]
+        assert claim(store, resource_group="other", shareable_bytes_max=100) is None
+        rest = [task.task_id for _ in range(9) if (task := claim(store)) is not None]
+        assert rest == ["task-1", "task-3", "task-5", "task-6"]
+
+    def test_a_bound_takes_merges_and_stitches_and_counts_all_their_bytes(self, store: TaskStore) -> None:
+        store.enqueue(sized("task-1", 60, Executor.MERGE, Executor.STITCH))
+        assert claim(store, shareable_bytes_max=119) is None
+        task = claim(store, shareable_bytes_max=120)
+        assert task is not None
+        assert task.action.shareable_bytes == 120
+
+    def test_a_bound_passes_over_what_was_tried_before(self, store: TaskStore) -> None:
+        move(store, started(store), TaskState.QUEUED)
+        assert claim(store, shareable_bytes_max=1 << 40) is None
+        assert claim(store) is not None
+
+    def test_a_bound_is_that_of_the_action_that_took_the_place(self, store: TaskStore) -> None:
+        store.enqueue(sized("task-1", 10))
+        store.enqueue(sized("task-2", 1_000))
+        assert claim(store, shareable_bytes_max=999) is None
+        store.enqueue(sized("task-3", 20))
+        task = claim(store, shareable_bytes_max=999)
+        assert task is not None
+        assert (task.task_id, task.action.shareable_bytes) == ("task-1", 20)
+
+    def test_what_does_not_fit_ahead_does_not_hide_what_fits(self, store: TaskStore) -> None:
+        for number in range(60):  # more than any window
+            store.enqueue(sized(f"task-{number:03d}", 1_000, table=number))
+        store.enqueue(sized("task-last", 1, table=999))
+        task = claim(store, shareable_bytes_max=10)
+        assert task is not None
+        assert task.task_id == "task-last"
 
     def test_nothing_starves_behind_a_queue_of_better_ones(self, store: TaskStore, clock: ManualClock) -> None:
         store.enqueue(new_task("task-old", table=999, priority=0))

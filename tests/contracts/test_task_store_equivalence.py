@@ -72,11 +72,17 @@ class TwoStores(RuleBasedStateMachine):
         new = new_task(f"task-{self.made:04d}", table=table, priority=priority, base_snapshot_id=self.made)
         self.both(lambda store: store.enqueue(new))
 
-    @rule(lease_ms=st.integers(1, 50))
-    def claim(self, lease_ms: int) -> None:
+    @rule(lease_ms=st.integers(1, 50), at_most=st.sampled_from([None, 19, 20]))
+    def claim(self, lease_ms: int, at_most: int | None) -> None:
         catalogs = frozenset({"lake"})
         task = self.both(
-            lambda store: store.claim("optimizer-1", resource_group="default", catalogs=catalogs, lease_ms=lease_ms)
+            lambda store: store.claim(
+                "optimizer-1",
+                resource_group="default",
+                catalogs=catalogs,
+                lease_ms=lease_ms,
+                shareable_bytes_max=at_most,
+            )
         )
         if task is not None:
             assert task.lease.fencing_token > self.tokens

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,13 +17,15 @@ from icewright.domain.sql_urls import POSTGRESQL_PACKAGE, SQLITE_PACKAGE
 from tests.lakes.sqlite import make_lake
 
 
-def settings(catalogs: tuple[CatalogEntry, ...] = ()) -> OptimizerSettings:
-    return OptimizerSettings(
+def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> OptimizerSettings:
+    settings = OptimizerSettings(
         server_url="http://127.0.0.1:1",
         token="none",  # noqa: S106 - nobody is asked
         optimizer_id="optimizer-test",
         resource_group="default",
         slots=2,
+        batch_tasks=1,
+        batch_bytes=1 << 20,
         master="local[2]",
         driver_memory="2g",
         packages=(SQLITE_PACKAGE, POSTGRESQL_PACKAGE, AWS_PACKAGE),
@@ -32,6 +36,7 @@ def settings(catalogs: tuple[CatalogEntry, ...] = ()) -> OptimizerSettings:
         recycle_after_tasks=1000,
         recycle_memory_bytes=8 * 1024**3,
     )
+    return replace(settings, **changes)
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from icewright.domain.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable, iterate
-from icewright_spark.jobs.rewrite_data_files import Phase, Rewrite, rewrite_data_files
+from icewright_spark.jobs.phase import Phase
+from icewright_spark.jobs.rewrite_data_files import Rewrite, rewrite_data_files
 from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
 

@@ -55,6 +55,8 @@ def settings_of(**changes: Any) -> OptimizerSettings:
         optimizer_id="optimizer-1",
         resource_group="default",
         slots=2,
+        batch_tasks=1,
+        batch_bytes=1 << 20,
         master="local[2]",
         driver_memory="1g",
         packages=(),

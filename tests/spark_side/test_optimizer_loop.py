@@ -9,15 +9,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from icewright.domain.actions import Executor
 from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
-from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello, TaskReport, TaskSpec
+from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.storage import ProbeReport, ProbeReports, ProbeRequest
+from icewright_spark.batch import Batch, Seat
 from icewright_spark.optimizer import Optimizer
 from tests.spark_side.specs import report_of, settings_of, spec_of
 
@@ -29,6 +31,7 @@ class Server:
         self.tasks = list(tasks)
         self.hellos: list[OptimizerHello] = []
         self.claims = 0
+        self.requests: list[ClaimRequest] = []
         self.reports: list[TaskReport] = []
         self.offers = 0
         self.claim_errors: list[IcewrightError] = []
@@ -51,12 +54,15 @@ class Server:
             raise self.hello_errors.pop(0)
         self.hellos.append(hello)
 
-    def claim(self, optimizer_id: str) -> TaskSpec | None:
+    def claim(self, optimizer_id: str, request: ClaimRequest) -> TaskSpec | None:
         assert optimizer_id == "optimizer-1"
         self.claims += 1
+        self.requests.append(request)
         if self.claim_errors:
             raise self.claim_errors.pop(0)
-        return self.tasks.pop(0) if self.tasks else None
+        fitting = (number for number, spec in enumerate(self.tasks) if fits(spec, request))
+        number = next(fitting, None)
+        return None if number is None else self.tasks.pop(number)
 
     def report(self, report: TaskReport) -> None:
         with self.lock:
@@ -64,6 +70,25 @@ class Server:
             if self.report_errors:
                 raise self.report_errors.pop(0)
             self.reports.append(report)
+
+
+def fits(spec: TaskSpec, request: ClaimRequest) -> bool:
+    """As the store has it."""
+    size_bytes = spec.action.shareable_bytes
+    if request.shareable_bytes_max is None:
+        return True
+    return spec.attempt == 1 and size_bytes is not None and size_bytes <= request.shareable_bytes_max
+
+
+class NoSpark:
+    def together(self, name: str, jobs: object, phases: object) -> NoReturn:
+        raise AssertionError(name, jobs, phases)
+
+    def alone(self, jobs: object, phase: object) -> NoReturn:
+        raise AssertionError(jobs, phase)
+
+    def cancel(self, name: str) -> None:
+        raise AssertionError(name)
 
 
 class Engine:
@@ -86,6 +111,8 @@ class Engine:
         self.waits_for: str | None = None
         self.together = 1
         self.lock = threading.Lock()
+        self.batches: list[tuple[str, str, Batch]] = []
+        self.seats: dict[str, Seat | None] = {}
 
     def alive(self) -> bool:
         return self.living
@@ -95,8 +122,16 @@ class Engine:
             raise self.probe_error
         return [ProbeReport(one.table_id, one.table_name, one.root, WorkerAccess.PROVED, "") for one in requests]
 
-    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str) -> TaskReport:
+    def batch(self, name: str, *, pool: str) -> Batch:
+        """One whose attempts never hand anything in."""
+        assert name not in {made for made, _, _ in self.batches}
+        batch = Batch(NoSpark(), name)
+        self.batches.append((name, pool, batch))
+        return batch
+
+    def attempt(self, spec: TaskSpec, *, claimed_s: float, pool: str, seat: Seat | None = None) -> TaskReport:
         with self.lock:
+            self.seats[spec.task_id] = seat
             self.running += 1
             self.most_running = max(self.most_running, self.running)
             self.attempts.append((spec.task_id, spec.attempt))
@@ -416,3 +451,92 @@ def test_a_probe_that_breaks_ends_nothing_and_claims_nothing() -> None:
         server.tasks = tasks(1)
         until(lambda: len(server.reports) == 1)
     assert server.probed_by == []
+
+
+BATCHES = {"slots": 2, "batch_tasks": 4, "batch_bytes": 1000}
+"""A task of ``spec_of`` reads 400 bytes, one of one group 200."""
+
+
+def batch_of(engine: Engine, name: str) -> set[str]:
+    """The tasks that have a seat in the batch that was begun with this one."""
+    (batch,) = [batch for made, _, batch in engine.batches if made == f"batch of {name}/1"]
+    return {task_id for task_id, seat in engine.seats.items() if seat is not None and seat._batch is batch}
+
+
+def test_small_tasks_share_a_batch_up_to_its_bytes_and_its_number() -> None:
+    large = spec_of("large", groups=6)
+    server, engine = Server(*(spec_of(f"task-{n}", groups=1) for n in range(7)), large), Engine()
+    engine.go.clear()
+    with running(Optimizer(engine, server, settings_of(**BATCHES)), engine):
+        until(lambda: engine.running == 7)
+        time.sleep(0.05)
+        assert batch_of(engine, "task-0") == {"task-0", "task-1", "task-2", "task-3"}, "so many tasks"
+        assert batch_of(engine, "task-4") == {"task-4", "task-5", "task-6"}
+        assert [pool for _, pool, _ in engine.batches] == ["icewright-0", "icewright-1"]
+        assert server.tasks == [large], "both slots are taken"
+        bounds = [request.shareable_bytes_max for request in server.requests[:8]]
+        assert bounds == [None, 800, 600, 400, None, 800, 600, 400]
+        engine.go.set()
+        until(lambda: len(server.reports) == 8)
+    assert engine.seats["large"] is None
+    assert set(engine.pools) == {"icewright-0", "icewright-1"}
+
+
+def test_a_batch_is_closed_and_every_seat_of_it_is_left() -> None:
+    server, engine = Server(*(spec_of(f"task-{n}", groups=1) for n in range(3))), Engine()
+    with running(Optimizer(engine, server, settings_of(**BATCHES)), engine):
+        until(lambda: len(server.reports) == 3)
+    for _, _, batch in engine.batches:
+        assert not batch._open
+        assert not batch._awaited
+
+
+def test_a_task_that_does_not_fit_or_cannot_share_or_was_tried_before_runs_alone() -> None:
+    staged = spec_of("staged", groups=1)
+    (one,) = staged.action.groups
+    action = replace(staged.action, groups=(replace(one, executor=Executor.STAGED),))
+    alone = [spec_of("large", groups=6), replace(staged, action=action), spec_of("again", attempt=2, groups=1)]
+    server, engine = Server(*alone), Engine()
+    with running(Optimizer(engine, server, settings_of(**BATCHES)), engine):
+        until(lambda: len(server.reports) == 3)
+    assert engine.batches == []
+    assert set(engine.seats.values()) == {None}
+
+
+def test_without_batches_each_claim_is_for_any_task() -> None:
+    server, engine = Server(*tasks(3)), Engine()
+    with running(Optimizer(engine, server, settings_of(batch_tasks=1, batch_bytes=1 << 30)), engine):
+        until(lambda: len(server.reports) == 3)
+    assert engine.batches == []
+    assert set(server.requests) == {ANY_TASK}
+
+
+def test_a_server_that_goes_away_while_a_batch_is_filled_closes_it() -> None:
+    server, engine = Server(spec_of("first", groups=1)), Engine()
+
+    def claim(optimizer_id: str, request: ClaimRequest) -> TaskSpec | None:
+        if request.shareable_bytes_max is not None:
+            raise Unavailable("away")
+        return Server.claim(server, optimizer_id, request)
+
+    server.claim = claim  # type: ignore[method-assign]  # away between two claims
+    with running(Optimizer(engine, server, settings_of(**BATCHES)), engine):
+        until(lambda: len(server.reports) == 1)
+    ((_, _, batch),) = engine.batches
+    assert not batch._open
+
+
+def test_an_attempt_that_breaks_its_thread_leaves_its_seat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda _broken: None)
+    server, engine = Server(spec_of(groups=1)), Engine()
+    engine.error = RuntimeError("the JVM is gone")
+    with running(Optimizer(engine, server, settings_of(**BATCHES)), engine):
+        until(lambda: bool(engine.seats) and all(seat is not None and seat.gone for seat in engine.seats.values()))
+
+
+def test_tasks_of_a_batch_count_one_by_one_towards_a_fresh_process() -> None:
+    server, engine = Server(*(spec_of(f"task-{n}", groups=1) for n in range(9))), Engine()
+    optimizer = Optimizer(engine, server, settings_of(**{**BATCHES, "slots": 1}, recycle_after_tasks=3))
+    optimizer.run()
+    assert optimizer.wants_recycling
+    assert len(server.reports) == 4

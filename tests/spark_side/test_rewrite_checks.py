@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import TaskContext
 
-from icewright.domain.actions import Executor, InputFile
+from icewright.domain.actions import Executor
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Receipt
 from icewright_spark.commit import Rewritten
-from icewright_spark.jobs.rewrite_data_files import _own_output, check_outputs, check_receipts, proof_of
+from icewright_spark.jobs.groups import _own_output
+from icewright_spark.jobs.rewrite_data_files import check_outputs, check_receipts, proof_of
 from icewright_spark.jobs.spark_tasks import TASK_BYTES_MAX, spark_tasks
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob
@@ -122,18 +123,16 @@ def test_a_group_that_spark_runs_again_writes_a_file_of_its_own(monkeypatch: pyt
 
 @given(st.lists(st.integers(0, 3 * TASK_BYTES_MAX), min_size=1, max_size=40), st.integers(1, 16))
 def test_small_groups_share_spark_tasks_in_their_order(sizes: list[int], cores: int) -> None:
-    jobs = [
-        MergeJob(replace(group(number, files=0), files=(InputFile(f"/{number}", size, 1, 1),)), (), (f"/out-{number}",))
-        for number, size in enumerate(sizes)
-    ]
-    tasks = spark_tasks(jobs, cores)
-    assert [job for task in tasks for job in task] == jobs
+    tasks = spark_tasks(list(enumerate(sizes)), lambda group: group[1], cores)
+    assert [group for task in tasks for group in task] == list(enumerate(sizes))
     assert all(tasks)
-    shared = [sum(job.group.size_bytes for job in task) for task in tasks if len(task) > 1]
-    assert all(size <= min(TASK_BYTES_MAX, sum(sizes) // (2 * cores)) for size in shared)
+    assert all(sum(size for _, size in task) <= TASK_BYTES_MAX for task in tasks if len(task) > 1)
+    assert all(sum(size for _, size in task[:-1]) < max(1, sum(sizes) / (2 * cores)) for task in tasks)
+    assert sum(sizes) > TASK_BYTES_MAX or len(tasks) <= 2 * cores
 
 
 def test_a_hundred_small_groups_of_one_size_are_two_tasks_for_each_core() -> None:
-    jobs = [MergeJob(group(number), (), (f"/out-{number}",)) for number in range(100)]
-    assert [len(task) for task in spark_tasks(jobs, 2)] == [25, 25, 25, 25]
-    assert [len(task) for task in spark_tasks(jobs, 500)] == [1] * 100
+    sizes = [200] * 100
+    assert [len(task) for task in spark_tasks(sizes, int, 2)] == [25, 25, 25, 25]
+    assert [len(task) for task in spark_tasks(sizes[:5], int, 2)] == [2, 2, 1]
+    assert [len(task) for task in spark_tasks(sizes, int, 500)] == [1] * 100

@@ -12,7 +12,7 @@ from icewright.api.messages import json_body, page, render
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage, NotFound
-from icewright.domain.jobs import OptimizerHello, TableCheck, TaskSpec
+from icewright.domain.jobs import ClaimRequest, OptimizerHello, TableCheck, TaskSpec
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.ports.store import OptimizerRecord
 
@@ -50,15 +50,16 @@ def hello(control: Control, body: Annotated[Any, Depends(json_body())]) -> Respo
 
 
 def _claim_operation() -> dict[str, Any]:
-    keywords = operation(TaskSpec, problems={409: "The optimizer has not introduced itself."})
+    problems = {409: "The optimizer has not introduced itself."}
+    keywords = operation(TaskSpec, accepts=schema_of(ClaimRequest), problems=problems)
     keywords["responses"][204] = _NO_CONTENT
     return keywords
 
 
 @router.post("/optimizers/{optimizer_id}/claims", **_claim_operation())
-def claim(control: Control, optimizer_id: str) -> Response:
-    """The next task for an optimizer, under a lease that its heartbeats extend."""
-    spec = control.dispatcher.claim(optimizer_id)
+def claim(control: Control, optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+    """The next task for an optimizer, of those that it asks for, under a lease that its heartbeats extend."""
+    spec = control.dispatcher.claim(optimizer_id, from_json(ClaimRequest, body))
     return Response(status_code=204) if spec is None else render(spec)
 
 

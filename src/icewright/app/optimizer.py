@@ -58,6 +58,8 @@ def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings
         optimizer_id=SystemIds().new("optimizer"),
         resource_group=optimizer.resource_group,
         slots=optimizer.slots,
+        batch_tasks=optimizer.batch_tasks,
+        batch_bytes=optimizer.batch_bytes,
         master=optimizer.master,
         driver_memory=optimizer.memory,
         packages=optimizer.packages,

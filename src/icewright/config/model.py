@@ -45,6 +45,8 @@ class OptimizerConfig:
     master: str
     memory: str
     slots: int
+    batch_tasks: int
+    batch_bytes: int
     resource_group: str
     packages: tuple[str, ...]
     jars: tuple[str, ...]

@@ -117,7 +117,28 @@ OPTIMIZER = (
         accepts=lambda value: _MEMORY.match(value) is not None,
     ),
     Setting(
-        "slots", Kind.INTEGER, "Tasks carried out at the same time.", default=2, allowed="1 or more", accepts=_positive
+        "slots",
+        Kind.INTEGER,
+        "Tasks, or batches of small tasks, carried out at the same time.",
+        default=2,
+        allowed="1 or more",
+        accepts=_positive,
+    ),
+    Setting(
+        "batch_tasks",
+        Kind.INTEGER,
+        "How many small tasks may share a Spark job; 1 gives each a job of its own.",
+        default=32,
+        allowed="1 or more",
+        accepts=_positive,
+    ),
+    Setting(
+        "batch_bytes",
+        Kind.INTEGER,
+        "How many bytes the tasks that share a Spark job may read together.",
+        default=256 * 1024**2,
+        allowed="1 or more",
+        accepts=_positive,
     ),
     Setting("resource_group", Kind.TEXT, "The group whose tasks this optimizer takes.", default="default"),
     Setting(

@@ -140,6 +140,15 @@ class RewriteDataFiles:
         """Rows in all files, those that delete files remove included."""
         return sum(group.record_count for group in self.groups)
 
+    @property
+    def shareable_bytes(self) -> int | None:
+        """Bytes read, where every group can be carried out in a Spark job shared with other tasks; else None.
+
+        Groups to be merged or stitched can; the other executors are plans of Spark's own.
+        """
+        shareable = all(group.executor in (Executor.MERGE, Executor.STITCH) for group in self.groups)
+        return self.input_bytes if shareable else None
+
     def only(self, group_ids: Collection[int]) -> RewriteDataFiles:
         """The part of the action that these groups are."""
         return replace(self, groups=tuple(group for group in self.groups if group.group_id in group_ids))

@@ -7,13 +7,27 @@ Both travel as JSON (`icewright.domain.codec`). A change that an older peer coul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from icewright.domain.actions import Action
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import Progress
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """What an optimizer asks for: any task, or one more for a batch that it fills.
+
+    With ``shareable_bytes_max``, only a task that was never tried and whose groups can all share a Spark job with those
+    of other tasks, of at most so many bytes to read.
+    """
+
+    shareable_bytes_max: int | None = None
+
+
+ANY_TASK: Final = ClaimRequest()
 
 
 @dataclass(frozen=True, slots=True)

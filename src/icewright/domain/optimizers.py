@@ -23,7 +23,8 @@ class OptimizerSettings:
     """Everything that an optimizer reads; it looks at no other configuration.
 
     ``packages`` are Maven coordinates that Spark resolves; ``jars`` are local files for machines without a registry
-    and, when there are any, stand in for ``packages``.
+    and, when there are any, stand in for ``packages``. At most ``batch_tasks`` small tasks share a Spark job; together
+    they read at most ``batch_bytes``.
     """
 
     server_url: str
@@ -31,6 +32,8 @@ class OptimizerSettings:
     optimizer_id: str
     resource_group: str
     slots: int
+    batch_tasks: int
+    batch_bytes: int
     master: str
     driver_memory: str
     packages: tuple[str, ...]

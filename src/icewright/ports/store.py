@@ -85,12 +85,21 @@ class TaskStore(Protocol):
         """
         ...
 
-    def claim(self, optimizer_id: str, *, resource_group: str, catalogs: frozenset[str], lease_ms: int) -> Task | None:
+    def claim(
+        self,
+        optimizer_id: str,
+        *,
+        resource_group: str,
+        catalogs: frozenset[str],
+        lease_ms: int,
+        shareable_bytes_max: int | None = None,
+    ) -> Task | None:
         """The best waiting task that may run now, made running under a new lease; None when there is none.
 
-        Only tasks of the resource group and of those catalogs. May run: ``not_before_at`` has passed, and no other
-        task of its table is active. Best: :func:`icewright.scheduling.rank.rank`. Claims by several callers at once
-        never give out the same task, nor two of one table.
+        Only tasks of the resource group and of those catalogs; with ``shareable_bytes_max``, only such as were never
+        tried and whose action has at most so many ``shareable_bytes``. May run: ``not_before_at`` has passed, and no
+        other task of its table is active. Best: :func:`icewright.scheduling.rank.rank`. Claims by several callers at
+        once never give out the same task, nor two of one table.
         """
         ...
 

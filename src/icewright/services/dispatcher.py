@@ -25,8 +25,10 @@ from icewright.domain.errors import (
 )
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
+    ANY_TASK,
     PROTOCOL_VERSION,
     Cancelled,
+    ClaimRequest,
     Committed,
     CommitUnknown,
     Conflicted,
@@ -159,8 +161,8 @@ class Dispatcher:
         _check_protocol(hello.protocol_version, "this optimizer")
         self._tables.optimizer_seen(hello)
 
-    def claim(self, optimizer_id: str) -> TaskSpec | None:
-        """The next task for an optimizer.
+    def claim(self, optimizer_id: str, request: ClaimRequest = ANY_TASK) -> TaskSpec | None:
+        """The next task for an optimizer, of those that it asks for.
 
         Only what its owner still allows and the table still fits is given out; the rest is superseded on the way.
         Raises :class:`NotAllowed` for one that has not said hello, and :class:`VersionMismatch` for one that did so
@@ -174,6 +176,7 @@ class Dispatcher:
                 resource_group=hello.resource_group,
                 catalogs=self._observer.catalog_names.intersection(hello.catalogs),
                 lease_ms=self._limits.lease_ms,
+                shareable_bytes_max=request.shareable_bytes_max,
             )
             if task is None or task.lease is None:
                 return None

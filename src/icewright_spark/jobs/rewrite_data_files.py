@@ -12,73 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import xxhash
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
-from icewright.domain.errors import (
-    Conflict,
-    IcewrightError,
-    NotSorted,
-    NotStitchable,
-    StorageAway,
-    TableReplaced,
-    Unavailable,
-)
+from icewright.domain.errors import Conflict, TableReplaced
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupFigures, GroupLeft, Receipt, TaskSpec
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.tables import ROW_LINEAGE_SINCE
-from icewright.domain.tasks import Progress
 from icewright.domain.writer_settings import writer_settings
 from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite, said_of
 from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.spark_tasks import spark_tasks
+from icewright_spark.jobs.groups import OF_ONE_GROUP, Alone, Carrier, Job, failure, results_and_failures
+from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.stitching import stitch_jobs
 from icewright_spark.manifests import check_planned_files, lost_groups
-from icewright_spark.merge.errors import (
-    FileChanged,
-    FileUnreadable,
-    OutputExists,
-    OutputUnwritable,
-    ProofFailed,
-    UnsupportedColumn,
-    UnsupportedFile,
-)
-from icewright_spark.merge.merge import MergeJob, MergeResult, merge_group
+from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.merge.merge import MergeJob, MergeResult
 from icewright_spark.merge.output import OutputFile
 from icewright_spark.scan_tasks import planned_tasks
 from icewright_spark.shuffle.rewrite import shuffle_groups
 from icewright_spark.staged.checks import StagedResult
 from icewright_spark.staged.inputs import damaged_input
 from icewright_spark.staged.rewrite import rewrite_group
-from icewright_spark.stitch.stitch import StitchJob, stitch_group
 from icewright_spark.table_io import worker_storage
-from icewright_spark.worker import settle_in
 
 FORMAT_VERSION_MAX: Final = 3
-
-_Job = TypeVar("_Job", bound=MergeJob | StitchJob)
-
-OF_ONE_GROUP: Final = (
-    FileChanged,
-    FileUnreadable,
-    NotSorted,
-    NotStitchable,
-    OutputExists,
-    OutputUnwritable,
-    StorageAway,
-    UnsupportedColumn,
-    UnsupportedFile,
-)
-"""Errors that are about the files of one group: it is left out, and the others go on. All other errors end the attempt,
-a failed proof first of all: then our own code or the storage cannot be trusted, with any group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,34 +55,16 @@ class Rewrite:
     left: tuple[GroupLeft, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """A typed error on its way from a Python worker to the driver, where Spark would only keep its text."""
-
-    group_id: int
-    error: type[IcewrightError]
-    message: str
-    hint: str
-
-
-class Phase:
-    """How far a rewrite is, readable from another thread."""
-
-    def __init__(self, groups_total: int) -> None:
-        self.name = "planned"
-        self.groups_total = groups_total
-        self.merged: Callable[[], int] = lambda: 0
-        self.staged = 0
-
-    def progress(self) -> Progress:
-        """The progress as of now."""
-        return Progress(self.name, min(self.merged() + self.staged, self.groups_total), self.groups_total)
-
-
 def rewrite_data_files(
-    spark: SparkSession, table: SparkTable, spec: TaskSpec, phase: Phase, may_commit: Callable[[], None]
+    spark: SparkSession,
+    table: SparkTable,
+    spec: TaskSpec,
+    phase: Phase,
+    may_commit: Callable[[], None],
+    *,
+    carrier: Carrier | None = None,
 ) -> Rewrite:
-    """Carry out one attempt.
+    """Carry out one attempt; ``carrier`` has its groups merged and stitched, in a Spark job of their own if it is None.
 
     Raises :class:`Conflict` when the table is not what was planned any more, :class:`Unsupported` for what the merge
     cannot do without loss, and :class:`ProofFailed` when a group did not give back its rows; in all these
@@ -130,11 +76,11 @@ def rewrite_data_files(
     left = conflicts(lost_groups(table, action))  # nothing is spent on what would not be committed
     whole = without(spec, left)
     stitches = stitch_jobs(spark, table, whole, of_executor(whole.action, Executor.STITCH))
-    jobs: list[MergeJob | StitchJob] = [*merge_jobs(spark, table, whole), *stitches]
+    jobs: list[Job] = [*merge_jobs(spark, table, whole), *stitches]
     tasks = planned_tasks(table, action.base_snapshot_id, of_executor(whole.action, Executor.STAGED, Executor.SHUFFLE))
     phase.name = "merging"
     fault(Fault.MERGE_BEFORE)
-    merged, unmerged = run_groups(spark.sparkContext, jobs, phase)
+    merged, unmerged = results_and_failures((carrier or Alone(spark.sparkContext)).carry(jobs, phase))
     staged, unstaged = stage_groups(spark, table, whole, tasks, phase)
     shuffled, unshuffled = shuffle(spark, table, whole, tasks, phase)
     fault(Fault.MERGE_AFTER)
@@ -248,47 +194,6 @@ def _output_names(spec: TaskSpec, group: FileGroup) -> list[str]:
     return [f"{stem}-{number:05d}.parquet" for number in range(group.output_files)]
 
 
-def run_groups(
-    context: SparkContext, jobs: Sequence[MergeJob | StitchJob], phase: Phase
-) -> tuple[list[MergeResult], list[GroupLeft]]:
-    """Merge or stitch all groups, small ones sharing Spark tasks; results and failures come in the order of the jobs.
-
-    Raises the first typed error that is not of one group alone. Anything else that goes wrong in a worker arrives as
-    Spark's own error.
-    """
-    if not jobs:
-        return [], []
-    done = context.accumulator(0)
-    phase.merged = lambda: int(done.value)
-
-    def run(task: Iterable[Sequence[MergeJob | StitchJob]]) -> Iterable[MergeResult | _Refusal]:
-        settle_in()
-        for job in chain.from_iterable(task):
-            try:
-                yield _carry_out(_own_output(job))
-            except IcewrightError as error:
-                said = job.storage.without_secrets(error.message)
-                yield _Refusal(job.group.group_id, type(error), said, error.hint)
-            done.add(1)
-
-    results: list[MergeResult] = []
-    failed: list[GroupLeft] = []
-    tasks = spark_tasks(jobs, context.defaultParallelism)
-    for outcome in context.parallelize(tasks, len(tasks)).mapPartitions(run).collect():
-        if not isinstance(outcome, _Refusal):
-            results.append(outcome)
-        elif issubclass(outcome.error, OF_ONE_GROUP):
-            failed.append(failure(outcome.group_id, outcome.error(outcome.message)))
-        else:
-            raise outcome.error(outcome.message, hint=outcome.hint)
-    return results, failed
-
-
-def failure(group_id: int, error: IcewrightError) -> GroupLeft:
-    """A group that failed by itself."""
-    return GroupLeft(group_id, error.code, error.message, retryable=isinstance(error, Unavailable))
-
-
 def stage_groups(
     spark: SparkSession, table: SparkTable, spec: TaskSpec, tasks: Mapping[int, Sequence[Any]], phase: Phase
 ) -> tuple[list[StagedResult], list[GroupLeft]]:
@@ -339,24 +244,6 @@ def shuffle(
                 number: group for number, group in waiting.items() if number not in {d.group_id for d in damaged}
             }
     return results, failed
-
-
-def _carry_out(job: MergeJob | StitchJob) -> MergeResult:
-    return stitch_group(job) if isinstance(job, StitchJob) else merge_group(job)
-
-
-def _own_output(job: _Job) -> _Job:
-    """The job with a path of its own when Spark runs it again, as it does after losing an executor.
-
-    The first run may not be dead, only out of sight, and still be writing.
-    """
-    running = TaskContext.get()
-    if running is None or running.attemptNumber() == 0:
-        return job
-    own = f"-try{running.taskAttemptId()}.parquet"
-    if isinstance(job, StitchJob):
-        return replace(job, output_path=job.output_path.removesuffix(".parquet") + own)
-    return replace(job, output_paths=tuple(path.removesuffix(".parquet") + own for path in job.output_paths))
 
 
 def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> None:

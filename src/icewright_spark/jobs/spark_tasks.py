@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
-
-from icewright_spark.merge.merge import MergeJob
-from icewright_spark.stitch.stitch import StitchJob
 
 TASK_BYTES_MAX: Final = 32 << 20
 """Of groups that share a task. It ends for all of them when its worker dies."""
 TASKS_PER_CORE: Final = 2
-"""At least, where there are as many groups: tasks are of unequal length, and the last one is waited for."""
+"""Of groups that are small: tasks are of unequal length, and the last one is waited for."""
 
-Job = TypeVar("Job", bound=MergeJob | StitchJob)
+Element = TypeVar("Element")
 
 
-def spark_tasks(jobs: Sequence[Job], cores: int) -> list[list[Job]]:
-    """The groups of each task, which carries them out one after the other; all in the order of ``jobs``."""
-    total_bytes = sum(job.group.size_bytes for job in jobs)
-    limit = min(TASK_BYTES_MAX, total_bytes // (cores * TASKS_PER_CORE))
-    tasks: list[list[Job]] = []
+def spark_tasks(elements: Sequence[Element], size_bytes: Callable[[Element], int], cores: int) -> list[list[Element]]:
+    """The groups of each task, which carries them out one after the other; all in the order of ``elements``.
+
+    A task is full when it has its share of all bytes: there are no more than ``TASKS_PER_CORE`` for each core, unless
+    they would hold more than :data:`TASK_BYTES_MAX`.
+    """
+    total_bytes = sum(size_bytes(element) for element in elements)
+    share_bytes = min(TASK_BYTES_MAX, total_bytes / (cores * TASKS_PER_CORE))
+    tasks: list[list[Element]] = []
     held_bytes = 0
-    for job in jobs:
-        if not tasks or held_bytes + job.group.size_bytes > limit:
+    for element in elements:
+        size = size_bytes(element)
+        if not tasks or held_bytes >= share_bytes or held_bytes + size > TASK_BYTES_MAX:
             tasks.append([])
             held_bytes = 0
-        tasks[-1].append(job)
-        held_bytes += job.group.size_bytes
+        tasks[-1].append(element)
+        held_bytes += size
     return tasks

@@ -55,7 +55,15 @@ class MemoryTaskStore:
                 raise Conflict(f"there is a task {new.task_id} already")
             return Enqueued(self._write(lifecycle.create(new, self.now())), created=True, coalesced=False)
 
-    def claim(self, optimizer_id: str, *, resource_group: str, catalogs: frozenset[str], lease_ms: int) -> Task | None:
+    def claim(
+        self,
+        optimizer_id: str,
+        *,
+        resource_group: str,
+        catalogs: frozenset[str],
+        lease_ms: int,
+        shareable_bytes_max: int | None = None,
+    ) -> Task | None:
         """See the port."""
         with self._lock:
             now = self.now()
@@ -68,6 +76,7 @@ class MemoryTaskStore:
                 and task.table_id.catalog in catalogs
                 and task.not_before_at <= now
                 and task.table_id not in busy
+                and (shareable_bytes_max is None or _fits_batch(task, shareable_bytes_max))
             ]
             if not ready:
                 return None
@@ -228,3 +237,8 @@ class MemoryTaskStore:
         attempts = self._attempts.setdefault(attempt.task_id, [])
         del attempts[attempt.attempt - 1 :]
         attempts.append(attempt)
+
+
+def _fits_batch(task: Task, shareable_bytes_max: int) -> bool:
+    shareable_bytes = task.action.shareable_bytes
+    return task.attempt == 0 and shareable_bytes is not None and shareable_bytes <= shareable_bytes_max

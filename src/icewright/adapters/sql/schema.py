@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     literal_column,
 )
 
@@ -73,6 +74,8 @@ tasks = Table(
     Column("progress", Text),
     Column("outcome", Text),
     Column("figures", Text),  # of the action; NULL for tasks that are older than the column
+    # NULL for tasks that may not share a Spark job, or are older than the column
+    Column("shareable_bytes", BigInteger),
     PrimaryKeyConstraint("task_id", name="pk_tasks"),
     # A lease is whole or absent, and there is one exactly while an attempt may be at work.
     CheckConstraint(
@@ -117,6 +120,16 @@ Index(
     tasks.c.task_id,
     sqlite_where=_QUEUED,
     postgresql_where=_QUEUED,
+)
+_SHAREABLE = and_(_QUEUED, tasks.c.shareable_bytes.is_not(None))
+Index(
+    "ix_tasks_shareable",
+    tasks.c.resource_group,
+    tasks.c.ranked_at,
+    tasks.c.task_id,
+    tasks.c.shareable_bytes,
+    sqlite_where=_SHAREABLE,
+    postgresql_where=_SHAREABLE,
 )
 _ENDED = state_is(*TERMINAL_STATES)
 Index(

@@ -39,8 +39,20 @@ _BUSY = (
 """Another task of the same table is active."""
 
 
-def ready(connection: Connection, now: Instant, resource_group: str, catalogs: frozenset[str]) -> list[Candidate]:
-    """The best waiting tasks that may run now, without their documents, which may be large."""
+def ready(
+    connection: Connection,
+    now: Instant,
+    resource_group: str,
+    catalogs: frozenset[str],
+    shareable_bytes_max: int | None = None,
+) -> list[Candidate]:
+    """The best waiting tasks that may run now, without their documents, which may be large.
+
+    With ``shareable_bytes_max``, only those that may share a Spark job and read at most so many bytes.
+    """
+    small = (
+        [] if shareable_bytes_max is None else [tasks.c.shareable_bytes <= shareable_bytes_max, tasks.c.attempt == 0]
+    )
     query = (
         select(tasks.c.task_id, tasks.c.priority, tasks.c.created_at)
         .where(
@@ -49,6 +61,7 @@ def ready(connection: Connection, now: Instant, resource_group: str, catalogs: f
             tasks.c.catalog.in_(sorted(catalogs)),
             tasks.c.not_before_at <= now,
             ~_BUSY,
+            *small,
         )
         .order_by(tasks.c.ranked_at, tasks.c.task_id)
         .limit(CLAIM_WINDOW)

@@ -29,7 +29,12 @@ _actions = KeptActions()
 
 def task_row(task: Task) -> dict[str, Any]:
     """A task as the columns of ``tasks``."""
-    return {**task_columns(task), "action": pack(task.action), "figures": dump(task.figures)}
+    return {
+        **task_columns(task),
+        "action": pack(task.action),
+        "figures": dump(task.figures),
+        "shareable_bytes": task.action.shareable_bytes,
+    }
 
 
 def task_columns(task: Task) -> dict[str, Any]:

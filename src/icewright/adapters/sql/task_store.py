@@ -72,11 +72,19 @@ class SqlTaskStore:
                 return enqueued
         raise Unavailable(f"the queue of table {new.table_id} keeps changing")
 
-    def claim(self, optimizer_id: str, *, resource_group: str, catalogs: frozenset[str], lease_ms: int) -> Task | None:
+    def claim(
+        self,
+        optimizer_id: str,
+        *,
+        resource_group: str,
+        catalogs: frozenset[str],
+        lease_ms: int,
+        shareable_bytes_max: int | None = None,
+    ) -> Task | None:
         """See the port."""
         with writing(self._engine) as connection:
             now = self._now(connection)
-            ready = queries.ready(connection, now, resource_group, catalogs)
+            ready = queries.ready(connection, now, resource_group, catalogs, shareable_bytes_max)
             for candidate in sorted(ready, key=lambda task: rank(task, now)):
                 task = _try_claim(connection, candidate, optimizer_id, now, lease_ms)
                 if task is not None:
