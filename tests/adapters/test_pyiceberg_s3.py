@@ -11,9 +11,14 @@ from pathlib import Path
 import pytest
 
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
+from icewright.adapters.spool import open_disk_spool
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import StorageAway, Unreadable
+from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
+from icewright.domain.reachable import FileClass
+from icewright.services.storage_views import storage_view
 from tests.lakes.sqlite import append, make_table, with_tables
 from tests.servers.processes import HOST, free_port
 from tests.servers.refusing import refusing_server
@@ -78,3 +83,34 @@ def test_a_store_that_is_away_is_told_from_one_that_refuses(entry: CatalogEntry)
         at(entry, f"http://{HOST}:{free_port()}").load(NAME)
     with refusing_server() as address, pytest.raises(Unreadable):
         at(entry, address).load(NAME)
+
+
+def test_all_files_are_found_and_a_store_that_goes_away_ends_it(entry: CatalogEntry) -> None:
+    table = make_table(entry, ("db", "more"))
+    for first in range(3):
+        append(table, range(first, first + 2))
+    log = table.refresh().metadata.metadata_log
+    table.io.delete(log[0].metadata_file)
+    name = TableName("lake", ("db",), "more")
+    files = PyIcebergTableFiles(entry)
+    metadata = files.roots(name).metadata
+
+    view = storage_view(
+        files, name, (), open_disk_spool, aliases=Aliases(), progress=lambda *_: None, now=lambda: metadata.updated_at
+    )
+    assert view.complete
+    by_class = {share.file_class: share.live + share.by_history for share in view.classes}
+    assert {one: amount.files for one, amount in by_class.items()} == {
+        FileClass.DATA: 3,
+        FileClass.MANIFEST: 3,
+        FileClass.MANIFEST_LIST: 3,
+        FileClass.METADATA: 1 + len(log),
+    }
+    # One that is gone is still named, and has no size.
+    assert view.total.unsized == 1
+    properties = {**entry.properties, "s3.endpoint": f"http://{HOST}:{free_port()}"}
+    gone = PyIcebergTableFiles(replace(entry, properties=properties))
+    with pytest.raises(StorageAway):
+        gone.manifests(metadata, metadata.snapshots[0].manifest_list)
+    with pytest.raises(StorageAway):
+        gone.size_bytes(metadata, metadata.metadata_location)

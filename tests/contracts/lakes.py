@@ -19,14 +19,17 @@ from icewright.adapters.clock import SystemClock
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.properties import PyIcebergProperties
+from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import UNPARTITIONED, Partition
 from icewright.domain.names import TableName
 from icewright.domain.tables import PartitionField
 from icewright.ports.catalog import Catalog
 from icewright.ports.properties import TableProperties
+from icewright.ports.table_files import TableFiles
 from tests.lakes import sqlite
 from tests.servers.hive import HiveMetastore
 from tests.servers.postgres import PostgresServer
@@ -41,6 +44,8 @@ class Lake(Protocol):
     def catalog(self) -> Catalog: ...
     @property
     def properties(self) -> TableProperties: ...
+    @property
+    def files(self) -> TableFiles: ...
     def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None: ...
     def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
         """One file for each of the different cities; as many rows as cities. The snapshot id."""
@@ -62,6 +67,7 @@ def named(path: tuple[str, ...]) -> TableName:
 class MemoryLake:
     def __init__(self) -> None:
         self.catalog = self.properties = MemoryCatalog("lake", ManualClock())
+        self.files = MemoryTableFiles(self.catalog)
         self._numbers = count()
 
     def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None:
@@ -73,7 +79,9 @@ class MemoryLake:
         spec = metadata.spec(metadata.default_spec_id)
         values = [UNPARTITIONED if spec.is_unpartitioned else json.dumps([c], ensure_ascii=False) for c in cities]
         files = [
-            MemoryFile(f"f{next(self._numbers)}", Partition(spec.spec_id, value), 1000, values.count(value))
+            MemoryFile(
+                f"file:///memory/f{next(self._numbers)}", Partition(spec.spec_id, value), 1000, values.count(value)
+            )
             for value in dict.fromkeys(values)
         ]
         return self.catalog.append(named(path), files).snapshot_id
@@ -105,6 +113,7 @@ class PyIcebergLake:
         self.entry = entry
         self.catalog: Catalog = PyIcebergCatalog(entry)
         self.properties: TableProperties = PyIcebergProperties(entry, SystemClock())
+        self.files: TableFiles = PyIcebergTableFiles(entry)
         self._writer = sqlite.writer(entry)
 
     def _table(self, path: tuple[str, ...]) -> Table:
