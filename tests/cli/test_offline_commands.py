@@ -131,6 +131,22 @@ def test_where_the_bytes_are() -> None:
     assert icewright("table", "storage", "db.broken").status == 1
 
 
+def test_what_one_expiry_would_free() -> None:
+    def asked(*options: str) -> list[tuple[int, int | None, int]]:
+        view = from_json(StorageView, icewright("table", "storage", "db.events", *options, "--json").json)
+        return [(one.rule.older_than_ms, one.rule.retain_last, one.snapshots) for one in view.expiries]
+
+    assert asked("--older-than", "P5D") == [(5 * 86_400_000, None, 0)]
+    assert asked("--older-than", "PT0S", "--retain-last", "2") == [(0, 2, 4)]
+    assert asked("--retain-last", "6") == [(0, 6, 0)]
+    assert (
+        "older than 5 d, all but the last 3"
+        in icewright("table", "storage", "db.events", "--older-than", "P5D", "--retain-last", "3").out
+    )
+    for wrong in (("--older-than", "5d"), ("--older-than", "P1M"), ("--retain-last", "0"), ("--older-than", "")):
+        assert icewright("table", "storage", "db.events", *wrong).status == 2
+
+
 def test_what_is_not_known_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     entry = make_lake(tmp_path)

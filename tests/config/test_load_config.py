@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from icewright.config.load import load_config
 from icewright.config.model import Config
 from icewright.config.settings import OPTIMIZER, SERVER
+from icewright.config.show import shown
 from icewright.domain.errors import InvalidConfiguration, NotFound
 from icewright.domain.policy import PolicyRule
 
@@ -105,6 +106,15 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert config.catalogs[0].properties == {"s3.access-key-id": "env:KEY"}
     assert config.rules == (PolicyRule("lake", (), {"icewright.mode": "approve"}),)
     assert config.origins["catalogs.lake.uri"] == str(tmp_path / "icewright.toml")
+
+
+def test_other_names_of_storages_are_declared(tmp_path: Path) -> None:
+    config = load(tmp_path, LAKE + '[catalogs.aliases]\n"hdfs://a:8020" = "hdfs://b"\n')
+    assert config.catalogs[0].aliases == {"hdfs://a:8020": "hdfs://b"}
+    shown_as = {one.key: one.value for one in shown(config)}
+    assert shown_as["catalogs.lake.aliases.hdfs://a:8020"] == "hdfs://b"
+    with pytest.raises(InvalidConfiguration, match="is an alias itself"):
+        load(tmp_path, LAKE + '[catalogs.aliases]\n"hdfs://a" = "hdfs://b"\n"hdfs://b" = "hdfs://c"\n')
 
 
 def test_the_environment_alone_can_name_a_catalog(tmp_path: Path) -> None:

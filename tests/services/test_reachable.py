@@ -21,7 +21,7 @@ from icewright.adapters.spool import open_disk_spool
 from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.knowledge import GAPS_KEPT_MAX, Complete, Gap, Known, Partial
-from icewright.domain.locations import Aliases, CanonicalPath
+from icewright.domain.locations import Aliases, CanonicalPath, declared
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.reachable import (
@@ -363,6 +363,16 @@ def test_a_location_that_is_not_the_name_of_one_object_is_a_gap(
 ) -> None:
     statistics = NamedFile(path, FileClass.STATISTICS, 1)
     assert gap_codes(catalog, lambda roots: replace(roots, files=(*roots.files, statistics))) == codes
+
+
+def test_what_is_declared_to_be_one_is_one(catalog: MemoryCatalog) -> None:
+    spelled = ("hdfs://n1:8020/a", "hdfs://cluster/a", "hdfs:/a", "hdfs://n2:8020/a")
+    named = tuple(NamedFile(path, FileClass.STATISTICS, 1) for path in spelled)
+    aliases = declared({"hdfs://n1:8020": "hdfs://cluster", "hdfs://": "hdfs://cluster"})
+    files = Altered(MemoryTableFiles(catalog), alter=lambda roots: replace(roots, files=named))
+    with reachable(files, NAME, bits, open_memory_spool, aliases=aliases, progress=lambda *_: None) as known:
+        found = {path for path in files_of(known) if path.startswith("hdfs:")}
+    assert found == {"hdfs://cluster/a", "hdfs://n2:8020/a"}
 
 
 def test_a_damaged_table_does_not_fill_the_memory_with_gaps(catalog: MemoryCatalog) -> None:

@@ -6,7 +6,7 @@ Nothing is changed but properties, where a person asks for that.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from icewright.adapters.clock import SystemClock, SystemIds
@@ -17,15 +17,16 @@ from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
 from icewright.config.secrets import resolve_entry
 from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.locations import Aliases
+from icewright.domain.locations import declared
 from icewright.domain.names import TableName
 from icewright.services.access import assumed
 from icewright.services.observer import Observer
 from icewright.services.planner import Planned, Planner
-from icewright.services.storage_views import EXPIRY_RULES, StorageView, storage_view
+from icewright.services.storage_views import StorageView, storage_view
 
 if TYPE_CHECKING:
     from icewright.config.model import Config
+    from icewright.planning.retention import ExpiryRule
     from icewright.ports.catalog import Catalog
     from icewright.ports.properties import TableProperties
     from icewright.services.reachable import Progress
@@ -63,15 +64,18 @@ class Offline:
         planner = Planner(observer, tables, clock, SystemIds(clock), self._config.rules)
         return planner.plan_observed(assumed(observer.observe(name)))
 
-    def storage(self, name: TableName, progress: Progress) -> StorageView:
-        """Where the bytes of one table are. Raises as :func:`icewright.services.storage_views.storage_view`."""
-        files = PyIcebergTableFiles(resolve_entry(self._config.catalog(name.catalog), os.environ))
+    def storage(self, name: TableName, rules: Sequence[ExpiryRule], progress: Progress) -> StorageView:
+        """Where the bytes of one table are, and what such expiries would free.
+
+        Raises as :func:`icewright.services.storage_views.storage_view`.
+        """
+        entry = resolve_entry(self._config.catalog(name.catalog), os.environ)
         return storage_view(
-            files,
+            PyIcebergTableFiles(entry),
             name,
-            EXPIRY_RULES,
+            rules,
             open_disk_spool,
-            aliases=Aliases(),
+            aliases=declared(entry.aliases),
             progress=progress,
             now=SystemClock().now,
         )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, TableArgument, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
+from icewright.domain.errors import Rejected
 
 if TYPE_CHECKING:
     from icewright.planning.footprint import Amount, ExpiryShare
+    from icewright.planning.retention import ExpiryRule
     from icewright.services.reachable import Progress, Step
     from icewright.services.storage_views import StorageView
 
@@ -41,7 +43,20 @@ _EXPIRIES = (
 _GAPS_SHOWN = 10
 
 
-def storage(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
+def storage(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="DURATION", help="Ask about one expiry: by this age, such as P5D."),
+    ] = None,
+    retain_last: Annotated[
+        int | None,
+        typer.Option("--retain-last", min=1, help="Ask about one expiry: of all but so many snapshots of each branch."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Show where the bytes are: live, kept for branches and tags, in old snapshots alone; and what expiry would free.
 
     Reads all metadata of the table, each manifest once. Exit status 1 when not all of it could be read or understood:
@@ -49,15 +64,30 @@ def storage(context: typer.Context, table: TableArgument, *, as_json: AsJson = F
     """
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
 
+    rules = _rules(older_than, retain_last)
     invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)
     with _progress(invocation) as progress:
-        view = Offline(invocation.config).storage(name, progress)
+        view = Offline(invocation.config).storage(name, rules, progress)
     if as_json:
         invocation.terminal.document(view)
     else:
         _print(invocation.terminal, view)
     raise typer.Exit(FINE if view.complete else FOUND)
+
+
+def _rules(older_than: str | None, retain_last: int | None) -> tuple[ExpiryRule, ...]:
+    """The one expiry that is asked about, or those that everybody may want to know of."""
+    from icewright.planning.retention import ExpiryRule  # noqa: PLC0415 - `--help` stays quick
+    from icewright.planning.settings import duration_ms  # noqa: PLC0415 - see above
+    from icewright.services.storage_views import EXPIRY_RULES  # noqa: PLC0415 - see above
+
+    if older_than is None and retain_last is None:
+        return EXPIRY_RULES
+    try:
+        return (ExpiryRule(0 if older_than is None else duration_ms(older_than), retain_last),)
+    except ValueError as error:
+        raise Rejected(f"--older-than: {older_than!r} is no duration", hint="write P5D, PT12H or P1DT12H") from error
 
 
 @contextmanager
@@ -129,7 +159,7 @@ def _rule(share: ExpiryShare) -> str:
     rule = share.rule
     kept = "" if rule.retain_last is None else f"all but the last {rule.retain_last:,}"
     older = f"older than {text.duration(rule.older_than_ms)}" if rule.older_than_ms else ""
-    return ", ".join(part for part in (older, kept) if part)
+    return ", ".join(part for part in (older, kept) if part) or "all that may be"
 
 
 def _size(amount: Amount) -> str:

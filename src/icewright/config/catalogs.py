@@ -30,7 +30,14 @@ def entry(given: Mapping[Key, Given], name: str) -> tuple[CatalogEntry, PolicyRu
     if not CATALOG_NAME.match(name):
         raise InvalidConfiguration(f"{origin}: {dotted(head)}: not a catalog name", hint="letters, digits, _ and -")
     found = {setting.key: values.value(given, head, setting) for setting in CATALOG}
-    built = CatalogEntry(name, CatalogKind(found["type"]), found["uri"], found["warehouse"] or "", found["properties"])
+    built = CatalogEntry(
+        name,
+        CatalogKind(found["type"]),
+        found["uri"],
+        found["warehouse"] or "",
+        found["properties"],
+        found["aliases"],
+    )
     check_entry(built, origin)
     properties = _with_mode(found["mode"], found["policy"], f"{origin}: {dotted(head)}")
     rule = PolicyRule(name, (), properties) if properties else None

@@ -224,6 +224,12 @@ CATALOG = (
         "Further properties, which go to PyIceberg and to Spark by their names for them; secrets as env:NAME or "
         "file:/path.",
     ),
+    Setting(
+        "aliases",
+        Kind.MAPPING,
+        'Further names of the same storage, each as scheme://authority: "hdfs://node-1:8020" = "hdfs://cluster". That '
+        "s3:, s3a: and s3n: are one is known.",
+    ),
     MODE,
     Setting("policy", Kind.MAPPING, "Table properties (icewright.* and Iceberg's) that hold unless a table says more."),
 )

@@ -17,6 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from icewright.domain import object_stores
 from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.locations import declared
 from icewright.domain.sql_urls import SqlDatabase, SqliteFile, parse_sql_url
 
 CONNECT_TIMEOUT_MS: Final = 10_000
@@ -46,7 +47,8 @@ class CatalogEntry:
     ``uri`` is SQLAlchemy's URL of a SQL catalog (``sqlite:////absolute/path.db``, ``postgresql://user@host/database``),
     the base of a REST catalog (``https://...``), or ``thrift://host:port`` of a Hive Metastore, several with commas
     between them. ``warehouse`` is a URI or an absolute path, or a REST catalog's own name for one, or empty where the
-    catalog knows. ``properties`` go to both clients, each by the names that it has for them.
+    catalog knows. ``properties`` go to both clients, each by the names that it has for them. ``aliases`` are other
+    names of storages (:func:`icewright.domain.locations.declared`), which neither client is told of.
     """
 
     name: str
@@ -54,6 +56,7 @@ class CatalogEntry:
     uri: str
     warehouse: str
     properties: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
         """Whether both clients can be pointed at it. Raises :class:`InvalidConfiguration` with the catalog's name."""
@@ -130,6 +133,7 @@ class CatalogEntry:
                     _check_address(_split(uri.strip()), ("thrift",), "thrift://host:9083")
         self.pyiceberg_properties()
         self.spark_properties()
+        declared(self.aliases)
 
     def _for_pyiceberg(self) -> dict[str, str]:
         where = {"warehouse": self.warehouse_uri} if self.warehouse else {}
