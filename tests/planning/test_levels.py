@@ -214,8 +214,6 @@ class TestLevel2:
         files = spanning(run_files(8), (0, 9), (5, 19))
         (action,) = planned(files, runs(8), by=by).actions
         assert (action.level, action.input_files, action.input_bytes) == (Level.LEVEL_2, 7, 56 * MIB)
-        plan = planned(files, runs(8, CURVED), CURVED, by)
-        assert [(v.verdict, v.reason.code) for v in plan.verdicts] == [(Verdict.REFUSE, "partition-too-large")]
 
     def test_a_piece_has_most_bytes_of_level_1(self) -> None:
         done = [data_file(month(1), n, 8 * MIB, snapshot_id=9) for n in range(6)]
@@ -230,13 +228,13 @@ class TestLevel2:
             replace(data_file(month(1), n, 10, snapshot_id=2), spans=(((1, n), (1, n + 2)),))  # three at each value
             for n in range(50_000)
         ]
-        piece = level_2_piece(files, ordering, LOW, PieceBounds(1_000, 10**9, 10**9, lambda _: 0))
+        piece = level_2_piece(files, ordering, LOW, PieceBounds(1_000, 10**9, 10**9, lambda _: 0), fits=False)
         assert isinstance(piece, Piece)
         assert (len(piece.files), piece.following) == (1_000, 49_000)
 
     def test_nothing_is_done_alone(self) -> None:
         ordering = Ordering(CURVED, "hilbert(carrier, month)", frozenset({2}), frozenset({2}))
-        found = level_2_piece(run_files(3)[:1], ordering, LOW, PieceBounds(10, 10**9, 10, lambda _: 0))
+        found = level_2_piece(run_files(3)[:1], ordering, LOW, PieceBounds(10, 10**9, 10, lambda _: 0), fits=True)
         assert isinstance(found, NoPiece)
 
 

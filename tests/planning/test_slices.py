@@ -92,4 +92,5 @@ def test_very_many_files_go_by_the_power_law() -> None:
         ):
             assert some.mean <= more.mean <= 4 * some.mean
             assert more.worst <= many
+    assert opened(Curve.SORT, [2, None], many)[0].mean == many / 2
     assert opened(Curve.HILBERT, [None] * 2, many)[0].mean == pytest.approx(many**0.5, rel=0.2)

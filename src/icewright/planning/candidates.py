@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from icewright.domain.files import DataFile, FileFormat, Partition
-from icewright.domain.inventory import PartitionStatistics, SizeHistogram
+from icewright.domain.inventory import PartitionCounts, PartitionStatistics, SizeHistogram
 from icewright.domain.layouts import Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
@@ -197,7 +197,8 @@ class _Finder:
             return self._found(verdict, files, added_at, statistics)
         reasons: list[Candidate] = []
         for one in due:
-            found = self._put_in_order(replace(verdict, reason=one.reason), one, self.levels, files, added_at)
+            asked = replace(verdict, reason=one.reason)
+            found = self._put_in_order(asked, one, self.levels, files, added_at, statistics.counts)
             if found.groups:
                 return found
             reasons.append(found)
@@ -221,6 +222,7 @@ class _Finder:
         levels: Levels,
         files: Sequence[DataFile],
         added_at: Mapping[int, Instant],
+        counts: PartitionCounts,
     ) -> Candidate:
         """The one group of Level 1 or 2 of a partition, or why there is none.
 
@@ -234,7 +236,8 @@ class _Finder:
             policy.max_task_files, policy.max_task_size_bytes, REFERENCES_MAX, lambda f: self.deletes.burden(f).files
         )
         if due.level is Level.LEVEL_2:
-            piece = level_2_piece(old, ordering, policy, bounds)
+            fits = counts.data_files <= policy.max_task_files and counts.data_bytes <= policy.max_task_size_bytes
+            piece = level_2_piece(old, ordering, policy, bounds, fits=fits)
         else:
             piece = level_1_piece(old, ordering, policy, bounds, lambda file: age(file, added_at))
         if isinstance(piece, NoPiece):

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import Inventory, PartitionCounts
-from icewright.domain.layouts import Curve, Layout, Level
+from icewright.domain.layouts import Curve, Layout, Level, Run
 from icewright.domain.policy import Policy
 
 Wrong: TypeAlias = tuple[str, str]
 """A stable code, and a sentence with what was found."""
+
+_OLDER_BYTES_TIMES: Final = 4
 
 
 def order_violations(
@@ -34,18 +36,18 @@ def order_violations(
     if action.layout is not None and action.layout != layout:
         yield "wrong-layout", f"the layout {action.layout.key} is not the table's"
     key = None if layout is None else layout.key
-    ordered = {snapshot_id: run.level for snapshot_id, run in inventory.runs.items() if run.layout == key}
+    ordered = {snapshot_id: run for snapshot_id, run in inventory.runs.items() if run.layout == key}
     counts = {one.partition: one.counts for one in inventory.partitions}
     yield from _Order(action, policy, ordered, counts).violations(files)
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """An action, and the snapshots whose files are in the order of the table's layout, with their levels."""
+    """An action, and the snapshots whose files are in the order of the table's layout."""
 
     action: RewriteDataFiles
     policy: Policy
-    ordered: Mapping[int, Level]
+    ordered: Mapping[int, Run]
     counts: Mapping[Partition, PartitionCounts]
 
     def violations(self, files: Mapping[str, DataFile] | None) -> Iterator[Wrong]:
@@ -59,6 +61,8 @@ class _Order:
                     yield "several-runs", f"{group.partition} would have several runs of one commit"
             if self.action.level is not Level.LEVEL_2 and files is not None:
                 yield from self._touched(group, files)
+            if self.action.level is Level.LEVEL_2 and files is not None:
+                yield from self._part_of_partition(group, files)
         for partition in partitions:
             if partition in self.counts:
                 yield from self._due(partition, self.counts[partition])
@@ -101,10 +105,33 @@ class _Order:
             if keeps and not is_ordered:
                 yield "wrong-layout", f"{file.path} is not in the order that it is to keep"
 
+    def _part_of_partition(self, group: FileGroup, files: Mapping[str, DataFile]) -> Iterator[Wrong]:
+        """Under a curve, what was done by Level 2 is done again for enough new bytes, and after enough new runs."""
+        layout, counts = self.action.layout, self.counts.get(group.partition)
+        if layout is None or layout.curve is Curve.SORT or counts is None:
+            return
+        if counts.data_bytes <= self.policy.max_task_size_bytes and counts.data_files <= self.policy.max_task_files:
+            return
+        where, new_bytes, others = f"group {group.group_id}", 0, list[tuple[DataFile, Run]]()
+        for file in (files[one.path] for one in group.files if one.path in files):
+            run = self.ordered.get(file.snapshot_id)
+            if run is None:
+                yield "not-in-order", f"{where} is a part of its partition, and {file.path} is in no order"
+            elif run.level is Level.LEVEL_1:
+                new_bytes += file.size_bytes
+            else:
+                others.append((file, run))
+        if sum(file.size_bytes for file, _ in others) > _OLDER_BYTES_TIMES * new_bytes:
+            yield "too-much-again", f"{where} takes more than {_OLDER_BYTES_TIMES} times its {new_bytes} new bytes"
+        new_runs = [run for one in counts.runs if (run := self.ordered.get(one)) and run.level is Level.LEVEL_1]
+        for file, run in others:
+            if sum(new.committed_at > run.committed_at for new in new_runs) < self.policy.level_2_runs:
+                yield "too-soon-again", f"{where} takes {file.path}, which too few runs of Level 1 came after"
+
     def _due(self, partition: Partition, counts: PartitionCounts) -> Iterator[Wrong]:
         live = {snapshot_id: of_run for snapshot_id, of_run in counts.runs.items() if snapshot_id in self.ordered}
         if self.action.level is Level.LEVEL_2:
-            runs = sum(self.ordered[snapshot_id] is Level.LEVEL_1 for snapshot_id in live)
+            runs = sum(self.ordered[snapshot_id].level is Level.LEVEL_1 for snapshot_id in live)
             if runs < self.policy.level_2_runs:
                 yield "not-due", f"{partition} has {runs} runs of Level 1"
         if self.action.level is Level.LEVEL_1:

@@ -6,7 +6,7 @@ Level 1 runs are. What comes out of a piece overlaps at most the edges of its ne
 are as good as one run, but for a file or two at each edge. Each piece takes files of Level 1 away and none brings them
 back, so this ends; a run that comes meanwhile begins nothing anew where pieces are done.
 
-Under a curve no column tells pieces apart: a partition that is larger than a task may read is left to Level 1 then.
+Under a curve no one column tells pieces apart; there they are regions (:mod:`icewright.planning.regions`).
 """
 
 from __future__ import annotations
@@ -23,33 +23,55 @@ from icewright.planning import wording
 from icewright.planning.depth import IN_ORDER_DEPTH, overlap_depth
 from icewright.planning.ordering import Ordering
 from icewright.planning.pieces import NoPiece, Piece, PieceBounds
+from icewright.planning.regions import region
 
 PIECES_TRIED = 100
 """Pieces whose overlap is looked into, those with most bytes of Level 1 first."""
 
 
 def level_2_piece(
-    files: Sequence[DataFile], ordering: Ordering, policy: Policy, bounds: PieceBounds
+    files: Sequence[DataFile], ordering: Ordering, policy: Policy, bounds: PieceBounds, *, fits: bool
 ) -> Piece | NoPiece:
-    """What one task puts in order of a partition that is due; ``files`` are those of it that are old enough."""
+    """What one task puts in order of a partition that is due; ``files`` are those of it that are old enough.
+
+    ``fits`` tells whether a task may read the partition as a whole.
+    """
     by_column = ordering.lead is not None
     depth = overlap_depth(file.span for file in files) if by_column else len(files)
     if depth <= _depth_in_order(policy):
         text = f"its {wording.count(len(files), 'file')} are in the order of {ordering.said} already"
         text += f": no value is in more than {wording.count(depth, 'file')}"
         return NoPiece(Verdict.LEAVE, Reason("in-order", text, {"overlap_depth": depth}))
-    if len(files) > 1 and len(bounds.first(files)) == len(files):
+    if len(files) > 1 and len(bounds.first(files)) == len(files) and (fits or by_column):
         return Piece(tuple(files))
+    if not by_column:
+        return _region(files, ordering, policy, bounds)
     known = [file for file in files if file.span is not None and bounds.fits(file)]
-    piece = _best(sorted(known, key=_by_span), ordering, bounds, _depth_in_order(policy)) if by_column else ()
+    piece = _best(sorted(known, key=_by_span), ordering, bounds, _depth_in_order(policy))
     if piece:
         return Piece(piece, following=len(files) - len(piece))
+    return _too_large(files, policy, "no part of it overlaps by itself")
+
+
+def _region(files: Sequence[DataFile], ordering: Ordering, policy: Policy, bounds: PieceBounds) -> Piece | NoPiece:
+    piece = region(files, ordering, bounds, policy)
+    if piece:
+        return Piece(piece, following=sum(_counts(file, ordering) for file in set(files) - set(piece)))
+    if not any(_counts(file, ordering) and bounds.fits(file) for file in files):
+        return _too_large(files, policy, "no file of a run of Level 1 is less than that")
+    text = (
+        f"lookups would open hardly fewer files by putting parts of it in the order of {ordering.said} anew, each as "
+    )
+    text += f"large as a task may read ({policy.max_task_files:,} files, {wording.size(policy.max_task_size_bytes)})"
+    return NoPiece(Verdict.LEAVE, Reason("in-order", text))
+
+
+def _too_large(files: Sequence[DataFile], policy: Policy, why: str) -> NoPiece:
     size_bytes = sum(file.size_bytes for file in files)
     text = (
         f"its {wording.count(len(files), 'file')} ({wording.size(size_bytes)}) are more than a task may read "
-        f"({policy.max_task_files:,} files, {wording.size(policy.max_task_size_bytes)}), and "
+        f"({policy.max_task_files:,} files, {wording.size(policy.max_task_size_bytes)}), and {why}"
     )
-    text += "no part of it overlaps by itself" if by_column else f"{ordering.said} cannot be done in parts"
     return NoPiece(Verdict.REFUSE, Reason("partition-too-large", text, {"files": len(files), "bytes": size_bytes}))
 
 

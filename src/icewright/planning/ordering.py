@@ -7,7 +7,7 @@ restart, a rollback, a rewrite by somebody else or another layout the answer is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import Inventory, PartitionCounts
@@ -15,7 +15,7 @@ from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import SortField, TableMetadata
+from icewright.domain.tables import Instant, SortField, TableMetadata
 from icewright.planning import wording
 from icewright.planning.layouts import in_names
 
@@ -31,20 +31,23 @@ MERGED_FILES_MAX = 256
 class Ordering:
     """The layout of a table, and the snapshots whose files are in its order.
 
-    ``level_1`` are those of a Level 1 among them. ``said`` is the layout for people, by the names of its columns.
+    ``level_1`` are those of a Level 1 among them; ``committed_at`` says of all when they were made. ``said`` is the
+    layout for people, by the names of its columns.
     """
 
     layout: Layout
     said: str
     runs: frozenset[int]
     level_1: frozenset[int]
+    committed_at: Mapping[int, Instant] = field(default_factory=dict)
 
     @classmethod
     def of(cls, metadata: TableMetadata, inventory: Inventory, layout: Layout) -> Ordering:
         """What is in the order of a layout as of an inventory."""
         runs = {snapshot_id: run for snapshot_id, run in inventory.runs.items() if run.layout == layout.key}
         level_1 = frozenset(snapshot_id for snapshot_id, run in runs.items() if run.level is Level.LEVEL_1)
-        return cls(layout, in_names(metadata, layout), frozenset(runs), level_1)
+        committed_at = {snapshot_id: run.committed_at for snapshot_id, run in runs.items()}
+        return cls(layout, in_names(metadata, layout), frozenset(runs), level_1, committed_at)
 
     @property
     def lead(self) -> SortField | None:

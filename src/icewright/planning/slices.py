@@ -18,6 +18,8 @@ from icewright.planning.depth import Opened
 
 FILES_WALKED: Final = 512
 """Of more files the walk would take long; their number is then told by the power law that all curves come near."""
+_FILES_EACH: Final = 64
+"""Up to so many files every number is walked; of more, a number of three binary digits, and the rest by that law."""
 
 _FINE: Final = 256
 """A part of the grid that lies across two slices is looked into until it holds this part of a slice's rows."""
@@ -33,25 +35,30 @@ _Node: TypeAlias = tuple[tuple[_Range, ...], int, int]
 def opened(curve: Curve, distinct: Sequence[int | None], files: int) -> tuple[Opened, ...]:
     """For each column of a layout, of so many equal files. ``distinct`` are the values of each column, None for many.
 
-    See the module; remembered, since a walk of many files takes up to a second.
+    Walks are remembered, since one of many files takes up to a second.
     """
-    return _opened(curve, tuple(distinct), files)
+    walked = min(files, FILES_WALKED)
+    if walked > _FILES_EACH:
+        digits = walked.bit_length() - 3
+        walked = walked >> digits << digits
+    found = []
+    for place, one in enumerate(_walked(curve, tuple(distinct), walked)):
+        times, least = (files / walked) ** _exponent(curve, place, len(distinct)), files / (distinct[place] or files)
+        mean = min(float(files), max(one.mean * times, least))
+        found.append(Opened(mean, min(files, max(round(one.worst * times), round(least)))))
+    return tuple(found)
 
 
 @lru_cache(maxsize=256)
-def _opened(curve: Curve, distinct: tuple[int | None, ...], files: int) -> tuple[Opened, ...]:
+def _walked(curve: Curve, distinct: tuple[int | None, ...], files: int) -> tuple[Opened, ...]:
     bits = min(MAX_COORDINATE_BITS, KEY_BITS // len(distinct))
     marks = [min(1 << bits, number or 1 << bits) for number in distinct]
-    walked = min(files, FILES_WALKED)
-    later, earlier, larger = (_boxes(curve, bits, marks, walked, by) for by in ((-1, 1), (1, -1), (1, 1)))
+    later, earlier, larger = (_boxes(curve, bits, marks, files, by) for by in ((-1, 1), (1, -1), (1, 1)))
     found = []
     for place, of_column in enumerate(marks):
         mean = sum(box[place][1] - box[place][0] for box in (*earlier, *later)) / (2 * of_column)
         worst = _deepest(box[place] for box in larger)
-        if files > walked:
-            times = (files / walked) ** _exponent(curve, place, len(marks))
-            mean, worst = mean * times, round(worst * times)
-        found.append(Opened(min(float(files), mean), min(files, worst)))
+        found.append(Opened(mean, worst))
     return tuple(found)
 
 
