@@ -1,4 +1,4 @@
-"""Who keeps an inventory of many tables: icewright's own server, and a process that polls with PyIceberg.
+"""Who looks after many tables: icewright's own server and optimizer, and a process that polls with PyIceberg.
 
 Each is a process of its own over a catalog of its own, so that nobody pays for the other or for the generator.
 """
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +41,21 @@ _CONFIGURATION: Final = """\
 state_dir = {state}
 port = 0
 
+[[catalogs]]
+name = {name}
+type = "sql"
+uri = {uri}
+warehouse = {warehouse}
+"""
+
+
+_OPTIMIZER: Final = """\
+[server]
+state_dir = {state}
+
+[optimizer]
+recycle_after_tasks = 1_000_000
+{settings}
 [[catalogs]]
 name = {name}
 type = "sql"
@@ -99,6 +114,11 @@ class Server:
                 time.sleep(_LOOK_INTERVAL_S)
         return lags_s
 
+    def tasks(self) -> dict[str, int]:
+        """Tasks by state; states without any are left out."""
+        with closing(self._open_store()) as store:
+            return dict(store.execute("SELECT state, count(*) FROM tasks GROUP BY state"))
+
     def partitions(self, name: TableName) -> list[Json]:
         """The inventory of a table, as the server tells it."""
         uuid = str(self.client.table(name)["uuid"])
@@ -139,6 +159,44 @@ class Server:
 
     def _said(self) -> str:
         return (self._folder / "serve.log").read_text(errors="replace")[-2000:]
+
+
+class Optimizer:
+    """``icewright optimizer`` for the server of the same folder, whose Spark is never started anew."""
+
+    def __init__(self, folder: Path, entry: CatalogEntry, settings: Mapping[str, int]) -> None:
+        self._folder = folder
+        configuration = folder / "optimizer.toml"
+        values = {
+            "state": folder / "state",
+            "name": entry.name,
+            "uri": entry.uri,
+            "warehouse": entry.warehouse,
+        }
+        configuration.write_text(
+            _OPTIMIZER.format(
+                **{key: json.dumps(str(value)) for key, value in values.items()},
+                settings="".join(f"{key} = {value}\n" for key, value in settings.items()),
+            )
+        )
+        self._process = _start(
+            ["-m", "icewright", "--config", str(configuration), "optimizer"],
+            folder / "optimizer.log",
+            stdin=subprocess.DEVNULL,
+        )
+        self.tree = ProcessTree(psutil.Process(self._process.pid))
+
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def said(self) -> str:
+        """The end of its log."""
+        return (self._folder / "optimizer.log").read_text(errors="replace")[-2000:]
+
+    def close(self) -> None:
+        """End the process."""
+        _end(self._process)
 
 
 class Poller:
