@@ -153,10 +153,19 @@ def _check_still_fitting(table: SparkTable, spec: TaskSpec, format_version: int)
         raise Conflict(f"{spec.table_name} was upgraded to format version {table.format_version} during the merge")
     if table.schema_id != spec.action.schema_id:
         raise Conflict(f"the schema changed from {spec.action.schema_id} to {table.schema_id} during the merge")
+    check_spec(table, spec.action)
     if not table.has_snapshot(base):
         raise Conflict(f"the planned snapshot {base} expired during the merge")
     if format_version >= ROW_LINEAGE_SINCE and table.gives_row_ids() and not table.gives_row_ids(base):
         raise Conflict(f"the rows of {spec.table_name} were given ids during the merge, after its upgrade")
+
+
+def check_spec(table: SparkTable, action: RewriteDataFiles) -> None:
+    """Rows are moved to the current partition spec and no other. Raises :class:`Conflict`."""
+    for group in action.groups:
+        if group.output_spec_id not in (None, table.spec_id):
+            text = f"rows were to be moved to partition spec {group.output_spec_id}, the current one is {table.spec_id}"
+            raise Conflict(text)
 
 
 def _rewrite(

@@ -76,6 +76,11 @@ class SparkTable:
         return int(self.java.schema().schemaId())
 
     @property
+    def spec_id(self) -> int:
+        """The id of the current partition spec."""
+        return int(self.java.spec().specId())
+
+    @property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
         text = self.jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(self.java.properties())
@@ -114,6 +119,12 @@ class SparkTable:
             )
             for field in spec["fields"]
         )
+
+    def spec_terms(self, spec_id: int) -> tuple[SortField, ...]:
+        """The fields of a partition spec with their transforms, as of a sort order."""
+        _, spec = self._header(spec_id)
+        fields = spec["fields"]
+        return tuple(SortField(int(field["source-id"]), field["transform"], "asc", "nulls-first") for field in fields)
 
     def expression(self, document: Mapping[str, Any]) -> Any:
         """A Java Expression from Iceberg's JSON for it; values are read as the types of the current schema."""

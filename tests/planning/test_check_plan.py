@@ -18,6 +18,7 @@ from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.plans import Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyProblem
 from icewright.domain.tables import PartitionField, PartitionSpec, Schema, SortField, TableMetadata
+from icewright.planning.check_moves import move_violations
 from icewright.planning.check_order import order_violations
 from icewright.planning.check_plan import check_plan
 from icewright.planning.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
@@ -426,7 +427,7 @@ def test_a_file_of_another_format_is_found_by_looking_at_it() -> None:
 
 
 def test_the_checker_shares_nothing_with_the_planner() -> None:
-    own = {check_plan.__module__, not_mergeable.__module__, order_violations.__module__}
+    own = {check_plan.__module__, not_mergeable.__module__, order_violations.__module__, move_violations.__module__}
     names = {
         value.__module__ for name in own for value in vars(sys.modules[name]).values() if hasattr(value, "__module__")
     }

@@ -13,6 +13,7 @@ from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import FileGroup, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotFound, TableReplaced
+from icewright.domain.files import Partition
 from icewright.domain.group_ids import group_ids_text
 from icewright.domain.jobs import (
     GROUP_CONFLICT,
@@ -197,9 +198,14 @@ class Worker:
         lost, self.lost_rows = self.lost_rows, 0
         count, records = group.output_files, group.record_count - deleted_records(group) - lost
         return [
-            MemoryFile(path, group.partition, len(share(group.size_bytes, number, count)), len(rows))
+            MemoryFile(path, partition_of(group, number), len(share(group.size_bytes, number, count)), len(rows))
             for number, (path, rows) in enumerate(output_rows(spec, group, records).items())
         ]
+
+
+def partition_of(group: FileGroup, number: int) -> Partition:
+    """Where an output goes: in memory rows have no values, so what moves is spread over partitions by number."""
+    return group.partition if group.output_spec_id is None else Partition(group.output_spec_id, f"[{number}]")
 
 
 def output_rows(spec: TaskSpec, group: FileGroup, records: int) -> dict[str, range]:

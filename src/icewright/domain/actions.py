@@ -58,6 +58,9 @@ class FileGroup:
 
     Their rows stay in this order, or get that of the action's layout. Only ``shuffle`` makes several files, and
     ``merge`` where all files are in the order of a layout of kind sort: then it merges them by its key.
+
+    With an ``output_spec_id`` their rows move to the partitions of that spec, a file each and ``output_files`` at most.
+    Without one they stay in their partition.
     """
 
     group_id: int
@@ -67,6 +70,7 @@ class FileGroup:
     executor: Executor = Executor.MERGE
     delete_files: tuple[DeleteFile, ...] = ()
     output_files: int = 1
+    output_spec_id: int | None = None
 
     @property
     def size_bytes(self) -> int:

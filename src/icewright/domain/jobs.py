@@ -13,7 +13,7 @@ from icewright.domain.actions import Action
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import Progress
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,17 @@ class Trigger(StrEnum):
     """When readers save more than the rewrite costs."""
 
 
+class MigrateSpec(StrEnum):
+    """Which files of older partition specs are moved to the current one."""
+
+    NEVER = "never"
+    """None: they are merged within their own spec."""
+    TOUCHED = "touched"
+    """Those that are rewritten for another reason, where that makes fewer files than there were."""
+    ALL = "all"
+    """All of them, whatever their size."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyProblem:
     """A setting that cannot be used, reported on the table and never guessed."""
@@ -84,6 +95,7 @@ class Policy:
     level_1_size_bytes: int = 2 << 30
     level_2_runs: int = 10
     migrate_formats: bool = False
+    migrate_spec: MigrateSpec = MigrateSpec.TOUCHED
 
     @property
     def output_size_bytes_max(self) -> int:

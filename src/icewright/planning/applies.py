@@ -25,6 +25,12 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     missing = {group.partition.spec_id for group in action.groups} - {spec.spec_id for spec in metadata.specs}
     if missing:
         return Reason("spec-removed", f"the table no longer has the partition spec {min(missing)}")
+    moving = {group.output_spec_id for group in action.groups if group.output_spec_id is not None}
+    if moving - {metadata.default_spec_id}:
+        text = (
+            f"rows were to be moved to partition spec {min(moving)}, the current one is {metadata.default_spec_id} now"
+        )
+        return Reason("spec-changed", text)
     return (
         _schema_moved(action, metadata)
         or _snapshots_moved(action.base_snapshot_id, metadata)

@@ -13,7 +13,7 @@ import unicodedata
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.names import identifier
-from icewright.domain.policy import Policy
+from icewright.domain.policy import MigrateSpec, Policy
 from icewright.domain.tables import TableMetadata
 from icewright.planning.layouts import paths_of
 
@@ -35,7 +35,10 @@ def nearest_call(metadata: TableMetadata, policy: Policy, action: RewriteDataFil
         # Iceberg's default for the latter is never.
         options["delete-ratio-threshold"] = str(policy.delete_ratio_threshold)
         options["delete-file-threshold"] = str(policy.delete_file_threshold)
-    if action.level is Level.LEVEL_2:
+    moved = [group for group in action.groups if group.output_spec_id is not None]
+    if moved:
+        options["output-spec-id"] = str(moved[0].output_spec_id)
+    if action.level is Level.LEVEL_2 or (moved and policy.migrate_spec is MigrateSpec.ALL):
         options["rewrite-all"] = "true"
     else:
         options["min-input-files"] = str(policy.min_input_files)

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from icewright.domain.actions import Executor
 from icewright.domain.files import DataFile, FileFormat, Partition
 from icewright.domain.inventory import PartitionCounts, PartitionStatistics, SizeHistogram
 from icewright.domain.layouts import Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy, Trigger
-from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant
+from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant, SortField
 from icewright.planning import histogram, wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
 from icewright.planning.executors import (
@@ -28,15 +29,18 @@ from icewright.planning.executors import (
     table_executors,
 )
 from icewright.planning.formats import OTHER_FORMAT, other_formats, said_of
+from icewright.planning.groups import Candidate, Group, without
 from icewright.planning.level1 import TOO_LITTLE, level_1_piece
 from icewright.planning.level2 import level_2_piece
+from icewright.planning.moving import MovingBounds, moving_groups
 from icewright.planning.opinions import DELETES_ALONE, Opinion, Rule
 from icewright.planning.ordering import Due, Levels
 from icewright.planning.packing import Bounds, Run, age, in_order, pack
 from icewright.planning.pieces import NoPiece, PieceBounds, output_files
 from icewright.planning.settings import TASK_FILES_MAX
+from icewright.planning.specs import OTHER_SPEC, Moves, in_use, span_field
 from icewright.planning.triggers import Judge
-from icewright.planning.turns import KEEPING, MERGING, ORDERING, Work
+from icewright.planning.turns import KEEPING, MERGING, Work
 
 YOUNG_MAX_MS = 60_000
 """Files are left out for one commit interval, but no longer than this: a minute is enough for a streaming writer to
@@ -52,47 +56,13 @@ REFERENCES_MAX = 500_000
 """The most pairs of a data file and a delete file that applies to it in one task: its description lists each of them,
 in 2 MB."""
 
+YOUNG_FILES = "young-files"
+
 DELETES = "deletes"
 """The reason of a candidate whose files may be worth it for their deletes alone."""
 
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Files to become one file (of Level 1 and 2, several), and what carries that out."""
-
-    files: Run
-    choice: Choice
-    references: int
-    """Pairs of a file and a delete file that applies to it."""
-    work: Work = MERGING
-    output_files: int = 1
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes to be read."""
-        return sum(file.size_bytes for file in self.files)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """What the files of one shortlisted partition give: groups, or a verdict that says why there are none.
-
-    ``following`` files are in no group, since a task cannot have all.
-    """
-
-    verdict: PartitionVerdict
-    groups: tuple[Group, ...]
-    following: int = 0
-
-    @property
-    def gain(self) -> int:
-        """How many files fewer there will be; one that is rewritten for its deletes counts as one, too.
-
-        Of files that are put in order, their bytes; groups of both kinds are never in one task.
-        """
-        if any(group.work in ORDERING for group in self.groups):
-            return sum(group.size_bytes for group in self.groups)
-        return sum(max(len(group.files) - 1, 1) for group in self.groups)
+WITHOUT_SIZE = (DELETES, OTHER_FORMAT, OTHER_SPEC)
+"""Reasons of candidates whose files are rewritten whatever their size."""
 
 
 def find(
@@ -113,7 +83,16 @@ def find(
         observation.not_sorted,
     )
     judge, others = Judge.of(observation, policy, now), other_formats(observation.metadata, policy)
-    return _Finder(observation, policy, deletes, executors, now, judge, levels, others).find(verdicts, files)
+    moves = Moves.of(observation, policy, executors.not_staged, asked_fields(observation, policy, levels))
+    return _Finder(observation, policy, deletes, executors, now, judge, levels, others, moves).find(verdicts, files)
+
+
+def asked_fields(observation: Observation, policy: Policy, levels: Levels | None) -> tuple[SortField, ...]:
+    """What the spans of files are asked for: the fields of the layout where a level is due, then one of the spec."""
+    current = observation.metadata.default_spec_id
+    old = any(each.partition.spec_id != current for each in observation.inventory.partitions)
+    field = span_field(observation.metadata, policy) if old else None
+    return (*(() if levels is None else levels.fields), *(() if field is None else (field,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +105,7 @@ class _Finder:
     judge: Judge
     levels: Levels | None
     other_formats: frozenset[FileFormat]
+    moves: Moves
 
     def find(self, verdicts: Sequence[PartitionVerdict], files: Iterable[DataFile]) -> list[Candidate]:
         candidates = {verdict.partition: verdict for verdict in verdicts if verdict.verdict is Verdict.REWRITE}
@@ -153,7 +133,9 @@ class _Finder:
         return until > self.now
 
     def _is_wanted(self, file: DataFile) -> bool:
-        """Whether a level may do something with a file."""
+        """Whether a level may do something with a file, or it is to be moved."""
+        if self.moves.is_asked(file.partition):
+            return True
         due = {} if self.levels is None else {one.level for one in self.levels.due.get(file.partition, ())}
         of_level_1 = Level.LEVEL_1 in due and not self._in_order(file)
         return Level.LEVEL_2 in due or of_level_1 or self._is_wanted_by_level_0(file)
@@ -192,16 +174,21 @@ class _Finder:
         statistics: PartitionStatistics,
     ) -> Candidate:
         """What the highest level that is due can do; else what Level 0 can, or why there is nothing to do."""
-        due = () if self.levels is None else self.levels.due.get(statistics.partition, ())
-        if self.levels is None or not due:
-            return self._found(verdict, files, added_at, statistics)
         reasons: list[Candidate] = []
-        for one in due:
-            asked = replace(verdict, reason=one.reason)
-            found = self._put_in_order(asked, one, self.levels, files, added_at, statistics.counts)
-            if found.groups:
+        if self.moves.is_asked(statistics.partition):
+            found = self._moved(verdict, files, added_at)
+            if found.groups or found.verdict.reason.code == YOUNG_FILES:
                 return found
             reasons.append(found)
+        if self.levels is not None:
+            for one in self.levels.due.get(statistics.partition, ()):
+                asked = replace(verdict, reason=one.reason)
+                found = self._put_in_order(asked, one, self.levels, files, added_at, statistics.counts)
+                if found.groups:
+                    return found
+                reasons.append(found)
+        if not reasons:
+            return self._found(verdict, files, added_at, statistics)
         opinion, deletes = self.judge.opinion(statistics), statistics.counts.delete_files
         reason = opinion.reason
         if opinion.rule is None:
@@ -214,6 +201,41 @@ class _Finder:
         if found.verdict.verdict is not Verdict.LEAVE:
             return found
         return next((one for one in reasons if one.verdict.verdict is not Verdict.LEAVE), reasons[0])
+
+    def _moved(
+        self, verdict: PartitionVerdict, files: Sequence[DataFile], added_at: Mapping[int, Instant]
+    ) -> Candidate:
+        """All files of a partition of an older spec, to be moved to the current one; or why they are not.
+
+        Those that no row is left of stay.
+        """
+        moves, until = self.moves, self.moves.waits_until(verdict.partition, self.now)
+        if moves.obstacle is not None:
+            return without(verdict, Verdict.REFUSE, moves.obstacle)
+        if until is not None:
+            return without(verdict, Verdict.WAIT, in_use(until), until)
+        old_at = {file.path: self._old_at(added_at.get(file.snapshot_id)) for file in files}
+        old = [file for file in files if old_at[file.path] <= self.now]
+        filled = [file for file in old if not self._is_emptied((file,))]
+        bounds = MovingBounds.of(self.policy, REFERENCES_MAX)
+        found, refused = moving_groups(
+            in_order(filled, added_at), moves, bounds, lambda f: self.deletes.burden(f).files
+        )
+        groups = [self._moving(each.files, each.output_files) for each in found]
+        if groups:
+            return Candidate(verdict, tuple(groups))
+        if refused:
+            return without(verdict, Verdict.REFUSE, refused[0])
+        if len(old) < len(files):
+            at = min(at for at in old_at.values() if at > self.now)
+            text = f"{wording.count(len(files) - len(old), 'file')} too new to be moved; looked at again at "
+            return without(verdict, Verdict.WAIT, Reason(YOUNG_FILES, text + wording.instant(at)), at)
+        return without(verdict, Verdict.LEAVE, self._all_deleted(len(old)))
+
+    def _moving(self, run: Run, output_files: int) -> Group:
+        references = sum(len(self.deletes.of(file)) for file in run)
+        choice = Choice(Executor.STAGED, Reason(OTHER_SPEC, f"rows move {self.moves.said(run[0].partition)}"))
+        return Group(run, choice, references, MERGING, output_files, self.moves.spec_id)
 
     def _put_in_order(
         self,
@@ -244,7 +266,7 @@ class _Finder:
             if piece.reason.code == TOO_LITTLE and young_until:
                 until = min(young_until)
                 text = f"{due.reason.text}; {piece.reason.text}, the others at {wording.instant(until)}"
-                return without(verdict, Verdict.WAIT, Reason("young-files", text), until)
+                return without(verdict, Verdict.WAIT, Reason(YOUNG_FILES, text), until)
             return without(verdict, piece.verdict, piece.reason)
         if self._is_emptied(piece.files):
             return without(verdict, Verdict.LEAVE, self._all_deleted(len(piece.files)))
@@ -278,12 +300,12 @@ class _Finder:
             return Candidate(verdict, tuple(possible))
         if groups:
             return without(verdict, Verdict.REFUSE, next(group for group in groups if isinstance(group, Reason)))
-        by_size = verdict.reason.code not in (DELETES, OTHER_FORMAT)
+        by_size = verdict.reason.code not in WITHOUT_SIZE
         if len(old) < len(files) and (by_size or self._groups(in_order(files, added_at), rule, settled=settled)):
             until = min(at for at in old_at.values() if at > self.now)
             young = wording.count(len(files) - len(old), "small file")
             text = f"{young} too new to be merged; looked at again at {wording.instant(until)}"
-            return without(verdict, Verdict.WAIT, Reason("young-files", text), until)
+            return without(verdict, Verdict.WAIT, Reason(YOUNG_FILES, text), until)
         if settled_at is not None and not settled and self._groups(in_order(old, added_at), rule, settled=True):
             text = (
                 "one of its small files holds most of their bytes, and is not written again for a few small ones "
@@ -313,7 +335,7 @@ class _Finder:
     def _nothing_to_gain(self, verdict: PartitionVerdict, files: Sequence[DataFile], rule: Rule) -> Reason:
         small = sum(file.size_bytes < self.policy.small_file_size_bytes for file in files)
         text = f"no {rule.min_input_files:,} neighbours among its {wording.count(small, 'small file')} fit"
-        if verdict.reason.code not in (DELETES, OTHER_FORMAT):
+        if verdict.reason.code not in WITHOUT_SIZE:
             return Reason("no-group", f"{text} into one file")
         emptied = [file for file in files if self._is_burdened(file)]
         if emptied:
@@ -361,6 +383,9 @@ class _Finder:
         if size_bytes > self.policy.max_task_size_bytes:
             limit = wording.size(self.policy.max_task_size_bytes)
             return Reason("file-too-large", f"its {wording.size(size_bytes)} are more than a task may read ({limit})")
+        made = self.moves.when_touched(run, self.now) if work == MERGING else None
+        if made is not None:
+            return self._moving(run, made)
         deletes = [delete for file in run for delete in self.deletes.of(file)]
         choice = choose_executor(self.executors, run, deletes, self.policy)
         return Group(run, choice, len(deletes), work) if isinstance(choice, Choice) else choice
@@ -412,9 +437,3 @@ def _first_by_path(files: list[DataFile]) -> list[DataFile]:
 def _partitions_with_doubled_files(by_path: Sequence[DataFile]) -> frozenset[Partition]:
     pairs = [(one, other) for one, other in pairwise(by_path) if one.path == other.path]
     return frozenset(file.partition for pair in pairs for file in pair)
-
-
-def without(verdict: PartitionVerdict, kind: Verdict, reason: Reason, until: Instant | None = None) -> Candidate:
-    """A candidate from which nothing is merged, and why."""
-    changed = replace(verdict, verdict=kind, reason=reason, files_after=verdict.files_before, wait_until=until)
-    return Candidate(changed, ())

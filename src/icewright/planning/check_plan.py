@@ -19,7 +19,8 @@ from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Verdict
-from icewright.domain.policy import Policy
+from icewright.domain.policy import MigrateSpec, Policy
+from icewright.planning.check_moves import move_violations
 from icewright.planning.check_order import order_violations
 from icewright.planning.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
 
@@ -149,11 +150,35 @@ class _Checker:
         for group in action.groups:
             if group.executor is Executor.STITCH and action.layout is not None:
                 yield Violation("layout-stitched", f"group {group.group_id} is to be stitched, and to get an order")
-            if action.level is Level.LEVEL_0:
+            if group.output_spec_id is not None:
+                yield from self._moved(group, action)
+            elif action.level is Level.LEVEL_0:
                 yield from self._group(group)
             else:
                 yield from self._ordered(group)
             yield from self._inputs(group)
+
+    def _moved(self, group: FileGroup, action: RewriteDataFiles) -> Iterator[Violation]:
+        """What is particular to rows that change their spec; some of it is said in ``check_moves``."""
+        where = f"group {group.group_id}"
+        wrong = move_violations(group, self.observation, self.policy, self.plan.planned_at)
+        yield from (Violation(code, text) for code, text in wrong)
+        why = not_stageable(self.observation.metadata)
+        if why is not None:
+            yield Violation("not-stageable", f"{where} is to be moved by Spark, and {why}")
+        if action.level is not Level.LEVEL_0 or action.layout is not None:
+            yield Violation("layout-moved", f"{where} is to be moved, and to get or keep an order")
+        if self.policy.migrate_spec is not MigrateSpec.ALL:
+            yield from self._worth_it(group, where)
+
+    def _worth_it(self, group: FileGroup, where: str) -> Iterator[Violation]:
+        """That files are rewritten for a reason other than their spec."""
+        burdened = [file for file in group.files if self._burdened(group, file) or self._is_of_other_format(file)]
+        if len(group.files) == 1 and not burdened:
+            yield Violation("group-too-few", f"{where} has one file, which nothing is gained by")
+        for file in group.files:
+            if file.size_bytes >= self.policy.small_file_size_bytes and file not in burdened:
+                yield Violation("not-small", f"{file.path}: {file.size_bytes} bytes, and few of its rows are deleted")
 
     def _ordered(self, group: FileGroup) -> Iterator[Violation]:
         """What the executors cannot do that put files in order; the rest is said in ``check_order``."""
@@ -170,9 +195,8 @@ class _Checker:
         where, files = f"group {group.group_id}", len(group.files)
         size_bytes = sum(file.size_bytes for file in group.files)
         size_bytes_max = min(self.policy.target_file_size_bytes, self.policy.max_file_group_size_bytes)
-        burdened = [file for file in group.files if self._burdened(group, file) or self._is_of_other_format(file)]
-        if files == 0 or (files == 1 and not burdened):
-            yield Violation("group-too-few", f"{where} has {files} files, so merging it makes nothing fewer")
+        if files == 0:
+            yield Violation("group-too-few", f"{where} has no files")
         if files > self.policy.max_file_group_files or (size_bytes > size_bytes_max and files > 1):
             yield Violation("group-too-large", f"{where} has {files} files of {size_bytes} bytes")
         if group.executor is Executor.MERGE:
@@ -181,9 +205,7 @@ class _Checker:
             yield from self._stitched(group, where, size_bytes)
         elif (why := not_stageable(self.observation.metadata)) is not None:
             yield Violation("not-stageable", f"{where} is to be staged, and {why}")
-        for file in group.files:
-            if file.size_bytes >= self.policy.small_file_size_bytes and file not in burdened:
-                yield Violation("not-small", f"{file.path}: {file.size_bytes} bytes, and few of its rows are deleted")
+        yield from self._worth_it(group, where)
 
     def _merged(self, group: FileGroup, where: str, size_bytes: int) -> Iterator[Violation]:
         """What a merge cannot do; that it is not asked of it."""
@@ -351,6 +373,7 @@ class _Checker:
             and said.data_files_after >= said.data_files_before
             and not any(g.delete_files for g in action.groups)
             and not any(self._is_of_other_format(file) for file in inputs)
+            and not any(g.output_spec_id is not None for g in action.groups)
         ):
             yield Violation("no-gain", f"{said.data_files_after} files after, {said.data_files_before} before")
 

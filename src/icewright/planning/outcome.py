@@ -12,6 +12,7 @@ from icewright.domain.policy import Policy, Trigger
 from icewright.planning import wording
 from icewright.planning.formats import OTHER_FORMAT
 from icewright.planning.ordering import Ordering
+from icewright.planning.specs import OTHER_SPEC
 
 VERDICTS_LISTED_MAX = 200
 """Verdicts that a plan carries: more than a person reads, little enough to be kept for each plan."""
@@ -38,10 +39,12 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
     staged = sum(group.executor is Executor.STAGED for group in action.groups)
     stitched = sum(group.executor is Executor.STITCH for group in action.groups)
     alone = all(len(group.files) == 1 for group in action.groups)
-    small = action.level is Level.LEVEL_0 and not alone
+    moved = [group for group in action.groups if group.output_spec_id is not None]
+    small = action.level is Level.LEVEL_0 and not alone and len(moved) < len(action.groups)
     text = (
         f"{'merge' if small else 'rewrite'} {wording.count(action.input_files, 'small file' if small else 'file')} "
-        f"({wording.size(action.input_bytes)}) in {wording.count(partitions, 'partition')} into {action.output_files:,}"
+        f"({wording.size(action.input_bytes)}) in {wording.count(partitions, 'partition')} into "
+        f"{'at most ' if moved else ''}{action.output_files:,}"
     )
     text = text if action.level is Level.LEVEL_0 else f"{level_said(action.level)}: {text}"
     if action.layout is not None and ordering is not None:
@@ -51,6 +54,10 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
         text += ", stitched" if stitched == len(action.groups) else f", {stitched:,} of them stitched"
     if staged:
         text += ", staged for Spark" if staged == len(action.groups) else f", {staged:,} of them staged for Spark"
+    if moved:
+        files = sum(len(group.files) for group in moved)
+        which = "moved" if len(moved) == len(action.groups) else f"{wording.count(files, 'file')} of them moved"
+        text += f", {which} to the current partition spec"
     if following:
         text += f"; {files_following:,} more files in {wording.count(len(following), 'partition')} follow"
     figures = {
@@ -64,7 +71,9 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
         "staged_groups": staged,
         "stitched_groups": stitched,
     }
+    figures |= {"moved_files": sum(len(group.files) for group in moved)} if moved else {}
     code = "small-files" if not alone else "deletes" if deletes else OTHER_FORMAT
+    code = OTHER_SPEC if len(moved) == len(action.groups) else code
     return Reason(code if action.level is Level.LEVEL_0 else action.level.value, text, figures)
 
 

@@ -18,15 +18,16 @@ from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import outcome, wording
 from icewright.planning.call import nearest_call
-from icewright.planning.candidates import DELETES, REFERENCES_MAX, Candidate, Group, find, without
+from icewright.planning.candidates import DELETES, REFERENCES_MAX, WITHOUT_SIZE, find
 from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.estimates import estimate
 from icewright.planning.executors import row_group_bytes
-from icewright.planning.formats import OTHER_FORMAT
+from icewright.planning.groups import Candidate, Group, without
 from icewright.planning.layouts import in_names
 from icewright.planning.lookups import lookups
 from icewright.planning.ordering import Levels
+from icewright.planning.specs import OTHER_SPEC
 from icewright.planning.triggers import SMALL_FILES
 from icewright.planning.turns import KEEPING, MERGING, ORDERING, Work, next_turn
 
@@ -110,7 +111,8 @@ def choose(found: Sequence[Candidate], policy: Policy) -> dict[Partition, tuple[
     files = size_bytes = references = 0
     for partition in sorted(found, key=lambda item: (-item.gain, item.verdict.partition)):
         for group in partition.groups:
-            files += len(group.files)
+            # Files that are moved may become more than they are.
+            files += max(len(group.files), 0 if group.output_spec_id is None else group.output_files)
             size_bytes += group.size_bytes
             references += group.references
             full = files > policy.max_task_files or size_bytes > policy.max_task_size_bytes
@@ -141,12 +143,13 @@ def _final_verdicts(
             )
         else:
             inputs = sum(len(group.files) for group in taken)
+            staying = [group for group in taken if group.output_spec_id is None]
             reason = _done_to(item.verdict, taken, left, deletes)
             final.append(
                 replace(
                     item.verdict,
                     reason=reason,
-                    files_after=item.verdict.files_before - inputs + sum(group.output_files for group in taken),
+                    files_after=item.verdict.files_before - inputs + sum(group.output_files for group in staying),
                 )
             )
     return final
@@ -159,8 +162,9 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
     staged = [one.choice.reason for one in taken if one.choice.executor is Executor.STAGED and one.choice.reason]
     shuffled = [one.choice.reason for one in taken if one.choice.executor is Executor.SHUFFLE and one.choice.reason]
     made, work = sum(group.output_files for group in taken), taken[0].work
-    kind = "file" if verdict.reason.code in (DELETES, OTHER_FORMAT) or work != MERGING else "small file"
-    text = f"{wording.count(len(files), kind)} into {made:,}"
+    kind = "file" if verdict.reason.code in WITHOUT_SIZE or work != MERGING else "small file"
+    moved = [file for group in taken if group.output_spec_id is not None for file in group.files]
+    text = f"{wording.count(len(files), kind)} into {'at most ' if moved else ''}{made:,}"
     text += ", each in its order" if work == KEEPING else ""
     text += f" with {wording.count(folded, 'delete file')} folded in" if folded else ""
     text += f"; {left:,} more follow" if left else ""
@@ -173,11 +177,12 @@ def _done_to(verdict: PartitionVerdict, taken: Sequence[Group], left: int, delet
         which = "staged" if len(staged) == len(taken) else f"{len(staged):,} of {len(taken):,} staged"
         text += f"; {which}, because {staged[0].text}"
     text += f"; shuffled, because {shuffled[0].text}" if shuffled else ""
-    if verdict.reason.code not in (SMALL_FILES, DELETES):
+    if verdict.reason.code not in (SMALL_FILES, DELETES, OTHER_SPEC):
         text += f"; {_named(verdict.reason)}"
     figures = dict(verdict.reason.figures)
     figures |= {"input_files": len(files), "output_files": made, "files_following": left}
     figures |= {"delete_files": folded, "staged_groups": len(staged), "stitched_groups": len(stitched)}
+    figures |= {"moved_files": len(moved)} if moved else {}
     return Reason(verdict.reason.code, text, figures)
 
 
@@ -225,7 +230,16 @@ def _file_group(number: int, partition: Partition, path: str, group: Group, inde
         )
         for file in group.files
     )
-    return FileGroup(number, partition, path, inputs, group.choice.executor, tuple(positions), group.output_files)
+    return FileGroup(
+        group_id=number,
+        partition=partition,
+        partition_path=path,
+        files=inputs,
+        executor=group.choice.executor,
+        delete_files=tuple(positions),
+        output_files=group.output_files,
+        output_spec_id=group.output_spec_id,
+    )
 
 
 def _prediction(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from icewright.domain.policy import Mode, Trigger
+from icewright.domain.policy import MigrateSpec, Mode, Trigger
 from icewright.planning import wording
 from icewright.planning.layout_text import LayoutTextError, parse_layout
 
@@ -19,6 +19,7 @@ LAYOUT_KEY = "icewright.layout"
 TRIGGER_KEY = "icewright.trigger"
 LEVEL_1_SIZE_KEY = "icewright.level-1.size-bytes"
 LEVEL_2_RUNS_KEY = "icewright.level-2.runs"
+MIGRATE_SPEC_KEY = "icewright.rewrite-data-files.migrate-spec"
 IGNORE_OTHER_OPTIMIZERS_KEY = "icewright.ignore-other-optimizers"
 
 MIB = 1024 * 1024
@@ -184,6 +185,16 @@ SETTINGS: tuple[Setting, ...] = (
         "true or false",
         "Rewrite files of another format than the table's own (`write.format.default`, Parquet if not set) whatever "
         "their size. Without it they are brought into that format when they are rewritten for another reason.",
+    ),
+    Setting(
+        MIGRATE_SPEC_KEY,
+        "migrate_spec",
+        MigrateSpec,
+        MigrateSpec.TOUCHED,
+        "never, touched or all",
+        "Which files of older partition specs are moved to the current one: `touched` those that are rewritten for "
+        "another reason, where that makes fewer files than there were; `all` every one, whatever its size; `never` "
+        "merges them within their own spec. [More](#older-partition-specs).",
     ),
     Setting(
         REWRITE_PREFIX + "max-file-group-size-bytes",

@@ -19,9 +19,11 @@ from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
 from icewright.planning.candidates import DELETES
 from icewright.planning.eligibility import table_obstacle
+from icewright.planning.executors import table_executors
 from icewright.planning.formats import OTHER_FORMAT, other_formats, said_of
 from icewright.planning.ordering import Due, Levels
 from icewright.planning.placement import column_types, placement_obstacle
+from icewright.planning.specs import OTHER_SPEC, Moves
 from icewright.planning.triggers import Judge
 
 REMOVAL_INTERVALS = 3
@@ -81,6 +83,9 @@ def shortlist(
         judge=Judge.of(observation, policy, now),
         due={} if levels is None else levels.due,
         other_formats=other_formats(observation.metadata, policy),
+        moves=Moves.of(
+            observation, policy, table_executors(observation.metadata, observation.worker_access).not_staged
+        ),
     )
     verdicts = tuple(_verdict(table, statistics, now) for statistics in observation.inventory.partitions)
     return _within_memory(verdicts, observation, table.equality_deletes_everywhere)
@@ -139,6 +144,7 @@ class _Table:
     judge: Judge
     due: Mapping[Partition, tuple[Due, ...]]
     other_formats: frozenset[FileFormat]
+    moves: Moves
 
     def last_removal_at(self, partition: Partition, now: Instant) -> Instant | None:
         known = (self.removed_at.get(partition), self.everywhere_at)
@@ -154,7 +160,8 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
 
     deletes = statistics.counts.delete_files or table.equality_deletes_everywhere
     fires, foreign = opinion.rule is not None, said_of(statistics.counts.formats, table.other_formats)
-    if not fires and not due and not foreign and (files == 0 or not deletes):
+    moved = files > 0 and table.moves.is_asked(statistics.partition)
+    if not fires and not due and not foreign and not moved and (files == 0 or not deletes):
         return verdict(Verdict.LEAVE if opinion.until is None else Verdict.WAIT, opinion.reason, until=opinion.until)
     refusal = _refusal(table, statistics)
     if refusal is not None:
@@ -170,8 +177,13 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
     if table.access is WorkerAccess.UNKNOWN:
         text = "no optimizer has shown yet whether its workers can read and write where the table keeps its files"
         return verdict(Verdict.WAIT, Reason("worker-access", text), until=now + ACCESS_WAIT_MS)
-    if due or fires:
-        return verdict(Verdict.REWRITE, due[0].reason if due else opinion.reason, files if due else opinion.files_after)
+    if due or fires or moved:
+        reason = due[0].reason if due else opinion.reason
+        if moved:
+            reason = Reason(
+                OTHER_SPEC, f"{wording.count(files, 'file')} to be moved {table.moves.said(statistics.partition)}"
+            )
+        return verdict(Verdict.REWRITE, reason, files if due or moved else opinion.files_after)
     text = f"{foreign or wording.count(deletes, 'delete file')}; {opinion.reason.text}"
     return verdict(Verdict.REWRITE, Reason(OTHER_FORMAT if foreign else DELETES, text, {"delete_files": deletes}))
 

@@ -129,20 +129,43 @@ def _input_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
 
 
 def _file_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
-    """Each partition has exactly the files that are planned, but for those that would have no rows."""
+    """Each partition has exactly the files that are planned, but for those that would have no rows.
+
+    Of rows that move, nobody knows beforehand which partitions of the other spec they belong to: each group makes one
+    file at most in any of them, and not more than planned in all.
+    """
+    stays, moves = _by_whether_they_move(action)
     least, most = Counter[Partition](), Counter[Partition]()
-    for group in action.groups:
+    for group in stays:
         most[group.partition] += group.output_files - len(group.files)
         least[group.partition] += _fewest_files(group) - len(group.files)
+    for group in moves:
+        most[group.partition] -= len(group.files)
+        least[group.partition] -= len(group.files)
+    made = (
+        sum(least.values()) + len(moves),
+        sum(most.values()) + sum(group.output_files for group in moves),
+    )
     found = {partition: delta.data_files for partition, delta in changes.deltas.items()}
     for partition in sorted(most.keys() | found.keys()):
-        if not least[partition] <= found.get(partition, 0) <= most[partition]:
-            said = f"{most[partition]}" if least[partition] == most[partition] else f"at most {most[partition]}"
+        more = sum(group.output_spec_id == partition.spec_id for group in moves)
+        if not least[partition] <= found.get(partition, 0) <= most[partition] + more:
+            exactly = least[partition] == most[partition] + more
+            said = f"{most[partition]}" if exactly else f"at most {most[partition] + more}"
             return (
                 f"partition {_said(action, partition)} changed by {found.get(partition, 0)} files, "
                 f"the action says {said}"
             )
-    return None
+    total = sum(found.values())
+    return (
+        None if made[0] <= total <= made[1] else f"all changed by {total} files, the action says {made[0]} to {made[1]}"
+    )
+
+
+def _by_whether_they_move(action: RewriteDataFiles) -> tuple[list[FileGroup], list[FileGroup]]:
+    """The groups whose rows stay in their partition, and those whose rows move to another spec."""
+    stays = [group for group in action.groups if group.output_spec_id is None]
+    return stays, [group for group in action.groups if group.output_spec_id is not None]
 
 
 def _fewest_files(group: FileGroup) -> int:
@@ -153,16 +176,29 @@ def _fewest_files(group: FileGroup) -> int:
 
 
 def _row_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
-    """Rows are gone as far as deletes can have removed them, in no other partition and not a single one more."""
+    """Rows are gone as far as deletes can have removed them, in no other partition and not a single one more.
+
+    Rows that move are gone from their partition, all of them, and come back in partitions of the other spec.
+    """
+    stays, moves = _by_whether_they_move(action)
     least, most = Counter[Partition](), Counter[Partition]()
-    for group in action.groups:
+    for group in stays:
         least[group.partition] += sum(_vector_records(group, file) for file in group.files)
         most[group.partition] += _deleted_most(group)
+    fewest = sum(least.values()) + sum(_vector_records(group, file) for group in moves for file in group.files)
+    deleted = fewest, sum(most.values()) + sum(_deleted_most(group) for group in moves)
+    for group in moves:
+        least[group.partition] += group.record_count
+        most[group.partition] += group.record_count
     for partition in sorted(least.keys() | changes.deltas.keys()):
         records = changes.deltas.get(partition, Delta()).records
-        if not least[partition] <= -records <= most[partition]:
+        come = sum(group.record_count for group in moves if group.output_spec_id == partition.spec_id)
+        if not least[partition] - come <= -records <= most[partition]:
             said = f"{least[partition]}" if least[partition] == most[partition] else f"at most {most[partition]}"
+            said += f", and at most {come} come" if come else ""
             return f"partition {_said(action, partition)} changed by {records} rows, and its deletes remove {said}"
+    if not deleted[0] <= changes.deleted_records <= deleted[1]:
+        return f"{changes.deleted_records} rows are gone, and the deletes remove {deleted[0]} to {deleted[1]}"
     return None
 
 

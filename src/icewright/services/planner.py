@@ -19,6 +19,7 @@ from icewright.domain.plans import Plan, Reason, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.tables import Instant, SortField, TableMetadata
 from icewright.planning import outcome
+from icewright.planning.candidates import asked_fields
 from icewright.planning.check_plan import check_plan
 from icewright.planning.layouts import resolve
 from icewright.planning.ordering import Levels
@@ -84,7 +85,7 @@ class Planner:
             observation,
             policy,
             verdicts,
-            self._data_files(observation, known, wanted, () if levels is None else levels.fields),
+            self._data_files(observation, known, wanted, asked_fields(observation, policy, levels)),
             self._delete_files(observation, known, wanted),
             plan_id=self._ids.new("plan"),
             now=now,

@@ -20,6 +20,8 @@ from icewright_spark.jobs.spark_tasks import spark_tasks
 from icewright_spark.merge.errors import (
     FileChanged,
     FileUnreadable,
+    ManyPartitions,
+    NoRowsLeft,
     OutputExists,
     OutputUnwritable,
     UnsupportedColumn,
@@ -35,6 +37,8 @@ _Job = TypeVar("_Job", bound=Job)
 OF_ONE_GROUP: Final = (
     FileChanged,
     FileUnreadable,
+    ManyPartitions,
+    NoRowsLeft,
     NotSorted,
     NotStitchable,
     OutputExists,

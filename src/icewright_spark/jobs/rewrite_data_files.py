@@ -26,7 +26,7 @@ from icewright.domain.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupFigur
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright.domain.writer_settings import writer_settings
-from icewright_spark.commit import CommitResult, Rewritten, commit_rewrite, said_of
+from icewright_spark.commit import CommitResult, Rewritten, check_spec, commit_rewrite, said_of
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.groups import OF_ONE_GROUP, Alone, Carrier, Job, failure, results_and_failures
 from icewright_spark.jobs.phase import Phase
@@ -145,6 +145,7 @@ def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
         raise Conflict(f"the planned snapshot {action.base_snapshot_id} is gone")
     if table.schema_id != action.schema_id:
         raise Conflict(f"the schema changed from {action.schema_id} to {table.schema_id} since the plan was made")
+    check_spec(table, action)
 
 
 def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[MergeJob]:
@@ -294,7 +295,8 @@ def check_outputs(action: RewriteDataFiles, receipts: Sequence[Receipt], outputs
                 f"group {group.group_id}: {', '.join(output.path for output in its) or 'its files'} are said to have "
                 f"{found} rows, the proof has {proved.get(group.group_id)}"
             )
-        least = 1 if group.executor is Executor.SHUFFLE else min(group.output_files, max(found, 1))
+        some = group.executor is Executor.SHUFFLE or group.output_spec_id is not None
+        least = 1 if some else min(group.output_files, max(found, 1))
         if not least <= len(its) <= group.output_files:
             raise ProofFailed(f"group {group.group_id} became {len(its)} files, and {group.output_files} were planned")
     if len({output.path for output in outputs}) != len(outputs):

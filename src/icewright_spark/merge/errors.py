@@ -31,6 +31,18 @@ class UnsupportedFile(Unsupported):
     code: ClassVar[str] = "unsupported-file"
 
 
+class ManyPartitions(Unsupported):
+    """The rows of a group belong to more partitions than it may become files."""
+
+    code: ClassVar[str] = "many-partitions"
+
+
+class NoRowsLeft(Unsupported):
+    """No row is left of a group that was to be moved, so nothing says where an empty file would belong."""
+
+    code: ClassVar[str] = "no-rows-left"
+
+
 class UnsupportedLocation(Unsupported):
     """A location that Arrow cannot reach as Iceberg's Java would: its scheme, or a setting of the storage."""
 

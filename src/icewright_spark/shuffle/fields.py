@@ -37,17 +37,23 @@ def field_columns(fields: Sequence[Json], layout: Layout, catalog: str, rows: Da
     ``fields`` is the table's schema in the spec's JSON. Transforms are Iceberg's own functions, which Spark finds in
     the catalog. Raises :class:`Unsupported` for a field that is not there or has no order.
     """
-    places = dict(_places(fields))
-    found = []
     for field in layout.fields:
-        place = places.get(field.source_id)
-        if place is None:
-            raise Unsupported(f"the layout goes by field {field.source_id}, which the table does not have")
-        (position, *names), kind = place
-        if not isinstance(kind, str) or kind == "variant" or not spark_keeps(kind):
-            raise Unsupported(f"the layout goes by field {field.source_id}, whose values have no order in Spark")
         if layout.curve is not Curve.SORT and field.transform != "identity":
             raise Unsupported(f"a curve goes by columns as they are, not by {field.transform} of one")
+    return term_columns(fields, layout.fields, catalog, rows)
+
+
+def term_columns(fields: Sequence[Json], terms: Sequence[SortField], catalog: str, rows: DataFrame) -> list[Column]:
+    """As :func:`field_columns`, of any fields with their transforms; in which direction they go plays no part."""
+    places = dict(_places(fields))
+    found = []
+    for field in terms:
+        place = places.get(field.source_id)
+        if place is None:
+            raise Unsupported(f"rows go by field {field.source_id}, which the table does not have")
+        (position, *names), kind = place
+        if not isinstance(kind, str) or kind == "variant" or not spark_keeps(kind):
+            raise Unsupported(f"rows go by field {field.source_id}, whose values have no order in Spark")
         column = col(column_name(int(position)))
         for name in names:
             column = column.getField(name)
@@ -55,7 +61,8 @@ def field_columns(fields: Sequence[Json], layout: Layout, catalog: str, rows: Da
     try:
         rows.select(*found)
     except AnalysisException as error:
-        raise Unsupported(f"Spark cannot order rows by {layout.key}: {first_line(error)}") from error
+        said = ", ".join(f"{field.transform} of field {field.source_id}" for field in terms)
+        raise Unsupported(f"Spark cannot order rows by {said}: {first_line(error)}") from error
     return found
 
 

@@ -17,13 +17,16 @@ from icewright.domain.errors import Unsupported
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright_spark.commit import Rewritten
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.shuffle.fields import numbered
 from icewright_spark.staged.checks import StagedResult, check_same_rows, checked_file, refuse_what_would_be_lost
 from icewright_spark.staged.cost import executors
 from icewright_spark.staged.empty_file import write_empty_file
-from icewright_spark.staged.hash_job import hash_rows
+from icewright_spark.staged.hash_job import HashedRows, hash_rows
+from icewright_spark.staged.moving import check_partitions, check_partitions_made, spec_columns, watch_partitions
 from icewright_spark.staged.staging import StagedTasks, staged, task_of_new_file
 
 METHOD: Final = "multiset of rows, two 64-bit hashes summed in 128 bits, written by Spark, all files read again"
+METHOD_OF_MOVES: Final = f"{METHOD}, each row in its partition"
 
 
 def rewrite_group(
@@ -31,26 +34,29 @@ def rewrite_group(
 ) -> StagedResult:
     """Rewrite the group's files, whose scan tasks are ``tasks`` in the group's order, as one new file.
 
-    Raises :class:`ProofFailed` when the rows of the new file are not those that were read, or those not the ones that
-    the manifests promise; :class:`Unsupported` for what Spark cannot read or does not write as one file of the
-    group's partition. In every case all files stay where they are, the new one too.
+    Where their rows move to another spec, as one file in each of its partitions that they belong to.
+    Raises :class:`ProofFailed` when the rows of the new files are not those that were read, those not the ones that
+    the manifests promise, or in a partition that is not theirs; :class:`Unsupported` for what Spark cannot read or does
+    not write as planned. In every case all files stay where they are, the new ones too.
     """
     refuse_what_would_be_lost(table)
-    set_id = f"{spec.task_id}-{spec.attempt}-{group.group_id}"
+    set_id, catalog = f"{spec.task_id}-{spec.attempt}-{group.group_id}", spec.table_name.catalog
     started_ns = time.perf_counter_ns()
     with executors(spark, set_id) as cost:
         with staged(spark, table, f"{set_id}-written", tasks) as inputs:
+            check_partitions_made(table, group, catalog, inputs.rows(vectorised=True))
             files = write(inputs, inputs.rows_in_one_split(), group)
-            data_file = _one_file(table, group, files or [write_empty_file(table, group, set_id)])
+            files = _checked(table, group, files or [write_empty_file(table, group, set_id)])
         with staged(spark, table, f"{set_id}-read", tasks) as inputs:
             before = hash_rows(inputs.rows(vectorised=False))
-        with staged(spark, table, f"{set_id}-new", [task_of_new_file(spark, table, data_file)]) as output:
-            after = hash_rows(output.rows(vectorised=True))
-    path, records = str(data_file.location()), int(data_file.recordCount())
-    rows_in, rows_out = check_same_rows(group, [data_file], before.by_file, after.by_file)
+        after = _read_back(spark, table, spec, group, files)
+    rows_in, rows_out = check_same_rows(group, files, before.by_file, after.by_file)
+    if group.output_spec_id is not None:
+        check_partitions(table, group.output_spec_id, files, after.watched)
+    outputs = tuple(Rewritten(group.group_id, str(file.location()), int(file.recordCount()), file) for file in files)
     receipt = Receipt(
         group_id=group.group_id,
-        method=METHOD,
+        method=METHOD if group.output_spec_id is None else METHOD_OF_MOVES,
         input_digest=rows_in.text,
         output_digest=rows_out.text,
         records=rows_out.rows,
@@ -60,22 +66,39 @@ def rewrite_group(
         group_id=group.group_id,
         input_files=len(group.files),
         input_bytes=group.size_bytes,
-        output_paths=(path,),
-        output_bytes=int(data_file.fileSizeInBytes()),
-        records=records,
+        output_paths=tuple(output.path for output in outputs),
+        output_bytes=sum(int(file.fileSizeInBytes()) for file in files),
+        records=sum(output.record_count for output in outputs),
         cpu_ms=cost.cpu_ms + before.cpu_ms + after.cpu_ms,
         wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
         peak_memory_bytes=max(before.peak_memory_bytes, after.peak_memory_bytes),
     )
-    return StagedResult(receipt, figures, (Rewritten(group.group_id, path, records, data_file),))
+    return StagedResult(receipt, figures, outputs)
 
 
 def write(staged_tasks: StagedTasks, rows: DataFrame, group: FileGroup) -> list[Any]:
-    """The rows as new files of the group's spec: one, unless something is wrong or there are no rows."""
+    """The rows as new files: one, unless something is wrong or there are no rows, or a file for each partition."""
+    if group.output_spec_id is not None:
+        return staged_tasks.write(rows, group.output_spec_id, sorted_first=True)
     return staged_tasks.write(rows, group.partition.spec_id)
 
 
-def _one_file(table: SparkTable, group: FileGroup, files: Sequence[Any]) -> Any:
-    if len(files) != 1:
-        raise Unsupported(f"group {group.group_id}: Spark wrote {len(files)} files instead of one")
-    return checked_file(table, group, files[0])
+def _checked(table: SparkTable, group: FileGroup, files: Sequence[Any]) -> list[Any]:
+    if not 1 <= len(files) <= group.output_files:
+        text = f"group {group.group_id}: Spark wrote {len(files)} files instead of "
+        raise Unsupported(text + ("one" if group.output_files == 1 else f"at most {group.output_files}"))
+    return [checked_file(table, group, file) for file in files]
+
+
+def _read_back(
+    spark: SparkSession, table: SparkTable, spec: TaskSpec, group: FileGroup, files: Sequence[Any]
+) -> HashedRows:
+    """The hashes of the rows of new files, and where they move, the partitions that they belong to."""
+    set_id, spec_id = f"{spec.task_id}-{spec.attempt}-{group.group_id}-new", group.output_spec_id
+    tasks = [task_of_new_file(spark, table, file, unplaced=spec_id is not None) for file in files]
+    with staged(spark, table, set_id, tasks) as output:
+        rows = output.rows(vectorised=True)
+        if spec_id is None:
+            return hash_rows(rows)
+        shown = numbered(rows)
+        return hash_rows(shown, spec_columns(table, spec_id, spec.table_name.catalog, shown), watch_partitions)

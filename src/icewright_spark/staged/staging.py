@@ -52,15 +52,18 @@ class StagedTasks:
         """As :meth:`rows`, with one partition for each task, which must be over a whole file: its rows in its order."""
         return self.rows(vectorised=True, **{"split-size": _EVERYTHING, "file-open-cost": _EVERYTHING})
 
-    def write(self, rows: DataFrame, spec_id: int) -> list[Any]:
+    def write(self, rows: DataFrame, spec_id: int, *, sorted_first: bool = False) -> list[Any]:
         """Write rows as new files of the table, a file per partition, in their order; Java's ``DataFile`` of each.
 
-        The rows of a partition must be of one partition of the table. Nothing is committed. Format, codec, sizes,
-        metrics and bloom filters are what the table's properties say.
+        The rows of a partition must be of one partition of the table; ``sorted_first``, they may be of any of the
+        current spec, and are sorted by these first, on disk where they are many, so that one file is open at a time.
+        Nothing is committed. Format, codec, sizes, metrics and bloom filters are what the table's properties say.
         """
         options = {
             "target-file-size-bytes": _EVERYTHING,
-            "use-table-distribution-and-ordering": "false",
+            "use-table-distribution-and-ordering": str(sorted_first).lower(),
+            "distribution-mode": "none",
+            "fanout-enabled": "false",
             "output-spec-id": str(spec_id),
         }
         rows.write.format("iceberg").options(**options).mode("append").save(self.set_id)
@@ -87,11 +90,15 @@ def staged(spark: SparkSession, table: SparkTable, set_id: str, tasks: Sequence[
         jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get().clearRewrite(table.java, set_id)
 
 
-def task_of_new_file(spark: SparkSession, table: SparkTable, data_file: Any) -> Any:
-    """A scan task over the whole of a file that is not committed yet."""
+def task_of_new_file(spark: SparkSession, table: SparkTable, data_file: Any, *, unplaced: bool = False) -> Any:
+    """A scan task over the whole of a file that is not committed yet.
+
+    ``unplaced``: as if it were in no partition, so that every value is read from the file.
+    """
     jvm = java_gateway(spark)
     iceberg = jvm.org.apache.iceberg
-    builder = iceberg.DataFiles.builder(table.java.specs().get(data_file.specId())).copy(data_file)
+    spec = iceberg.PartitionSpec.unpartitioned() if unplaced else table.java.specs().get(data_file.specId())
+    builder = iceberg.DataFiles.builder(spec).copy(data_file)
     as_if_committed = builder.withSplitOffsets(None).build()  # or it would be read in parts, on their own
     # Without these three a reader takes the file for one without lineage.
     as_if_committed.setDataSequenceNumber(_OUTPUT_SEQUENCE_NUMBER)
@@ -102,7 +109,7 @@ def task_of_new_file(spark: SparkSession, table: SparkTable, data_file: Any) -> 
         as_if_committed,
         java_array(spark, iceberg.DeleteFile, 0),
         iceberg.SchemaParser.toJson(table.java.schema()),
-        iceberg.PartitionSpecParser.toJson(table.java.specs().get(data_file.specId())),
+        iceberg.PartitionSpecParser.toJson(spec),
         everything,
     )
 

@@ -1,0 +1,140 @@
+"""Laws of plans that move files to the current partition spec, over generated tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icewright.domain.files import DataFile, FileFormat, Partition
+from icewright.domain.plans import Plan, Verdict
+from icewright.domain.policy import MigrateSpec
+from icewright.domain.tables import PartitionField, PartitionSpec
+from icewright.planning.check_plan import check_plan
+from icewright.planning.specs import PARTITIONS_MAX
+from tests.planning.observations import Case, cases, observe
+from tests.planning.test_plan_laws import groups_of, plan_of
+
+CURRENT = PartitionSpec(2, (PartitionField(1, 1001, "month_bucket", "bucket[3]"),))
+"""Of an older partition by month it makes one, of the unpartitioned spec's four."""
+
+
+@st.composite
+def moved_cases(draw: st.DrawFn, asked: tuple[MigrateSpec, ...] = tuple(MigrateSpec)) -> Case:
+    """Tables whose files are of two older specs, and some of the current one."""
+    case = draw(cases())
+    before = case.observation
+    metadata = replace(before.metadata, specs=(*before.metadata.specs, CURRENT), default_spec_id=2)
+    moved = {
+        file.path: replace(file, partition=Partition(2, "[1]")) for file in case.files if file.partition.values == "[3]"
+    }
+    files = tuple(moved.get(file.path, file) for file in case.files)
+    policy = replace(case.policy, migrate_spec=draw(st.sampled_from(asked)))
+    after = observe(
+        files, metadata, removals=before.removals, interval_ms=before.commit_interval_ms, deletes=case.deletes
+    )
+    return replace(case, files=files, policy=policy, observation=replace(after, rewritten_at=before.rewritten_at))
+
+
+many = settings(max_examples=150, deadline=None)
+
+
+@many
+@given(moved_cases())
+def test_the_checker_accepts_every_plan(case: Case) -> None:
+    by_path = {file.path: file for file in case.files}
+    assert check_plan(plan_of(case), case.observation, case.policy, by_path, case.deletes) == ()
+
+
+@many
+@given(moved_cases())
+def test_only_files_of_older_specs_move_and_only_as_far_as_is_asked(case: Case) -> None:
+    for group in groups_of(plan_of(case)):
+        if group.output_spec_id is None:
+            continue
+        assert case.policy.migrate_spec is not MigrateSpec.NEVER
+        assert group.partition.spec_id != group.output_spec_id == 2
+        assert 1 <= group.output_files <= min(PARTITIONS_MAX, 1 if group.partition.spec_id == 0 else 4)
+        if case.policy.migrate_spec is MigrateSpec.TOUCHED:
+            assert group.output_files == 1 or group.output_files < len(group.files)
+
+
+@many
+@given(moved_cases())
+def test_verdicts_and_prediction_agree_with_the_action(case: Case) -> None:
+    plan = plan_of(case)
+    fewer = Counter[tuple[int, str]]()
+    for group in groups_of(plan):
+        stay = group.output_files if group.output_spec_id is None else 0
+        fewer[group.partition.spec_id, group.partition_path] += len(group.files) - stay
+    for verdict in plan.verdicts:
+        assert verdict.files_before - verdict.files_after == fewer[verdict.partition.spec_id, verdict.path]
+    if plan.prediction is not None:
+        made = sum(group.output_files for group in groups_of(plan))
+        inputs = sum(len(group.files) for group in groups_of(plan))
+        assert plan.prediction.data_files_after == plan.prediction.data_files_before - inputs + made
+
+
+@settings(max_examples=100, deadline=None)
+@given(moved_cases())
+def test_planning_again_and_again_comes_to_an_end(case: Case) -> None:
+    """Carried out as predicted, plan after plan; where all is to be moved, nothing is left that could be."""
+    for _ in range(3 * len(case.files) + 1):
+        plan = plan_of(case)
+        if plan.is_empty:
+            assert_all_moved(case, plan)
+            return
+        case = carried_out(case, plan)
+    raise AssertionError("it never ends")
+
+
+def assert_all_moved(case: Case, plan: Plan) -> None:
+    if case.policy.migrate_spec is not MigrateSpec.ALL:
+        return
+    why = {verdict.partition: verdict for verdict in plan.verdicts}
+    for file in case.files:
+        if file.partition.spec_id != 2 and not plan.reason.code.startswith(("policy", "no-snapshots")):
+            verdict = why[file.partition]
+            waits = verdict.verdict in (Verdict.WAIT, Verdict.REFUSE)
+            assert waits or verdict.reason.code == "all-deleted", verdict
+
+
+def carried_out(case: Case, plan: Plan) -> Case:
+    """The table after the action of a plan; rows that move are spread over as many partitions as planned."""
+    gone = {file.path for group in groups_of(plan) for file in group.files}
+    by_path = {file.path: file for file in case.files}
+    metadata = case.observation.metadata
+    (base,) = (one for one in metadata.snapshots if one.snapshot_id == metadata.current_snapshot_id)
+    made: list[DataFile] = []
+    for group in groups_of(plan):
+        first = by_path[group.files[0].path]
+        for number in range(group.output_files):
+            partition = group.partition if group.output_spec_id is None else Partition(2, f"[{number}]")
+            made.append(
+                replace(
+                    first,
+                    path=f"{first.path}+{number}",
+                    partition=partition,
+                    size_bytes=max(1, group.size_bytes // group.output_files),
+                    record_count=max(1, group.record_count // group.output_files),
+                    data_sequence_number=base.sequence_number + 1,
+                    file_format=FileFormat.PARQUET,
+                )
+            )
+    files = (*(file for file in case.files if file.path not in gone), *made)
+    deletes = tuple(
+        one for one in case.deletes if one.file_format is not FileFormat.PUFFIN or one.referenced_data_file not in gone
+    )
+    after = replace(base, sequence_number=base.sequence_number + 1)
+    snapshots = tuple(after if one == base else one for one in metadata.snapshots)
+    before = case.observation
+    observation = observe(
+        files,
+        replace(metadata, snapshots=snapshots),
+        removals=before.removals,
+        interval_ms=before.commit_interval_ms,
+        deletes=deletes,
+    )
+    return replace(case, files=files, deletes=deletes, observation=observation)
