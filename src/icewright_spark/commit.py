@@ -163,7 +163,7 @@ def _check_still_fitting(table: SparkTable, spec: TaskSpec, format_version: int)
 def check_spec(table: SparkTable, action: RewriteDataFiles) -> None:
     """Rows are moved to the current partition spec and no other. Raises :class:`Conflict`."""
     for group in action.groups:
-        if group.output_spec_id not in (None, table.spec_id):
+        if group.output_spec_id is not None and group.output_spec_id != table.spec_id:
             text = f"rows were to be moved to partition spec {group.output_spec_id}, the current one is {table.spec_id}"
             raise Conflict(text)
 
