@@ -9,7 +9,8 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import pyarrow as pa
@@ -103,7 +104,7 @@ def added_bytes(table: Table) -> int:
     return int(snapshot.summary["added-files-size"] or 0)
 
 
-def await_levels(catalog: Catalog, levels: Set[str], due: int) -> None:
+def await_levels(catalog: Catalog, levels: AbstractSet[str], due: int) -> None:
     """Wait until the table with a layout has had so many commits of these levels."""
     until_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < until_s:
