@@ -181,7 +181,7 @@ def check_lookups(
 def check_predictions(documents: Sequence[Json]) -> None:
     """What was said beforehand is what it took: files, rows and bytes read within 10 %, bytes written within 25 %.
 
-    A third of the short form's files of 15 KB is what every Parquet file has once; the estimate knows nothing of that.
+    The short form's files are of 15 to 20 KB, a quarter of which is what every Parquet file has once.
     """
     said, took = Counter[str](), Counter[str]()
     for document in documents:
@@ -194,7 +194,7 @@ def check_predictions(documents: Sequence[Json]) -> None:
         said.update(output_bytes=prediction["estimate"]["output_bytes"], cpu_ms=prediction["estimate"]["cpu_ms"])
         took.update(output_bytes=measured["output_bytes"], cpu_ms=measured["cpu_ms"])
     print(f"predicted: {dict(said)}; measured: {dict(took)}, in {len(documents)} tasks")  # noqa: T201 - the same
-    assert within(said["output_bytes"], took["output_bytes"], 0.25 if LONG else 0.5), (said, took)
+    assert within(said["output_bytes"], took["output_bytes"], 0.25), (said, took)
 
 
 def within(said: int, took: int, share: float) -> bool:

@@ -183,6 +183,9 @@ def test_a_verified_commit_says_what_it_brought(house: Lakehouse) -> None:
         "records": 80,
         "deleted_records": 0,
         "input_bytes": 8 * 1024 * 1024,
+        "output_bytes": 8 * 1024 * 1024,
+        "level": "level-0",
+        "executors": "merge",
     }
 
 

@@ -169,7 +169,11 @@ def _before_and_after(view: PlanView) -> list[tuple[str, str]]:
     if said.estimate is not None:
         guess = said.estimate
         takes = f"about {text.about(guess.cpu_ms)} of CPU, {text.size(guess.output_bytes)} written (estimates)"
-        rows += [("takes", takes), ("risk", f"{guess.risk}: {guess.risk_reason.text}")]
+        rows += [
+            ("takes", takes),
+            ("written", guess.output_reason.text),
+            ("risk", f"{guess.risk}: {guess.risk_reason.text}"),
+        ]
         rows += [("lookup", f"{lookups.said(one)} (estimate)") for one in guess.lookups]
     return rows
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from icewright.domain.actions import Executor
 from icewright.domain.files import Partition
 from icewright.domain.inventory import Inventory
+from icewright.domain.layouts import Level
 from icewright.domain.tables import Instant, TableMetadata
 
 
@@ -34,6 +36,17 @@ class WorkerAccess(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """What the latest commits of one level by one executor wrote, and what had been modelled for them."""
+
+    level: Level
+    executor: Executor
+    commits: int
+    modelled_bytes: int
+    output_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """A table as of ``metadata.current_snapshot_id``; ``inventory`` and ``removals`` belong to that snapshot.
 
@@ -44,6 +57,7 @@ class Observation:
     ``not_stitched`` says why the row groups of its files could not be copied when that was tried, and ``not_sorted``
     why files could not be merged by their key; nothing where they could, or nobody tried.
     ``put_off`` has the files, by path, of groups that failed by themselves, and until when they are left alone.
+    ``written`` is what our latest commits wrote, where that is known.
     """
 
     metadata: TableMetadata
@@ -57,3 +71,4 @@ class Observation:
     not_stitched: str = ""
     not_sorted: str = ""
     put_off: Mapping[str, Instant] = field(default_factory=dict)
+    written: tuple[Written, ...] = ()

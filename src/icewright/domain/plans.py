@@ -78,14 +78,17 @@ class Lookup:
 class Estimate:
     """What carrying out a plan takes, by rules of thumb and not by what is known.
 
-    ``output_bytes`` takes rows as equally large; ``cpu_ms`` is by the rates of the policy. ``risk_reason`` has the
-    numbers behind the risk. ``lookups`` has each column of the layout where files are put in order.
+    ``output_bytes`` are ``modelled_bytes`` as the latest commits of the table have it, and ``output_reason`` has the
+    numbers behind them; ``cpu_ms`` is by the rates of the policy. ``risk_reason`` has the numbers behind the risk.
+    ``lookups`` has each column of the layout where files are put in order.
     """
 
     output_bytes: int
     cpu_ms: int
     risk: Risk
     risk_reason: Reason
+    modelled_bytes: int
+    output_reason: Reason
     lookups: tuple[Lookup, ...] = ()
 
 

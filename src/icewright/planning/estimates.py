@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
-from icewright.domain.files import FileContent
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Estimate, Reason, Risk
 from icewright.domain.policy import Policy
 from icewright.planning import wording
+from icewright.planning.output_bytes import file_bytes, modelled_bytes, output_bytes
 
 TIMES_A_MERGE: Final = {Executor.MERGE: 1.0, Executor.STITCH: 0.1, Executor.STAGED: 2.3, Executor.SHUFFLE: 4.0}
 """CPU for a byte, against a merge: B1 has 0.07 for a stitch of 5 MB files and 2.3 for Spark's own reader and writer; a
@@ -25,19 +25,11 @@ RISK_HIGH_FROM: Final = 0.1
 
 def estimate(observation: Observation, policy: Policy, action: RewriteDataFiles) -> Estimate:
     """What an action takes, on one core as if nothing else ran, and its risk."""
-    output_bytes = [_output_bytes(group) for group in action.groups]
-    groups = zip(action.groups, output_bytes, strict=True)
-    cpu_ms = round(policy.rewrite_ms + sum(_cpu_ms(group, written, policy) for group, written in groups))
+    written, each_file = output_bytes(observation, action), file_bytes(observation.metadata)
+    of_groups = sum(_cpu_ms(group, modelled_bytes(group, each_file), policy) for group in action.groups)
+    cpu_ms = round(policy.rewrite_ms + of_groups)
     risk, reason = _risk(observation, action, cpu_ms)
-    return Estimate(output_bytes=sum(output_bytes), cpu_ms=cpu_ms, risk=risk, risk_reason=reason)
-
-
-def _output_bytes(group: FileGroup) -> int:
-    """Its bytes without the share of the rows that are known to be deleted: equality deletes do not tell how many."""
-    rows = group.record_count
-    by_position = (one for one in group.delete_files if one.content is not FileContent.EQUALITY_DELETES)
-    deleted = min(rows, sum(delete.record_count for delete in by_position))
-    return group.size_bytes * (rows - deleted) // rows if rows else 0
+    return Estimate(written.expected, cpu_ms, risk, reason, written.modelled, written.reason)
 
 
 def _cpu_ms(group: FileGroup, output_bytes: int, policy: Policy) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.domain.plans import Plan, Verdict
+from icewright.domain.plans import Estimate, Plan, Verdict
 from icewright.domain.policy import Mode
 from icewright.planning import lookups, wording
 from icewright.planning.settings import MODE_KEY
@@ -29,8 +29,7 @@ def explain(plan: Plan) -> tuple[str, ...]:
         other = said.data_files_after != said.data_files_before
         instead = f" instead of {said.data_files_before:,}" if other else " as before"
         lines.append(f"The table would have {wording.count(said.data_files_after, 'data file')}{instead}.")
-        looked_up = () if said.estimate is None else said.estimate.lookups
-        lines.extend(f"Estimated: {lookups.said(one)}." for one in looked_up)
+        lines.extend(_estimated(said.estimate) if said.estimate is not None else ())
     counts = [f"{plan.verdict_counts[kind]:,} {_SAID[kind]}" for kind in _ORDER if plan.verdict_counts.get(kind)]
     if counts:
         lines.append(f"Partitions: {', '.join(counts)}.")
@@ -39,6 +38,11 @@ def explain(plan: Plan) -> tuple[str, ...]:
     if plan.look_again_at is not None:
         lines.append(f"Looked at again at {wording.instant(plan.look_again_at)}, or with the next commit.")
     return tuple(lines)
+
+
+def _estimated(guess: Estimate) -> list[str]:
+    written = f"{wording.size(guess.output_bytes)} written, {guess.output_reason.text}"
+    return [f"Estimated: {text}." for text in (written, *(lookups.said(one) for one in guess.lookups))]
 
 
 def _who_acts(mode: Mode) -> str:

@@ -32,6 +32,7 @@ class Delta:
     data_files: int = 0
     records: int = 0
     delete_files: int = 0
+    data_bytes: int = 0
 
     def plus(self, other: Delta) -> Delta:
         """Both together."""
@@ -39,6 +40,7 @@ class Delta:
             self.data_files + other.data_files,
             self.records + other.records,
             self.delete_files + other.delete_files,
+            self.data_bytes + other.data_bytes,
         )
 
 
@@ -330,6 +332,7 @@ def _add(deltas: dict[Partition, Delta], summaries: Iterable[ManifestSummary], *
     for summary in summaries:
         for partition, share in summary.partitions.items():
             counts = share.counts
-            files = counts.data_files if summary.content is FileContent.DATA else 0
-            delta = Delta(sign * files, sign * counts.records, sign * counts.delete_files)
+            is_data = summary.content is FileContent.DATA
+            files, size_bytes = (counts.data_files, counts.data_bytes) if is_data else (0, 0)
+            delta = Delta(sign * files, sign * counts.records, sign * counts.delete_files, sign * size_bytes)
             deltas[partition] = deltas.get(partition, Delta()).plus(delta)

@@ -27,6 +27,7 @@ from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer
 from icewright.services.planner import Planner, PlanRefused
 from icewright.services.put_off import files_put_off
+from icewright.services.written import written
 
 _TASKS_LOOKED_AT = 4 * FAILURES_MAX
 _LOCKS = 64
@@ -104,7 +105,8 @@ class TableKeeper:
             is_new = plan is None
             if plan is None:
                 put_off = files_put_off(self._tasks, latest)
-                plan = self._planner.plan_observed(replace(observation, put_off=put_off)).plan
+                known = replace(observation, put_off=put_off, written=written(latest))
+                plan = self._planner.plan_observed(known).plan
         except (NotFound, Rejected, Unreadable, PlanRefused) as error:
             self._note(name, error)
             raise

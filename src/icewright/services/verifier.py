@@ -177,7 +177,7 @@ def verified(action: RewriteDataFiles, part: RewriteDataFiles, changes: Changes,
     """What a commit brought that is as it should be; ``part`` of the action was committed."""
     deleted, fewer = changes.deleted_records, -sum(delta.data_files for delta in changes.deltas.values())
     added = part.input_files - fewer
-    figures = {
+    figures: dict[str, int | float | str] = {
         "groups": len(action.groups),
         "groups_committed": len(part.groups),
         "data_files_removed": part.input_files,
@@ -187,6 +187,9 @@ def verified(action: RewriteDataFiles, part: RewriteDataFiles, changes: Changes,
         "records": part.record_count - deleted,
         "deleted_records": deleted,
         "input_bytes": part.input_bytes,
+        "output_bytes": part.input_bytes + sum(delta.data_bytes for delta in changes.deltas.values()),
+        "level": action.level.value,
+        "executors": "+".join(sorted({group.executor for group in part.groups})),
     }
     text = f"{wording.count(part.input_files, 'file')} became {added:,}, "
     text += (
