@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from icewright.domain.actions import Executor, FileGroup
-from icewright.domain.files import DataFile, Partition
+from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Verdict
@@ -232,6 +232,35 @@ def test_a_spec_whose_writer_deletes_by_equality_moves_when_it_has_been_quiet_fo
         if not moves:
             assert [(v.verdict, v.reason.code) for v in plan.verdicts] == [(Verdict.WAIT, "spec-in-use")]
             assert plan.look_again_at == NOW + HOUR_MS
+
+
+def verdict_codes(observation: Observation, files: list[DataFile], deletes: list[DeleteFile]) -> set[str]:
+    verdicts = shortlist(observation, ALL, NOW)
+    plan = plan_table(observation, ALL, verdicts, files, deletes, plan_id="p", now=NOW)
+    return {verdict.reason.code for verdict in plan.verdicts}
+
+
+def test_such_a_writer_is_known_by_its_commits_where_its_deletes_were_folded_in_already() -> None:
+    """Between two commits of a writer a rewrite may fold in all of its deletes, and none is live."""
+    upsert = snapshot(1, NOW - HOUR_MS, summary={"added-equality-delete-files": "1"})
+    files, metadata = data_files(OLD, 2, 600 * MIB), evolved("day ts", "hour ts", snapshots=[upsert])
+    observation = observe(files, metadata)
+    assert verdict_codes(observation, files, []) == {"spec-in-use"}
+    quiet = observe(files, evolved("day ts", "hour ts", snapshots=[snapshot(1, NOW - HOUR_MS)]))
+    assert verdict_codes(quiet, files, []) == {"other-spec"}
+    assert "too-soon" in codes(planned(files, ALL, quiet.metadata), observation)
+
+
+def test_a_write_whose_snapshot_is_gone_may_be_as_late_as_the_first_one_that_is_there() -> None:
+    """Snapshots that expire after an hour say nothing of a writer two hours ago."""
+    files, deletes = data_files(OLD, 2, 600 * MIB, snapshot_id=1), [equality_deletes(OLD, 0)]
+    for ago, code in ((HOUR_MS, "spec-in-use"), (DAY_MS + HOUR_MS, "other-spec")):
+        metadata = evolved("day ts", "hour ts", snapshots=[snapshot(2, NOW - ago)])
+        observation = observe(files, metadata, deletes=deletes)
+        assert observation.inventory.partitions[0].written_at is None
+        assert verdict_codes(observation, files, deletes) == {code}
+        plan = planned(files, ALL, evolved("day ts", "hour ts"), deletes=deletes)
+        assert ("too-soon" in codes(plan, observation)) == (code == "spec-in-use")
 
 
 def test_deletes_by_equality_of_an_unpartitioned_spec_reach_everywhere_and_need_no_wait() -> None:

@@ -95,13 +95,18 @@ def _is_known(field: PartitionField, kind: Any) -> bool:
 
 
 def _written_under(observation: Observation, spec_id: int) -> Instant | None:
-    """When somebody last wrote under a spec whose equality deletes reach its own partitions alone."""
-    fields = [field for spec in observation.metadata.specs if spec.spec_id == spec_id for field in spec.fields]
+    """When somebody may last have written under a spec whose equality deletes reach its own partitions alone."""
+    metadata = observation.metadata
+    fields = [field for spec in metadata.specs if spec.spec_id == spec_id for field in spec.fields]
     if not {field.transform for field in fields} - {"void"}:
         return None  # they reach everywhere, also where the rows go
     partitions = [one for one in observation.inventory.partitions if one.partition.spec_id == spec_id]
-    if not any(one.counts.equality_delete_files for one in partitions):
+    said = {key: number for snapshot in metadata.snapshots for key, number in snapshot.summary.items() if number != "0"}
+    counted = any(one.counts.equality_delete_files for one in partitions)
+    if not counted and not any("equality-delete" in key for key in said):
         return None
-    times = [one.written_at for one in partitions]
+    lineage = metadata.ancestors()
+    oldest_at = lineage[-1].committed_at if lineage else None
+    times = [oldest_at if one.written_at is None else one.written_at for one in partitions]
     times += [observation.removals.removed_at.get(one.partition) for one in partitions]
     return max((at for at in (*times, observation.removals.everywhere_at) if at is not None), default=None)

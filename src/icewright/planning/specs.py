@@ -19,7 +19,7 @@ from icewright.domain.files import DataFile, Partition, Span
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import MigrateSpec, Policy
-from icewright.domain.tables import Instant, PartitionField, PartitionSpec, SortField, TableMetadata
+from icewright.domain.tables import Instant, PartitionField, PartitionSpec, Snapshot, SortField, TableMetadata
 from icewright.planning import wording
 from icewright.planning.placement import column_types
 
@@ -232,22 +232,34 @@ def _finer(coarse: str, fine: str) -> int:
 
 
 def _quiet_at(observation: Observation) -> dict[int, Instant]:
-    """Until when older specs with equality deletes of their own are not moved, told by who wrote under them last."""
-    everywhere = {spec.spec_id for spec in observation.metadata.specs if spec.is_unpartitioned}
+    """Until when older specs are not moved whose writer may delete by equality, told by who wrote under them last.
+
+    All of a table whose commits tell of such deletes: those of a writer may just have been folded in. A write whose
+    snapshot has expired came before all that are left of its lineage.
+    """
+    metadata, removals = observation.metadata, observation.removals
+    everywhere = {spec.spec_id for spec in metadata.specs if spec.is_unpartitioned}
+    by_commits = any(_tells_of_equality_deletes(snapshot) for snapshot in metadata.snapshots)
     with_deletes = {
-        each.partition.spec_id for each in observation.inventory.partitions if each.counts.equality_delete_files
+        each.partition.spec_id
+        for each in observation.inventory.partitions
+        if by_commits or each.counts.equality_delete_files
     }
-    removals = observation.removals
+    latest_at = min((snapshot.committed_at for snapshot in metadata.ancestors()), default=None)
     found: dict[int, Instant] = {}
     for each in observation.inventory.partitions:
         spec_id = each.partition.spec_id
         if spec_id not in with_deletes or spec_id in everywhere:
             continue
-        times = (each.written_at, removals.removed_at.get(each.partition), removals.everywhere_at)
-        for at in times:
+        written_at = latest_at if each.written_at is None else each.written_at
+        for at in (written_at, removals.removed_at.get(each.partition), removals.everywhere_at):
             if at is not None:
                 found[spec_id] = max(found.get(spec_id, 0), at + QUIET_MS)
     return found
+
+
+def _tells_of_equality_deletes(snapshot: Snapshot) -> bool:
+    return any("equality-delete" in key and value != "0" for key, value in snapshot.summary.items())
 
 
 def _transform_said(transform: str) -> str:
