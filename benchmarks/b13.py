@@ -79,7 +79,7 @@ def short(seed: int) -> Options:
 
 def usual(seed: int) -> Options:
     """100 tables."""
-    return Options(NAME, 100, 40, 20, 1_000, 3, 32, 10, seed)
+    return Options(NAME, 100, 100, 20, 1_000, 3, 32, 10, seed)
 
 
 def full(seed: int) -> Options:

@@ -18,6 +18,8 @@ from tests.e2e.kills import AFTER_LOSS, BEFORE_WORK, DURING_WORK, KILLS, OPTIMIZ
 from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import make_lake
 
+SHARED = "tasks share a job"
+"""What an optimizer's log says of a batch."""
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(7200 if CAMPAIGN else 600)]
@@ -92,13 +94,31 @@ def kill_supervisors(lake: Mortals) -> None:
     lake.await_kill(order, "a supervisor that has just started an optimizer")
 
 
+def kill_a_batch(lake: Mortals) -> None:
+    """While the optimizer starts, work of several tables gathers; it takes all of it at once, and its JVM dies."""
+    check_lake(lake, lake.settled())
+    batches = lake.log("optimizer").count(SHARED)
+    lake.kill_optimizer()
+    order = lake.order(kill := Kill(Fault.COMMIT_BEFORE, "jvm"))
+    tables = [lake.make_work() for _ in range(3)]
+
+    def gathered() -> bool | None:
+        with lake.client() as client:
+            states = [task["state"] for task in client.tasks().items]
+        return True if states.count("queued") == len(tables) else None
+
+    wait_for(gathered, "work gathers", lake)
+    lake.await_kill(order, kill)
+    assert lake.log("optimizer").count(SHARED) > batches
+
+
 def short_round(lake: Mortals) -> None:
     kill_before_work(lake)  # while Spark starts
     for kill in DURING_WORK:
         kill_at(lake, kill)
     kill_at(lake, Kill(Fault.WORKER_WRITTEN))
     lose_an_attempt(lake, Kill(Fault.COMMIT_AFTER))
-    kill_at(lake, Kill(Fault.COMMIT_BEFORE, "jvm"))
+    kill_a_batch(lake)
 
 
 def full_round(lake: Mortals) -> None:
@@ -108,6 +128,7 @@ def full_round(lake: Mortals) -> None:
     lose_an_attempt(lake, Kill(Fault.COMMIT_BEFORE))
     for kill in (*OPTIMIZER, *WORKER):
         kill_at(lake, kill)
+    kill_a_batch(lake)
     kill_supervisors(lake)
     check_lake(lake, lake.settled())
     wake_a_zombie(lake)
