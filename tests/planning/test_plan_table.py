@@ -158,14 +158,17 @@ def test_memory_is_bounded_while_files_stream_by(monkeypatch: pytest.MonkeyPatch
     held: list[int] = []
     first_by_path = candidates._first_by_path
 
-    def watched(files: list[DataFile]) -> list[DataFile]:
+    def watched(files: list[DataFile], most: int) -> list[DataFile]:
         held.append(len(files))
-        return first_by_path(files)
+        return first_by_path(files, most)
 
     monkeypatch.setattr(candidates, "COLLECTED_FILES_MAX", 10)
     monkeypatch.setattr(candidates, "_first_by_path", watched)
     candidates.collect(iter(data_files(month(1), 500)))
     assert max(held) == 20
+    held.clear()
+    candidates.collect(iter(data_files(month(1), 500)), columns=2)  # each with a span of both
+    assert max(held) == 10
 
 
 def test_a_file_listed_twice_is_noticed_at_the_bound_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,20 @@ def test_levels_follow_each_other_and_come_to_an_end() -> None:
     assert sum(file.record_count for file in house.catalog.live_files(NAME)) == 600
 
 
+def test_a_partition_larger_than_a_task_has_level_2_by_regions_under_a_curve() -> None:
+    curved = {**SORTED, "icewright.layout": "hilbert(id, city)"}
+    house = laid_out({**curved, "icewright.rewrite-data-files.max-task-size-bytes": str(24 * MIB)})
+    assert work(house) == [Level.LEVEL_1]
+    grow(house)
+    assert work(house) == [Level.LEVEL_1]
+    grow(house)
+    # Of sixty MiB a task reads twenty-four: the first region is all of one run and more, and two runs are too few.
+    assert work(house) == [Level.LEVEL_1, Level.LEVEL_2]
+    plan = planned(house)
+    assert plan.is_empty
+    assert sum(file.record_count for file in house.catalog.live_files(NAME)) == 600
+
+
 def test_lookups_are_measured_beside_what_was_predicted() -> None:
     house = laid_out({**SORTED, "icewright.layout": "zorder(id, city)", "write.target-file-size-bytes": str(MIB)})
     assert work(house) == [Level.LEVEL_1]

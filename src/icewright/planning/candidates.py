@@ -111,7 +111,8 @@ class _Finder:
         candidates = {verdict.partition: verdict for verdict in verdicts if verdict.verdict is Verdict.REWRITE}
         put_off: dict[Partition, list[Instant]] = {}
         wanted = (file for file in files if file.partition in candidates and self._is_wanted(file))
-        collected = collect(file for file in wanted if not self._is_put_off(file, put_off))
+        columns = 0 if self.levels is None else len(self.levels.fields)
+        collected = collect((file for file in wanted if not self._is_put_off(file, put_off)), columns)
         by_partition: dict[Partition, list[DataFile]] = {partition: [] for partition in candidates}
         for file in collected:
             by_partition[file.partition].append(file)
@@ -411,24 +412,25 @@ def _waiting(item: Candidate, put_off: Sequence[Instant]) -> Candidate:
     return without(item.verdict, Verdict.WAIT, Reason("put-off", text, {"files": len(put_off)}), min(put_off))
 
 
-def collect(files: Iterable[DataFile]) -> list[DataFile]:
+def collect(files: Iterable[DataFile], columns: int = 0) -> list[DataFile]:
     """The files by path; of very many, those whose paths sort first.
 
-    Memory is bounded by :data:`COLLECTED_FILES_MAX`, and the outcome does not depend on the order of ``files``.
+    Memory is bounded by :data:`COLLECTED_FILES_MAX`, or fewer for files with spans of many ``columns``, which take as
+    much as all else of a file. The outcome does not depend on the order of ``files``.
     By path, since the files of a partition mostly share a directory and so are kept or put off together; and
     entries of one path stay together, so that a file that is listed twice is noticed.
     """
-    kept: list[DataFile] = []
+    most, kept = max(1, COLLECTED_FILES_MAX // max(1, columns)), list[DataFile]()
     for file in files:
         kept.append(file)
-        if len(kept) >= 2 * COLLECTED_FILES_MAX:
-            kept = _first_by_path(kept)
-    return _first_by_path(kept)
+        if len(kept) >= 2 * most:
+            kept = _first_by_path(kept, most)
+    return _first_by_path(kept, most)
 
 
-def _first_by_path(files: list[DataFile]) -> list[DataFile]:
+def _first_by_path(files: list[DataFile], most: int) -> list[DataFile]:
     files.sort(key=lambda file: (file.path, file.partition))
-    end = min(COLLECTED_FILES_MAX, len(files))
+    end = min(most, len(files))
     while 0 < end < len(files) and files[end].path == files[end - 1].path:
         end += 1
     return files[:end]
