@@ -27,6 +27,10 @@ _log = structlog.get_logger("icewright.optimizer")
 
 WAIT_S: Final = 5.0
 """How long the groups of one attempt wait for those of others."""
+SHARED_S_MAX: Final = 600.0
+"""How long an attempt waits for a shared job. A storage that hangs hangs for one table; the others go on alone."""
+TURN_S_MAX: Final = 60.0
+"""How long an attempt that is to go alone waits for the one before it, which may be the one that hangs."""
 
 
 class SparkJobs(Protocol):
@@ -83,9 +87,17 @@ class Batch:
     """The attempts that may share a Spark job. ``name`` is used for one batch only."""
 
     def __init__(
-        self, spark: SparkJobs, name: str, *, wait_s: float = WAIT_S, clock: Callable[[], float] = time.monotonic
+        self,
+        spark: SparkJobs,
+        name: str,
+        *,
+        wait_s: float = WAIT_S,
+        shared_s_max: float = SHARED_S_MAX,
+        turn_s_max: float = TURN_S_MAX,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._spark, self._name, self._wait_s, self._clock = spark, name, wait_s, clock
+        self._spark, self._name, self._clock = spark, name, clock
+        self._wait_s, self._shared_s_max, self._turn_s_max = wait_s, shared_s_max, turn_s_max
         self._changed = threading.Condition()
         self._open = True
         self._awaited: set[Seat] = set()
@@ -187,33 +199,41 @@ class Batch:
         finally:
             self._end(job, outcomes)
 
-    def _end(self, job: _SharedJob, outcomes: list[list[Outcome]] | None) -> None:
+    def _end(self, job: _SharedJob, outcomes: list[list[Outcome]] | None) -> bool:
+        """Note what became of a job; False where that was known before."""
         with self._changed:
+            if job.over:
+                return False
             job.over, job.outcomes = True, outcomes
             self._changed.notify_all()
+            return True
 
     def _wait_for(self, job: _SharedJob, mine: _Handed) -> list[Outcome] | None:
-        """What became of the groups, None where Spark failed."""
+        """What became of the groups, None where Spark failed or takes too long."""
         with self._changed:
-            self._changed.wait_for(lambda: job.over or mine.seat.gone)
+            in_time = self._changed.wait_for(lambda: job.over or mine.seat.gone, self._shared_s_max)
             if mine.seat.gone:
                 raise _left()
-            return None if job.outcomes is None else job.outcomes[job.handed.index(mine)]
+        if not in_time and self._end(job, None):
+            _log.warning("a shared job takes too long, its tasks go on alone")
+            self._spark.cancel(job.name)
+        return None if job.outcomes is None else job.outcomes[job.handed.index(mine)]
 
     @contextmanager
     def _being_alone(self, seat: Seat) -> Iterator[None]:
         """One attempt at a time: the neighbours of what brought a job down are not to meet it again."""
         with self._changed:
-            self._changed.wait_for(lambda: seat.gone or not self._one_is_alone)
+            its_turn = self._changed.wait_for(lambda: seat.gone or not self._one_is_alone, self._turn_s_max)
             if seat.gone:
                 raise _left()
             self._one_is_alone = True
         try:
             yield
         finally:
-            with self._changed:
-                self._one_is_alone = False
-                self._changed.notify_all()
+            if its_turn:
+                with self._changed:
+                    self._one_is_alone = False
+                    self._changed.notify_all()
 
 
 def _left() -> LeaseLost:

@@ -38,6 +38,8 @@ class Spark:
     most_at_once: int = 0
     go: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    hangs: int | None = None
+    let_go: threading.Event = field(default_factory=threading.Event)
 
     def together(self, name: str, jobs: Sequence[Sequence[Job]], phases: Sequence[Phase]) -> list[Found]:
         assert len(jobs) == len(phases)
@@ -55,6 +57,8 @@ class Spark:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
         time.sleep(0.002)
+        if self.hangs in ids(jobs):
+            assert self.let_go.wait(60)
         try:
             return self._outcomes(jobs)
         finally:
@@ -285,6 +289,22 @@ def test_who_leaves_while_the_others_go_alone_does_not_go(spark: Spark, pool: Th
     with pytest.raises(RuntimeError):
         futures[0].result(60)
     assert spark.single == [[1]]
+
+
+def test_a_job_that_hangs_is_ended_and_only_what_hangs_goes_on_hanging(spark: Spark, pool: ThreadPoolExecutor) -> None:
+    spark.go.clear()
+    spark.hangs = 1
+    batch = Batch(spark, "batch-1", shared_s_max=0.05, turn_s_max=0.05)
+    seats = [batch.seat() for _ in range(4)]
+    batch.close()
+    futures = [hands_in(pool, seat, number) for number, seat in enumerate(seats)]
+    for number in (0, 2, 3):
+        assert done(futures[number]) == [number]
+    assert not futures[1].done()
+    assert spark.cancelled == spark.names == ["batch-1/1"], "once"
+    spark.let_go.set()
+    assert done(futures[1]) == [1]
+    assert sorted(spark.single) == [[0], [1], [2], [3]]
 
 
 def test_the_shared_job_has_a_thread_of_its_own(spark: Spark, pool: ThreadPoolExecutor) -> None:
