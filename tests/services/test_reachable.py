@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from icewright.adapters import spool as on_disk
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.lake import MemoryFile
@@ -33,12 +35,13 @@ from icewright.domain.reachable import (
     ReachableFile,
     Roots,
 )
-from icewright.domain.tables import MAIN_BRANCH, RefKind, TableMetadata
+from icewright.domain.tables import MAIN_BRANCH, RefKind, Snapshot, TableMetadata
 from icewright.planning.keepers import Keepers, keepers
 from icewright.planning.retention import ExpiryRule, retained_snapshots
 from icewright.ports.spool import OpenSpool
 from icewright.ports.table_files import TableFiles
 from icewright.services.reachable import Reachable, Step, reachable
+from icewright.services.storage_views import storage_view
 from tests.planning.test_inventory_histories import NAME, Histories, chance, cities
 
 RULES = (ExpiryRule(20), ExpiryRule(0, 1), ExpiryRule(0, 3))
@@ -390,3 +393,66 @@ def test_a_table_without_snapshots_is_its_metadata(catalog: MemoryCatalog) -> No
     known, files = reach(MemoryTableFiles(empty))
     assert isinstance(known, Complete)
     assert [file.file_class for file in files.values()] == [FileClass.METADATA]
+
+
+@dataclass(frozen=True)
+class Large(TableFiles):
+    """Many snapshots that share most of their manifests, made up as they are asked for."""
+
+    snapshots: int
+    manifests_each: int
+    files_each: int
+
+    def roots(self, _name: TableName) -> Roots:
+        empty = MemoryCatalog("lake", ManualClock())
+        empty.create(NAME)
+        totals = {"total-data-files": str(self.manifests_each * self.files_each), "total-delete-files": "0"}
+        snapshots = tuple(
+            Snapshot(number + 1, number or None, number, number, None, f"s3://b/list-{number}", None, totals)
+            for number in range(self.snapshots)
+        )
+        return Roots(replace(empty.load(NAME), snapshots=snapshots, current_snapshot_id=self.snapshots), ())
+
+    def size_bytes(self, _table: TableMetadata, path: str) -> int:
+        raise NotImplementedError(path)
+
+    def manifests(self, _table: TableMetadata, path: str) -> ManifestListing:
+        first, count = int(path.rpartition("-")[2]), self.files_each
+        paths = (f"s3://b/manifest-{first + number}" for number in range(self.manifests_each))
+        return ManifestListing(9, tuple(ListedManifest(path, 7, is_data=True, live_files=count) for path in paths))
+
+    def live_files(self, _table: TableMetadata, manifest: ListedManifest) -> Iterator[ListedFile]:
+        for number in range(self.files_each):
+            yield ListedFile(f"{manifest.path}/{number}", FileClass.DATA, 5)
+
+
+def peak_bytes(files: Large) -> int:
+    """The most memory at a time while all is read and summed up."""
+    tracemalloc.start()
+    try:
+        view = storage_view(
+            files,
+            NAME,
+            RULES,
+            open_disk_spool,
+            aliases=Aliases(),
+            progress=lambda *_: None,
+            now=lambda: 0,
+        )
+        distinct_manifests = files.snapshots + files.manifests_each - 1
+        assert view.complete
+        assert view.total.files == files.snapshots + distinct_manifests * (1 + files.files_each)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_number_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sixth of what all of them take, where no more than some twentieth of them is held at a time."""
+    large = Large(snapshots=6, manifests_each=10, files_each=1000)
+    monkeypatch.setattr(on_disk, "PER_PART", 750)
+    monkeypatch.setattr(on_disk, "_IN_MEMORY_BYTES", 10_000)
+    in_parts = peak_bytes(large)
+    monkeypatch.setattr(on_disk, "PER_PART", 10**9)
+    monkeypatch.setattr(on_disk, "_IN_MEMORY_BYTES", 10**9)
+    assert 6 * in_parts < peak_bytes(large)
