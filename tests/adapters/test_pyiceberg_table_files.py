@@ -251,6 +251,7 @@ def test_every_class_of_files_and_many_vectors_in_one_puffin(tmp_path: Path) -> 
             Made("s3://b/old", status=DELETED, sequence_number=1),
             Made("s3a://b/data"),
             Made("s3://b/data", status=EXISTING, sequence_number=1),
+            Made("s3://b/kept", status=EXISTING, sequence_number=1),
             Made("s3://b/orc", file_format=FileFormat.ORC),
         ],
         [
@@ -275,6 +276,7 @@ def test_every_class_of_files_and_many_vectors_in_one_puffin(tmp_path: Path) -> 
     assert isinstance(known, Complete), known
     assert {path: one for path, one in found.items() if path.startswith("s3:")} == {
         "s3://b/data": FileClass.DATA,
+        "s3://b/kept": FileClass.DATA,
         "s3://b/orc": FileClass.DATA,
         "s3://b/positions": FileClass.POSITION_DELETES,
         "s3://b/equal": FileClass.EQUALITY_DELETES,
@@ -354,6 +356,18 @@ def test_a_file_that_is_missing_or_cut_off_is_never_a_smaller_complete_answer(
             assert found.keys() <= everything.keys()
         file.write_bytes(content)
     assert isinstance(reach(entry, table)[0], Complete)
+
+
+def test_a_manifest_that_was_written_over_by_another_one_is_noticed(entry: CatalogEntry, table: Table) -> None:
+    """Writers have used a name twice; both are whole and have as many entries."""
+    manifest = table.metadata.snapshots[0].manifests(table.io)[0]
+    entries = len(manifest.fetch_manifest_entry(table.io, discard_deleted=False))
+    snapshot_of(table, [Made(f"s3://b/{number}") for number in range(entries)])
+    local(manifest.manifest_path).write_bytes(local(f"{table.location()}/metadata/made-0.avro").read_bytes())
+    known, _ = reach(entry, table)
+    assert isinstance(known, Partial)
+    assert {gap.what for gap in known.gaps} == {manifest.manifest_path}
+    assert "bytes long" in known.gaps[0].reason.text
 
 
 def test_a_list_that_was_cut_off_behind_its_header_is_noticed(entry: CatalogEntry, table: Table) -> None:

@@ -14,7 +14,7 @@ from icewright.services.plan_views import PlanView
 from icewright.services.storage_views import StorageView
 from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
 from tests.cli.command_line import HOSTILE, icewright, make_sample_lake, write_configuration
-from tests.lakes.sqlite import append, make_lake, make_table
+from tests.lakes.sqlite import append, make_lake, make_table, writer
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +114,25 @@ def test_files_of_one_partition() -> None:
     assert {file["partition"] for file in files} == {"city=Bonn"}
     assert len(files) == 6
     assert icewright("table", "files", "db.events", "--partition", "city=Rome").status == 2
+
+
+def test_scan_says_whose_location_is_somebody_elses_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    entry = make_lake(tmp_path)
+    write_configuration(tmp_path, entry)
+    outer, table = make_table(entry, ("db", "t")), make_table(entry, ("db", "t_2"))
+    make_table(entry, ("db", "below"), properties={"write.data.path": f"{outer.location()}/data/below"})
+    writer(entry).register_table(("db", "again"), table.metadata_location)
+    rows = {row["name"]: row for row in icewright("scan", "--json").json["tables"]}
+    codes = {name: [reason["code"] for reason in row["findings"]] for name, row in rows.items()}
+    assert codes == {
+        "lake.db.t": ["shared-location"],
+        "lake.db.below": ["shared-location"],
+        "lake.db.t_2": ["shared-location", "shared-uuid"],
+        "lake.db.again": ["shared-location", "shared-uuid"],
+    }
+    assert "lake.db.below" in rows["lake.db.t"]["findings"][0]["text"]
+    assert "overlaps that of lake.db.t_2" in icewright("scan").out
 
 
 def test_where_the_bytes_are() -> None:

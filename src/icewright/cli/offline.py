@@ -17,7 +17,7 @@ from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
 from icewright.config.secrets import resolve_entry
 from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.locations import declared
+from icewright.domain.locations import Aliases, declared
 from icewright.domain.names import TableName
 from icewright.services.access import assumed
 from icewright.services.observer import Observer
@@ -64,6 +64,10 @@ class Offline:
         planner = Planner(observer, tables, clock, SystemIds(clock), self._config.rules)
         return planner.plan_observed(assumed(observer.observe(name)))
 
+    def aliases(self, name: str) -> Aliases:
+        """Other names of storages, as declared with one catalog. Raises ``NotFound``."""
+        return declared(self._config.catalog(name).aliases)
+
     def storage(self, name: TableName, rules: Sequence[ExpiryRule], progress: Progress) -> StorageView:
         """Where the bytes of one table are, and what such expiries would free.
 
@@ -75,7 +79,7 @@ class Offline:
             name,
             rules,
             open_disk_spool,
-            aliases=declared(entry.aliases),
+            aliases=self.aliases(name.catalog),
             progress=progress,
             now=SystemClock().now,
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -19,6 +19,7 @@ from icewright.domain.tables import Instant
 if TYPE_CHECKING:
     from icewright.cli.offline import Offline
     from icewright.domain.names import TableName
+    from icewright.planning.ownership import Claim
     from icewright.services.views import FiguresView
 
 
@@ -37,6 +38,9 @@ class ScanRow:
     findings: tuple[Reason, ...]
     problem: Reason | None
 
+
+_Looked: TypeAlias = "tuple[ScanRow, Claim | None]"
+"""A table, and the places that it lays claim to; None where it could not be read."""
 
 _COLUMNS = (
     Column("table"),
@@ -66,7 +70,7 @@ def scan(
     terminal = invocation.terminal
     chosen = [invocation.config.catalog(name).name for name in catalog or ()]
     names = chosen or [entry.name for entry in invocation.config.catalogs]
-    rows = list(_with_progress(terminal, Offline(invocation.config), names))
+    rows = _with_places(list(_with_progress(terminal, Offline(invocation.config), names)))
     found = [row for row in rows if row.findings or row.problem]
     if as_json:
         terminal.document({"tables": rows, "found": len(found)})
@@ -75,7 +79,18 @@ def scan(
     raise typer.Exit(FOUND if found else FINE)
 
 
-def _with_progress(terminal: Terminal, offline: Offline, catalogs: list[str]) -> Iterator[ScanRow]:
+def _with_places(looked: list[_Looked]) -> list[ScanRow]:
+    """The rows, with what only all tables together tell: whose location is somebody else's as well."""
+    from icewright.planning.ownership import contested  # noqa: PLC0415 - `--help` stays quick
+
+    found = contested([claim for _, claim in looked if claim is not None])
+    return [
+        row if claim is None else replace(row, findings=(*row.findings, *found.get(claim.name, ())))
+        for row, claim in looked
+    ]
+
+
+def _with_progress(terminal: Terminal, offline: Offline, catalogs: list[str]) -> Iterator[_Looked]:
     if terminal.as_json or not terminal.err.is_terminal:
         for catalog in catalogs:
             yield from _scan(offline, catalog, list)
@@ -89,28 +104,30 @@ def _with_progress(terminal: Terminal, offline: Offline, catalogs: list[str]) ->
 
 def _scan(
     offline: Offline, catalog: str, follow: Callable[[list[TableName]], Iterable[TableName]]
-) -> Iterator[ScanRow]:
+) -> Iterator[_Looked]:
     """One catalog; whatever cannot be read becomes a row of its own and stops nothing."""
     try:
         names = list(offline.names(catalog))
     except IcewrightError as error:
-        yield ScanRow(catalog, None, None, None, None, (), Reason(error.code, error.message))
+        yield ScanRow(catalog, None, None, None, None, (), Reason(error.code, error.message)), None
         return
     for name in follow(names):
         yield _look(offline, name)
 
 
-def _look(offline: Offline, name: TableName) -> ScanRow:
+def _look(offline: Offline, name: TableName) -> _Looked:
+    from icewright.planning.ownership import claim  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.plan_views import findings  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.views import observed_table_view  # noqa: PLC0415 - see above
 
     try:
         planned = offline.plan(name)
     except IcewrightError as error:
-        return ScanRow(str(name), None, None, None, None, (), Reason(error.code, error.message))
+        return ScanRow(str(name), None, None, None, None, (), Reason(error.code, error.message)), None
     view = observed_table_view(planned.observation, planned.policy)
     found = findings(view.figures, planned.policy, planned.plan)
-    return ScanRow(view.name, view.uuid, view.mode.value, view.figures, view.written_at, found, None)
+    row = ScanRow(view.name, view.uuid, view.mode.value, view.figures, view.written_at, found, None)
+    return row, claim(planned.observation.metadata, offline.aliases(name.catalog))
 
 
 def _print(invocation: Invocation, rows: list[ScanRow], found: int) -> None:
