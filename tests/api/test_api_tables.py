@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from icewright.domain.names import TableName
+from icewright.domain.tables import PartitionField
 from tests.api.served import EVENTS, Served, answer, problem
 
 V1 = "/api/v1"
@@ -146,6 +147,19 @@ def test_planning_anew_looks_at_the_table_now_and_keeps_the_plan() -> None:
     assert len(plans) == 2
     assert len(served.get(f"/tables/{uuid}/plans", limit=1)["items"]) == 1
     assert served.get(f"/plans/{plans[1]['plan_id']}") == plans[1]
+
+
+def test_a_migration_that_is_asked_for_is_planned_kept_and_applied_but_not_queued_by_itself() -> None:
+    served = Served()
+    uuid = served.table(mode="auto", files=2)
+    served.lake.set_spec(EVENTS, (PartitionField(1, 1001, "id_bucket", "bucket[2]"),))
+    looked = served.post(f"/tables/{uuid}/plan?migrate=spec")
+    assert (looked["task_id"], looked["plan"]["migration"], looked["plan"]["can_apply"]) == (None, "spec", True)
+    assert "of 2 files to be migrated 0 remain" in looked["plan"]["explanation"][0]
+    assert served.get("/tasks")["items"] == []
+    assert served.get(f"/plans/{looked['plan']['plan_id']}") == looked["plan"]
+    assert served.http.post(f"{V1}/plans/{looked['plan']['plan_id']}/apply").status_code == 202
+    problem(served.http.post(f"{V1}/tables/{uuid}/plan?migrate=everything"), 400, "invalid-request")
 
 
 def test_a_plan_is_applied_once_and_only_while_it_holds() -> None:

@@ -208,6 +208,14 @@ def test_a_plan_without_a_server_says_that_it_cannot_be_applied() -> None:
     assert view.prediction.data_files_after == 2
 
 
+def test_a_migration_is_planned_alone() -> None:
+    said = icewright("plan", "db.events", "--migrate", "spec")
+    assert said.status == 0
+    assert "migrates  spec" in said.out
+    assert "nothing, because all files are of the current partition spec" in said.out
+    assert icewright("plan", "db.events", "--migrate", "everything").status == 2
+
+
 def test_nothing_to_do_is_explained() -> None:
     assert icewright("plan", "db.good").status == 0
     said = icewright("explain", "db.good")

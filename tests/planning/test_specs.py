@@ -19,6 +19,9 @@ from icewright.planning.applies import still_applies
 from icewright.planning.candidates import asked_fields
 from icewright.planning.check_plan import check_plan
 from icewright.planning.plan_table import plan_table
+from icewright.planning.policy import effective_policy
+from icewright.planning.rules import rules
+from icewright.planning.settings import MIGRATE_SPEC_KEY
 from icewright.planning.shortlist import shortlist
 from icewright.planning.specs import PARTITIONS_MAX, Moves, current_spec_obstacle, span_field, spec_said
 from tests.planning.observations import (
@@ -312,3 +315,24 @@ def test_specs_are_told_by_the_names_of_today() -> None:
     metadata = evolved("", "day ts, bucket[4] id, identity gone")
     assert spec_said(metadata, 0) == "spec 0 (unpartitioned)"
     assert spec_said(metadata, 1) == "spec 1 (day(ts), bucket[4](id), identity(field-99))"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("touched", "moved, when they are rewritten and that makes fewer files, to"),
+        ("all", "moved to"),
+        ("never", "never moved to"),
+    ],
+)
+def test_what_becomes_of_older_files_is_explained(value: str, said: str) -> None:
+    metadata = evolved("day ts", "hour ts", properties={MIGRATE_SPEC_KEY: value})
+    older = rules(observe(data_files(OLD, 2), metadata), effective_policy(metadata, ()), None)
+    (rule,) = [one for one in older if one.code == "rule-spec"]
+    start = "2 files in 1 partition of older partition specs, "
+    assert rule.text == f"{start}{said} spec 1 (hour(ts)) ({MIGRATE_SPEC_KEY}, table property)"
+    new = rules(observe(data_files(Partition(1, "[1]"), 2), metadata), effective_policy(metadata, ()), None)
+    assert "rule-spec" not in {one.code for one in new}
+    unknown = evolved("day ts", "identity price")
+    (rule,) = [one for one in rules(observe(data_files(OLD, 2), unknown), ALL, None) if one.code == "rule-spec"]
+    assert rule.figures["spec_obstacle"] == "partition-transform"

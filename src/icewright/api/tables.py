@@ -14,6 +14,8 @@ from icewright.api.schema import operation, page_of
 from icewright.domain.errors import TableReplaced
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Migration, Plan
+from icewright.ports.store import TableRecord
 from icewright.services.plan_views import PlanView, plan_view
 from icewright.services.views import PartitionView, RefView, SnapshotView, partition_view, ref_views, snapshot_views
 
@@ -103,12 +105,31 @@ def list_plans(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog 
     "/{uuid}/plan",
     **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
 )
-def plan_table(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+def plan_table(
+    control: Control,
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+    migrate: Annotated[
+        Migration | None,
+        Query(description="Plan this migration instead, and nothing else; it is never queued by itself."),
+    ] = None,
+) -> Response:
     """Look at the table now and plan it anew. In mode ``auto`` the plan is also queued, as after a commit."""
     record = lookups.record(uuid, catalog)
+    if migrate is not None:
+        return render(
+            LookAnswer(plan_view(_same_table(record, control.keeper.plan_migration(record.name, migrate))), None)
+        )
     looked = control.keeper.look(record.name, plan_anew=True)
-    if looked.plan.table_id != record.table_id:
-        raise TableReplaced(f"{record.name} is another table by now (uuid {looked.plan.table_id.uuid})")
+    _same_table(record, looked.plan)
     queued = looked.enqueued
     task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
     return render(LookAnswer(plan_view(looked.plan), task_id))
+
+
+def _same_table(record: TableRecord, plan: Plan) -> Plan:
+    """The plan, if it is of the table that was asked for. Raises ``TableReplaced``."""
+    if plan.table_id != record.table_id:
+        raise TableReplaced(f"{record.name} is another table by now (uuid {plan.table_id.uuid})")
+    return plan

@@ -26,6 +26,7 @@ from icewright.services.storage_views import StorageView, storage_view
 
 if TYPE_CHECKING:
     from icewright.config.model import Config
+    from icewright.domain.plans import Migration
     from icewright.planning.retention import ExpiryRule
     from icewright.ports.catalog import Catalog
     from icewright.ports.properties import TableProperties
@@ -51,7 +52,7 @@ class Offline:
         """What changes properties of one catalog's tables. Raises as :meth:`catalog`."""
         return PyIcebergProperties(resolve_entry(self._config.catalog(name), os.environ), SystemClock())
 
-    def plan(self, name: TableName) -> Planned:
+    def plan(self, name: TableName, migration: Migration | None = None) -> Planned:
         """Observe and plan one table, from nothing: what was read is let go with the result.
 
         No optimizer can be asked whether its workers reach the table's files; the observation says where that was
@@ -62,7 +63,7 @@ class Offline:
         tables = MemoryTableStore(clock)
         observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock)
         planner = Planner(observer, tables, clock, SystemIds(clock), self._config.rules)
-        return planner.plan_observed(assumed(observer.observe(name)))
+        return planner.plan_observed(assumed(observer.observe(name)), migration)
 
     def aliases(self, name: str) -> Aliases:
         """Other names of storages, as declared with one catalog. Raises ``NotFound``."""

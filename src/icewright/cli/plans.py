@@ -10,6 +10,7 @@ from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.errors import NotFound, Unavailable
+from icewright.domain.plans import Migration
 
 if TYPE_CHECKING:
     from icewright.domain.names import TableName
@@ -29,14 +30,28 @@ _VERDICTS = (
 )
 
 
-def plan(context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+def plan(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    migrate: Annotated[
+        Migration | None,
+        typer.Option(
+            "--migrate",
+            help="Plan nothing but this: files of other formats into the table's own, of older partition specs into "
+            "the current one, or both; large ones too. It is done when it is applied, a task at a time.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
     """Say what would be done to a table, why, and what it would bring. Changes nothing.
 
     Where a server runs it makes the plan, which can then be applied by its id; else the plan is only shown.
     Exit status 1 when there is something to do.
     """
     invocation = begin(context, as_json=as_json)
-    view, from_server, problem = _plan(invocation, table, show_api=show_api)
+    view, from_server, problem = _plan(invocation, table, migrate, show_api=show_api)
     if as_json:
         invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
     else:
@@ -49,7 +64,7 @@ def explain(
 ) -> None:
     """Say in sentences why something is, or is not, being done to a table."""
     invocation = begin(context, as_json=as_json)
-    view, from_server, problem = _plan(invocation, table, show_api=show_api)
+    view, from_server, problem = _plan(invocation, table, None, show_api=show_api)
     if as_json:
         invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
         return
@@ -80,7 +95,9 @@ def apply(
         invocation.terminal.say(f"Next: icewright tasks show {task.task_id}")
 
 
-def _plan(invocation: Invocation, table: str, *, show_api: bool) -> tuple[PlanView, bool, Reason | None]:
+def _plan(
+    invocation: Invocation, table: str, migrate: Migration | None, *, show_api: bool
+) -> tuple[PlanView, bool, Reason | None]:
     """The plan, whether a server made it, and what keeps that server from looking after the table.
 
     Without a server that knows the table, the plan is made here.
@@ -90,17 +107,19 @@ def _plan(invocation: Invocation, table: str, *, show_api: bool) -> tuple[PlanVi
 
     name = table_name(invocation.config, table)
     try:
-        view, problem = _plan_by_server(invocation, name, show_api=show_api)
+        view, problem = _plan_by_server(invocation, name, migrate, show_api=show_api)
     except (NotFound, Unavailable) as error:
         invocation.terminal.note(f"planned here: {error.message}")
-        planned = Offline(invocation.config).plan(name)
+        planned = Offline(invocation.config).plan(name, migrate)
         if planned.observation.access_detail:
             invocation.terminal.note(f"access to its files is {planned.observation.access_detail}")
         return plan_view(planned.plan), False, None
     return view, True, problem
 
 
-def _plan_by_server(invocation: Invocation, name: TableName, *, show_api: bool) -> tuple[PlanView, Reason | None]:
+def _plan_by_server(
+    invocation: Invocation, name: TableName, migrate: Migration | None, *, show_api: bool
+) -> tuple[PlanView, Reason | None]:
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
     from icewright.domain.plans import Reason  # noqa: PLC0415 - see above
@@ -108,7 +127,7 @@ def _plan_by_server(invocation: Invocation, name: TableName, *, show_api: bool) 
 
     with server(invocation, show_api=show_api) as client:
         found = client.table(name)
-        view = from_json(PlanView, client.plan_table(found["uuid"], found["catalog"]).get("plan"))
+        view = from_json(PlanView, client.plan_table(found["uuid"], found["catalog"], migrate).get("plan"))
         problem = client.table(name).get("problem")
         return view, None if problem is None else from_json(Reason, problem)
 
@@ -121,6 +140,7 @@ def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, proble
             ("table", view.table),
             ("snapshot", str(view.snapshot_id or "none yet")),
             ("mode", view.mode.value),
+            ("migrates", "" if view.migration is None else view.migration.value),
             ("because", view.reason.text),
             ("but", "" if problem is None else problem.text),
             ("files", "" if said is None else f"{said.data_files_before:,} -> {said.data_files_after:,}"),

@@ -34,6 +34,16 @@ class Verdict(StrEnum):
     """Something to gain that icewright cannot do or prove yet."""
 
 
+class Migration(StrEnum):
+    """What a person asks to be migrated, beyond what the policy says."""
+
+    FORMATS = "formats"
+    """Files of another format than the table's own."""
+    SPEC = "spec"
+    """Files of older partition specs."""
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionVerdict:
     """What a plan says of one partition, with its figures before and (predicted) after."""
@@ -116,7 +126,8 @@ class Plan:
 
     ``verdicts`` lists the partitions that a person would ask about, most files first, at most as many as the
     planner's limit; ``verdict_counts`` counts them all. ``rules`` are those by which the table is looked after, with
-    what is missing until each fires.
+    what is missing until each fires. A plan with a ``migration`` was asked for by a person and does nothing else; it is
+    only carried out when that person applies it.
     """
 
     plan_id: str
@@ -132,6 +143,7 @@ class Plan:
     prediction: Prediction | None
     look_again_at: Instant | None
     rules: tuple[Reason, ...] = ()
+    migration: Migration | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import Final
 
 from icewright.domain.actions import Action, ActionFigures
 from icewright.domain.names import TableId, TableName
@@ -109,6 +110,10 @@ class NewTask:
     attempts_max: int
 
 
+ASKED_FOR: Final = "asked_for"
+"""The figure in a task's reason that says: a person asked for this migration, and its plan was applied."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskHead:
     """A task as it stands, but for its action. ``version`` grows with each change and guards compare-and-swap."""
@@ -133,6 +138,11 @@ class TaskHead:
     progress: Progress | None
     cancel_requested: bool
     outcome: Outcome | None
+
+    @property
+    def was_asked_for(self) -> bool:
+        """Whether a person asked for it beyond the policy: what is planned by itself never takes its place."""
+        return ASKED_FOR in self.reason.figures
 
 
 @dataclass(frozen=True, slots=True)

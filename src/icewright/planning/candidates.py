@@ -15,7 +15,7 @@ from icewright.domain.files import DataFile, FileFormat, Partition
 from icewright.domain.inventory import PartitionCounts, PartitionStatistics, SizeHistogram
 from icewright.domain.layouts import Level
 from icewright.domain.observation import Observation
-from icewright.domain.plans import PartitionVerdict, Reason, Verdict
+from icewright.domain.plans import Migration, PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy, Trigger
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Instant, SortField
 from icewright.planning import histogram, wording
@@ -73,8 +73,12 @@ def find(
     deletes: DeleteIndex,
     now: Instant,
     levels: Levels | None = None,
+    migration: Migration | None = None,
 ) -> list[Candidate]:
-    """The groups of each partition whose verdict is ``rewrite``, in the order of the verdicts."""
+    """The groups of each partition whose verdict is ``rewrite``, in the order of the verdicts.
+
+    With a ``migration``, there may be others among them.
+    """
     executors = table_executors(
         observation.metadata,
         observation.worker_access,
@@ -84,7 +88,8 @@ def find(
     )
     judge, others = Judge.of(observation, policy, now), other_formats(observation.metadata, policy)
     moves = Moves.of(observation, policy, executors.not_staged, asked_fields(observation, policy, levels))
-    return _Finder(observation, policy, deletes, executors, now, judge, levels, others, moves).find(verdicts, files)
+    finder = _Finder(observation, policy, deletes, executors, now, judge, levels, others, moves, migration)
+    return finder.find(verdicts, files)
 
 
 def asked_fields(observation: Observation, policy: Policy, levels: Levels | None) -> tuple[SortField, ...]:
@@ -106,6 +111,7 @@ class _Finder:
     levels: Levels | None
     other_formats: frozenset[FileFormat]
     moves: Moves
+    migration: Migration | None
 
     def find(self, verdicts: Sequence[PartitionVerdict], files: Iterable[DataFile]) -> list[Candidate]:
         candidates = {verdict.partition: verdict for verdict in verdicts if verdict.verdict is Verdict.REWRITE}
@@ -178,7 +184,7 @@ class _Finder:
         reasons: list[Candidate] = []
         if self.moves.is_asked(statistics.partition):
             found = self._moved(verdict, files, added_at)
-            if found.groups or found.verdict.reason.code == YOUNG_FILES:
+            if found.groups or found.verdict.reason.code == YOUNG_FILES or self.migration is Migration.SPEC:
                 return found
             reasons.append(found)
         if self.levels is not None:

@@ -23,7 +23,7 @@ def explain(plan: Plan) -> tuple[str, ...]:
     """The plan in sentences: what, who acts, how many partitions and why, by which rules, and when again."""
     lines = [f"{plan.table_name}: {plan.reason.text}."]
     if not plan.is_empty:
-        lines.append(_who_acts(plan.mode))
+        lines.append(_who_acts(plan))
     if plan.prediction is not None:
         said = plan.prediction
         other = said.data_files_after != said.data_files_before
@@ -45,8 +45,10 @@ def _estimated(guess: Estimate) -> list[str]:
     return [f"Estimated: {text}." for text in (written, *(lookups.said(one) for one in guess.lookups))]
 
 
-def _who_acts(mode: Mode) -> str:
-    match mode:
+def _who_acts(plan: Plan) -> str:
+    if plan.migration is not None and plan.mode is not Mode.OBSERVE:
+        return "It was asked for, and waits for a person to apply it."
+    match plan.mode:
         case Mode.OBSERVE:
             return f"It is not carried out: the table is only observed. Set {MODE_KEY} to approve or auto."
         case Mode.APPROVE:

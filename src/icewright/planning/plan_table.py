@@ -13,7 +13,7 @@ from icewright.domain.actions import Action, Executor, FileGroup, InputFile, Rew
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation
-from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
+from icewright.domain.plans import Migration, PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import outcome, wording
@@ -26,6 +26,7 @@ from icewright.planning.executors import row_group_bytes
 from icewright.planning.groups import Candidate, Group, without
 from icewright.planning.layouts import in_names
 from icewright.planning.lookups import lookups
+from icewright.planning.migration import only_migrating, told
 from icewright.planning.ordering import Levels
 from icewright.planning.specs import OTHER_SPEC
 from icewright.planning.triggers import SMALL_FILES
@@ -42,12 +43,14 @@ def plan_table(
     plan_id: str,
     now: Instant,
     levels: Levels | None = None,
+    migration: Migration | None = None,
 ) -> Plan:
     """The plan for a table: one ``RewriteDataFiles``, or none and the reason.
 
     ``verdicts`` are those of :func:`icewright.planning.shortlist.shortlist`; ``files`` the live data files of at least
     its ``rewrite`` partitions, in any order, consumed once; ``deletes`` the live delete files that may apply to them.
-    ``levels`` are those of a table with a layout, as the shortlist had them.
+    ``levels`` are those of a table with a layout, as the shortlist had them. With a ``migration``, nothing but that is
+    planned, by the ``policy`` that was asked for it.
     Raises ``ValueError`` when the observation is torn (its inventory belongs to another snapshot).
     """
     metadata = observation.metadata
@@ -69,12 +72,15 @@ def plan_table(
         verdict_counts={},
         prediction=None,
         look_again_at=None,
+        migration=migration,
     )
     obstacle = table_obstacle(metadata, policy, observation.worker_access)
     if obstacle is not None:
         return replace(plan, reason=obstacle)
     index = DeleteIndex(metadata, deletes)
-    found = find(observation, policy, verdicts, files, index, now, levels)
+    found = find(observation, policy, verdicts, files, index, now, levels, migration)
+    if migration is not None:
+        found = only_migrating(found, observation, policy, migration)
     works = {group.work for item in found for group in item.groups}
     work = next_turn(metadata, works, now) if works else MERGING
     chosen = choose([_of_turn(item, work) for item in found], policy)
@@ -84,10 +90,13 @@ def plan_table(
         *_final_verdicts(found, chosen, index, work),
         *(verdict for verdict in verdicts if verdict.verdict is not Verdict.REWRITE),
     ]
+    reason = outcome.nothing(final, policy, ordering) if action is None else outcome.rewrite(action, final, ordering)
+    if migration is not None:
+        reason = told(reason, observation, policy, migration, action)
     return replace(
         plan,
         actions=() if action is None else (action,),
-        reason=outcome.nothing(final, policy, ordering) if action is None else outcome.rewrite(action, final, ordering),
+        reason=reason,
         verdicts=outcome.listed(final),
         verdict_counts=outcome.counted(final),
         prediction=None if action is None else _prediction(observation, policy, action, chosen),

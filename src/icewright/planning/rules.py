@@ -8,15 +8,16 @@ from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.layouts import Layout
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
-from icewright.domain.policy import Policy, Trigger
+from icewright.domain.policy import MigrateSpec, Policy, Trigger
 from icewright.planning import wording
 from icewright.planning.ordering import Ordering
-from icewright.planning.settings import LAYOUT_KEY, LEVEL_1_SIZE_KEY, LEVEL_2_RUNS_KEY, TRIGGER_KEY
+from icewright.planning.settings import LAYOUT_KEY, LEVEL_1_SIZE_KEY, LEVEL_2_RUNS_KEY, MIGRATE_SPEC_KEY, TRIGGER_KEY
+from icewright.planning.specs import current_spec_obstacle, spec_said
 
 
 def rules(observation: Observation, policy: Policy, layout: Layout | Reason | None) -> tuple[Reason, ...]:
     """The rules of a table, the cheap ones first; ``layout`` as :func:`icewright.planning.layouts.resolve` has it."""
-    return (_merging(policy), *_ordering(observation, policy, layout))
+    return (_merging(policy), *_moving(observation, policy), *_ordering(observation, policy, layout))
 
 
 def _merging(policy: Policy) -> Reason:
@@ -27,6 +28,29 @@ def _merging(policy: Policy) -> Reason:
         text += f", from {policy.min_input_files:,} files below {wording.size(policy.small_file_size_bytes)} on"
         figures["min_input_files"] = policy.min_input_files
     return Reason("rule-level-0", text, figures)
+
+
+def _moving(observation: Observation, policy: Policy) -> tuple[Reason, ...]:
+    """What becomes of files of older partition specs, where there are any."""
+    metadata = observation.metadata
+    current = metadata.default_spec_id
+    older = [
+        one for one in observation.inventory.partitions if one.partition.spec_id != current and one.counts.data_files
+    ]
+    if not older:
+        return ()
+    files, obstacle = sum(one.counts.data_files for one in older), current_spec_obstacle(metadata)
+    text = f"{wording.count(files, 'file')} in {wording.count(len(older), 'partition')} of older partition specs"
+    figures: dict[str, int | float | str] = {"files": files, "partitions": len(older)}
+    if obstacle is not None:
+        return (Reason("rule-spec", f"{text}: {obstacle.text}", {**figures, "spec_obstacle": obstacle.code}),)
+    moved = {
+        MigrateSpec.NEVER: "never moved to",
+        MigrateSpec.TOUCHED: "moved, when they are rewritten and that makes fewer files, to",
+        MigrateSpec.ALL: "moved to",
+    }[policy.migrate_spec]
+    text += f", {moved} {spec_said(metadata, current)} ({MIGRATE_SPEC_KEY}, {policy.origins[MIGRATE_SPEC_KEY]})"
+    return (Reason("rule-spec", text, figures),)
 
 
 def _ordering(observation: Observation, policy: Policy, layout: Layout | Reason | None) -> tuple[Reason, ...]:

@@ -87,8 +87,8 @@ def create(new: NewTask, now: Instant) -> Step:
 
 
 def may_coalesce(task: TaskHead) -> bool:
-    """Whether a newer candidate may take this task's place: it waits and was never tried."""
-    return task.state is TaskState.QUEUED and task.attempt == 0
+    """Whether a newer candidate may take this task's place: it waits and was never tried, and nobody asked for it."""
+    return task.state is TaskState.QUEUED and task.attempt == 0 and not task.was_asked_for
 
 
 def coalesce(task: Task, new: NewTask, now: Instant) -> Step:

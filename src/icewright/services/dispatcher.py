@@ -44,7 +44,17 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, PolicyRule
 from icewright.domain.storage import ProbeReports, Probes
-from icewright.domain.tasks import COMMITTING, AttemptState, Lease, NewTask, Outcome, Task, TaskHead, TaskState
+from icewright.domain.tasks import (
+    ASKED_FOR,
+    COMMITTING,
+    AttemptState,
+    Lease,
+    NewTask,
+    Outcome,
+    Task,
+    TaskHead,
+    TaskState,
+)
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.policy import effective_policy
@@ -150,7 +160,10 @@ class Dispatcher:
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.
-        approved = replace(plan.reason, figures={**plan.reason.figures, APPROVED: 1})
+        figures = {**plan.reason.figures, APPROVED: 1}
+        if plan.migration is not None:
+            figures[ASKED_FOR] = plan.migration.value
+        approved = replace(plan.reason, figures=figures)
         enqueued = self.enqueue(replace(plan, reason=approved), priority=1)
         if enqueued is None or enqueued.task.plan_id != plan_id:
             raise Conflict(f"{plan.table_name} has a task under way already", hint="see `icewright tasks list`")

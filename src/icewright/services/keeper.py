@@ -12,7 +12,7 @@ from typing import Any
 from icewright.domain.errors import Conflict, IcewrightError, NotFound, Rejected, Unreadable
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, WorkerAccess
-from icewright.domain.plans import Plan, Reason
+from icewright.domain.plans import Migration, Plan, Reason
 from icewright.domain.policy import Mode
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
@@ -80,6 +80,18 @@ class TableKeeper:
         # The inventory moves forward from what is stored: two looks at one table must not do so at the same time.
         with self._lock(name):
             return self._look(name, plan_anew=plan_anew)
+
+    def plan_migration(self, name: TableName, migration: Migration) -> Plan:
+        """What a migration that a person asks for takes. It is kept to be applied, and never queued by itself.
+
+        The table is planned anew at its next look: this plan says nothing of what happens by itself.
+        Raises as :meth:`look`.
+        """
+        with self._lock(name):
+            observation = self._observer.observe(name)
+            put_off = files_put_off(self._tasks, self._latest(observation.metadata.table_id))
+            self._planned_from.pop(observation.metadata.table_id, None)
+            return self._planner.plan_observed(replace(observation, put_off=put_off), migration).plan
 
     def put_aside(self, name: TableName, problem: Reason) -> None:
         """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""
@@ -152,7 +164,7 @@ class TableKeeper:
         if metadata.snapshot_of_task(task.task_id) is not None:
             return None  # an attempt thought dead did commit: the next claim finds out, and the task ends as it should
         obstacle = self._dispatcher.leave.obstacle(self._tasks.get(task.task_id), metadata)
-        if obstacle is None and plan.is_empty:
+        if obstacle is None and plan.is_empty and not task.was_asked_for:
             return Reason("replanned", f"the table was planned anew: {plan.reason.text}")
         return obstacle
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from icewright.domain.actions import ActionFigures, Executor, FileGroup
 from icewright.domain.files import Partition
 from icewright.domain.layouts import Level
-from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
+from icewright.domain.plans import Migration, PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant
 from icewright.planning import wording
@@ -67,7 +67,7 @@ class VerdictView:
 class PlanView:
     """A plan. ``explanation`` says it in sentences; ``can_apply`` whether there is anything to apply.
 
-    ``executors`` counts the groups of its action by what carries them out.
+    ``executors`` counts the groups of its action by what carries them out. ``migration`` is what a person asked for.
     """
 
     plan_id: str
@@ -87,6 +87,7 @@ class PlanView:
     actions: tuple[ActionView, ...]
     executors: Mapping[str, int]
     look_again_at: Instant | None
+    migration: Migration | None = None
 
 
 def plan_view(plan: Plan) -> PlanView:
@@ -113,6 +114,7 @@ def plan_view(plan: Plan) -> PlanView:
         actions=tuple(action_view(action.figures, plan.prediction) for action in plan.actions),
         executors={each.value: n for each in Executor if (n := sum(g.executor is each for g in planned))},
         look_again_at=plan.look_again_at,
+        migration=plan.migration,
     )
 
 

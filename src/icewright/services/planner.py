@@ -15,13 +15,14 @@ from icewright.domain.inventory import ManifestKey
 from icewright.domain.layouts import Layout
 from icewright.domain.names import TableName
 from icewright.domain.observation import Observation
-from icewright.domain.plans import Plan, Reason, Verdict
+from icewright.domain.plans import Migration, Plan, Reason, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.tables import Instant, SortField, TableMetadata
 from icewright.planning import outcome
 from icewright.planning.candidates import asked_fields
 from icewright.planning.check_plan import check_plan
 from icewright.planning.layouts import resolve
+from icewright.planning.migration import asked, only_to_migrate
 from icewright.planning.ordering import Levels
 from icewright.planning.plan_table import plan_table
 from icewright.planning.policy import effective_policy
@@ -62,23 +63,28 @@ class Planner:
         """The effective policy of a table."""
         return effective_policy(metadata, self._rules)
 
-    def plan(self, name: TableName) -> Planned:
-        """Observe the table and say what should be done to it.
+    def plan(self, name: TableName, migration: Migration | None = None) -> Planned:
+        """Observe the table and say what should be done to it, or what a migration that a person asks for takes.
 
         Raises what :meth:`Observer.observe` raises, and :class:`PlanRefused`.
         """
-        return self.plan_observed(self._observer.observe(name))
+        return self.plan_observed(self._observer.observe(name), migration)
 
-    def plan_observed(self, observation: Observation) -> Planned:
+    def plan_observed(self, observation: Observation, migration: Migration | None = None) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""
         policy, now = self.policy(observation.metadata), self._clock.now()
+        policy = policy if migration is None else asked(policy, migration)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
         if policy.trigger in WITH_INTERVALS:
             observation = self._with_rewrites(observation, now)
         layout = resolve(observation.metadata, policy)
         levels = Levels.of(observation, policy, layout) if isinstance(layout, Layout) else None
+        if migration is not None:
+            levels = None if levels is None else replace(levels, due={})
         verdicts = shortlist(observation, policy, now, levels)
+        if migration is not None:
+            verdicts = only_to_migrate(verdicts, observation, policy, migration)
         wanted = frozenset(v.partition for v in verdicts if v.verdict is Verdict.REWRITE)
         known = self._known(observation, wanted)
         plan = plan_table(
@@ -90,6 +96,7 @@ class Planner:
             plan_id=self._ids.new("plan"),
             now=now,
             levels=levels,
+            migration=migration,
         )
         plan = replace(plan, rules=rules(observation, policy, layout))
         if isinstance(layout, Reason):

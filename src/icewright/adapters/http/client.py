@@ -90,9 +90,9 @@ class Client:
         """The partitions of a table as of its last observed snapshot."""
         return self._page(f"/tables/{_part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
 
-    def plan_table(self, uuid: str, catalog: str) -> Json:
-        """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ...}``."""
-        return self._object("POST", f"/tables/{_part(uuid)}/plan", {"catalog": catalog})
+    def plan_table(self, uuid: str, catalog: str, migrate: str | None = None) -> Json:
+        """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ...}``; or a migration of it."""
+        return self._object("POST", f"/tables/{_part(uuid)}/plan", {"catalog": catalog, "migrate": migrate})
 
     def apply(self, plan_id: str) -> Json:
         """Queue exactly that plan; the task."""
