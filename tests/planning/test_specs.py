@@ -14,7 +14,16 @@ from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import MigrateSpec, Policy
-from icewright.domain.tables import PartitionField, PartitionSpec, SortField, TableMetadata
+from icewright.domain.tables import (
+    LAYOUT_KEY,
+    LEVEL_KEY,
+    TASK_ID_KEY,
+    Operation,
+    PartitionField,
+    PartitionSpec,
+    SortField,
+    TableMetadata,
+)
 from icewright.planning.applies import still_applies
 from icewright.planning.candidates import asked_fields
 from icewright.planning.check_plan import check_plan
@@ -309,6 +318,20 @@ def test_the_checker_finds_what_must_not_be_moved() -> None:
     layout = Layout(Curve.SORT, (SortField(2, "identity", "asc", "nulls-first"),))
     ordered = replace(plan, actions=(replace(action, level=Level.LEVEL_1, layout=layout),))
     assert "layout-moved" in codes(ordered, observation)
+
+
+def test_the_checker_takes_files_out_of_their_order_only_where_all_are_to_move() -> None:
+    layout = Layout(Curve.SORT, (SortField(2, "identity", "asc", "nulls-first"),))
+    run = snapshot(
+        1, operation=Operation.REPLACE, summary={LEVEL_KEY: "level-1", LAYOUT_KEY: layout.key, TASK_ID_KEY: "task-1"}
+    )
+    metadata, files = evolved("hour ts", "day ts", snapshots=[run]), data_files(OLD, 6)
+    by_path, plan = {file.path: file for file in files}, planned(files, TOUCHED, metadata)
+    (group,) = groups_of(plan)
+    assert group.output_spec_id == 1
+    for rules, codes_found in ((ALL, set()), (TOUCHED, {"order-lost"})):
+        found = check_plan(plan, observe(files, metadata), rules, by_path, layout=layout)
+        assert {violation.code for violation in found} == codes_found
 
 
 def test_specs_are_told_by_the_names_of_today() -> None:

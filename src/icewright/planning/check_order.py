@@ -15,7 +15,7 @@ from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import Inventory, PartitionCounts
 from icewright.domain.layouts import Curve, Layout, Level, Run
-from icewright.domain.policy import Policy
+from icewright.domain.policy import MigrateSpec, Policy
 
 Wrong: TypeAlias = tuple[str, str]
 """A stable code, and a sentence with what was found."""
@@ -53,8 +53,10 @@ class _Order:
     def violations(self, files: Mapping[str, DataFile] | None) -> Iterator[Wrong]:
         partitions = Counter(group.partition for group in self.action.groups)
         for group in self.action.groups:
-            if group.output_spec_id is not None:
-                continue  # what moves loses its order, and is told by ``check_moves``
+            if group.output_spec_id is not None:  # told by ``check_moves``
+                if self.policy.migrate_spec is not MigrateSpec.ALL and files is not None:
+                    yield from self._touched(group, files)  # only a person's wish takes what is in order out of it
+                continue
             if self.action.level is Level.LEVEL_0:
                 yield from self._as_they_came(group)
             else:
