@@ -48,6 +48,7 @@ from icewright_spark.merge.schema import leaves
 from icewright_spark.merge.storage import LOCAL, Storage, same_file
 from icewright_spark.merge.write import Layout, Writer, choose_writer, dictionary_paths, write_new_file
 from icewright_spark.statistics.check import StatedCheck, check_of
+from icewright_spark.statistics.pages import check_pages
 from icewright_spark.statistics.places import Seen
 
 _HELD_BYTES: Final = 256 << 20
@@ -249,6 +250,8 @@ class _Merge:
         return found, tuple(self._output(file, checks[file.path].finish(file.path)) for file in written)
 
     def _output(self, file: Written, seen: Mapping[int, Seen]) -> OutputFile:
+        if file.rows:
+            check_pages(self._job.storage, file.path, self._job.storage.size(file.path))
         metrics = metrics_of(self._fields, self._job.metrics_modes, file.rows, seen)
         return output_file(self._fields, self._job.metrics_modes, self._job.storage, file, metrics)
 
