@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +63,16 @@ def make_loop(s3: S3Server, spark: SparkSession, tmp_path: Path, request: pytest
     return made
 
 
+@pytest.fixture(scope="module")
+def later() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Begins a check that takes long and no CPU; it is waited for, and fails, behind the last test of this file."""
+    with ThreadPoolExecutor() as pool:
+        begun: list[Future[None]] = []
+        yield lambda check: begun.append(pool.submit(check))
+        for future in begun:
+            future.result()
+
+
 def fill(entry: CatalogEntry, **properties: str) -> None:
     table = make_table(entry, spec=BY_CITY, properties=properties)
     for number in range(8):
@@ -96,6 +107,49 @@ def missing_objects(s3: S3Server, spark: SparkSession, name: TableName) -> list[
 def objects(s3: S3Server, entry: CatalogEntry) -> list[str]:
     bucket = entry.warehouse.removeprefix("s3://").partition("/")[0]
     return [info.path for info in s3.files().get_file_info(FileSelector(bucket, recursive=True)) if info.is_file]
+
+
+def test_a_store_that_goes_away_loses_nothing(
+    make_loop: Any, s3: S3Server, spark: SparkSession, later: Callable[[Callable[[], None]], None]
+) -> None:
+    """Right before the commit: nobody can tell whether it was made, until the server looks.
+
+    An attempt that begins meanwhile waits for one and a half minutes: Iceberg tries to read a table's metadata 21
+    times, up to 5 s apart, and no setting tells it otherwise (``BaseMetastoreTableOperations``). So that one is waited
+    for while the other tests run.
+    """
+    quick = {"s3.retry.num-retries": "1", "s3.retry.min-wait-ms": "10", "s3.retry.max-wait-ms": "20"}
+    loop: SparkLoop = make_loop(**quick)
+    relay = Relay(s3.port)
+    spark.conf.set(f"spark.sql.catalog.{loop.entry.name}.s3.endpoint", f"http://{HOST}:{relay.port}")
+    fill(loop.entry)
+    name = loop.name("db", "events")
+    before = arrow_rows(loop.entry)
+    loop.control.keeper.look(name)
+    loop.probe()
+    spec = loop.claim(name)
+    loop.before_commit = relay.cut
+
+    report = loop.attempt(spec)
+    loop.control.dispatcher.report(report)
+    loop.clock.ahead_ms += 120_000  # a commit that was under way may still arrive
+    loop.control.loop.round()
+
+    assert isinstance(report.result, CommitUnknown), report.result
+    assert {task.task_id == spec.task_id: task.state for task in loop.tasks()} == {
+        True: TaskState.SUPERSEDED,
+        False: TaskState.QUEUED,  # planned anew
+    }
+    assert arrow_rows(loop.entry) == before
+    files = writer(loop.entry).load_table("db.events").inspect.all_files()["file_path"].to_pylist()
+    assert all(info.is_file for info in s3.files().get_file_info([path.removeprefix("s3://") for path in files]))
+
+    def begins_while_it_is_away() -> None:
+        again = loop.attempt(replace(spec, attempt=2))
+        assert isinstance(again.result, Failed), again.result
+        assert again.result.retryable
+
+    later(begins_while_it_is_away)
 
 
 def test_from_commit_to_verified(make_loop: Any, s3: S3Server, spark: SparkSession) -> None:
@@ -165,38 +219,6 @@ def test_what_arrow_cannot_honour_is_left_to_spark(make_loop: Any, s3: S3Server,
     assert contents(spark, name) == arrow_rows(loop.entry) == before
     assert missing_objects(s3, spark, name) == []
     assert len(writer(loop.entry).load_table("db.events").inspect.data_files()) == len(CITIES)
-
-
-def test_a_store_that_goes_away_loses_nothing(make_loop: Any, s3: S3Server, spark: SparkSession) -> None:
-    """Right before the commit: nobody can tell whether it was made, until the server looks."""
-    quick = {"s3.retry.num-retries": "1", "s3.retry.min-wait-ms": "10", "s3.retry.max-wait-ms": "20"}
-    loop: SparkLoop = make_loop(**quick)
-    relay = Relay(s3.port)
-    spark.conf.set(f"spark.sql.catalog.{loop.entry.name}.s3.endpoint", f"http://{HOST}:{relay.port}")
-    fill(loop.entry)
-    name = loop.name("db", "events")
-    before = arrow_rows(loop.entry)
-    loop.control.keeper.look(name)
-    loop.probe()
-    spec = loop.claim(name)
-    loop.before_commit = relay.cut
-
-    report = loop.attempt(spec)
-    loop.control.dispatcher.report(report)
-    loop.clock.ahead_ms += 120_000  # a commit that was under way may still arrive
-    loop.control.loop.round()
-
-    assert isinstance(report.result, CommitUnknown), report.result
-    assert {task.task_id == spec.task_id: task.state for task in loop.tasks()} == {
-        True: TaskState.SUPERSEDED,
-        False: TaskState.QUEUED,  # planned anew
-    }
-    assert arrow_rows(loop.entry) == before
-    again = loop.attempt(replace(spec, attempt=2))
-    assert isinstance(again.result, Failed), again.result
-    assert again.result.retryable
-    files = writer(loop.entry).load_table("db.events").inspect.all_files()["file_path"].to_pylist()
-    assert all(info.is_file for info in s3.files().get_file_info([path.removeprefix("s3://") for path in files]))
 
 
 def test_workers_that_are_not_let_in_any_more_take_the_proof_back(

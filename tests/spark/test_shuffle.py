@@ -24,10 +24,12 @@ from icewright_spark.jobs.rewrite_data_files import Rewrite
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.shuffle import rewrite as shuffle_rewrite
 from icewright_spark.staged.staging import StagedTasks
+from icewright_spark.stitch.thrift import I64
 from tests.lakes.deletes import delete_where_equal
 from tests.spark.hand_planned import sql_name
 from tests.spark.shuffled import ascending, column_of, is_rising, layout_of, shuffle_of
 from tests.spark.staged import contents, data_files, missing_files, rewrite
+from tests.wrong_footers import damaged_at, stated
 
 pytestmark = pytest.mark.spark
 
@@ -275,6 +277,22 @@ def test_rows_that_are_not_written_as_they_were_read_or_not_in_their_order_are_c
             rewrite(spark, replace(spec, attempt=number))
     assert contents(spark, name) == before
     assert data_files(spark, name) == files
+
+
+def test_a_file_that_states_what_does_not_hold_of_its_rows_is_caught(
+    spark: SparkSession, name: TableName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(spark, name, 3, times=2, rows=50)
+    spec, honest = shuffle_of(spark, name, layout_of(Curve.SORT, 4), 2), shuffle_rewrite.write
+
+    def damaging(tasks: StagedTasks, rows: DataFrame, spec_id: int) -> list[Any]:
+        files = honest(tasks, rows, spec_id)
+        damaged_at(files[-1].location(), stated("city", 3, I64, 50))
+        return files
+
+    monkeypatch.setattr(shuffle_rewrite, "write", damaging)
+    with pytest.raises(ProofFailed, match="50 nulls are stated"):
+        rewrite(spark, spec)
 
 
 def test_a_curve_is_proved_by_the_key_of_each_row_read_back(

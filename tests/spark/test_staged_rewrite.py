@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -24,11 +25,13 @@ from icewright_spark.scan_tasks import planned_tasks
 from icewright_spark.session import cancel_job_group
 from icewright_spark.staged import rewrite as staged_rewrite
 from icewright_spark.staged.staging import StagedTasks
+from icewright_spark.stitch.thrift import BINARY, I64
 from tests.lakes.deletes import delete_where_equal
 from tests.lakes.sqlite import writer
 from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
 from tests.spark.staged import contents, data_files, plan_of, rewrite, rewritten
+from tests.wrong_footers import Damage, damaged_at, of_index, put, stated, without_a_bit
 
 pytestmark = pytest.mark.spark
 
@@ -383,6 +386,36 @@ def test_a_writer_that_does_not_write_what_it_was_given_is_caught(
             rewrite(spark, replace(spec, attempt=number))
     assert contents(spark, name) == before
     assert data_files(spark, name) == files
+
+
+MISSTATED: dict[str, Damage] = {
+    "the maximum is stated to be 3": stated("id", 5, BINARY, struct.pack("<i", 3)),
+    "0 nulls are stated": stated("city", 3, I64, 0),
+    "page 0: the minimum": of_index("id", put(2, 0, struct.pack("<i", 4))),
+    "its bloom filter lacks": lambda path: without_a_bit(path, "city", all_of_them=True),
+}
+
+
+def test_a_file_that_states_what_does_not_hold_of_its_rows_is_caught(
+    spark: SparkSession, name: TableName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers would skip rows of it, each of which is there. Names are too many for a dictionary, which would do."""
+    key = "write.parquet.bloom-filter-enabled.column.city"
+    table = create(spark, name, "id int, city string, price double", **{key: "true"})
+    names = "IF(id = 6, NULL, md5(string(id + {number} * 100)))"
+    insert(spark, table, f"SELECT int(id), {names}, -0.0D FROM range(0, 50, 1, 1)")  # noqa: S608 - a test
+    spec, before, honest = plan_of(spark, name), contents(spark, name), staged_rewrite.write
+    for number, (said, damage) in enumerate(MISSTATED.items()):
+
+        def damaging(tasks: StagedTasks, rows: DataFrame, group: FileGroup, damage: Damage = damage) -> list[Any]:
+            files = honest(tasks, rows, group)
+            damaged_at(files[0].location(), damage)
+            return files
+
+        monkeypatch.setattr(staged_rewrite, "write", damaging)
+        with pytest.raises(ProofFailed, match=said):
+            rewrite(spark, replace(spec, attempt=number))
+    assert contents(spark, name) == before
 
 
 def test_a_cancelled_attempt_ends_and_leaves_nothing_staged(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,12 +25,11 @@ from icewright_spark.merge.schema import arrow_schema
 from icewright_spark.merge.storage import LOCAL
 from icewright_spark.merge.write import ARROW_RS, PYARROW, Layout, Writer
 from icewright_spark.statistics.check import check_of
-from icewright_spark.stitch.footer import Chunk, ChunkField, FileField, GroupField
-from icewright_spark.stitch.indexes import bloom_filter_span
-from icewright_spark.stitch.thrift import BINARY, I32, I64, TRUE, Struct, read_struct, write_struct
+from icewright_spark.stitch.thrift import BINARY, I64, TRUE
 from tests.arrow_values import KIND_NAMES, VALUES
 from tests.spark_merge.merge_tables import arrow_table, column, job_of, list_of, map_of, struct_of, write_input
 from tests.spark_stitch.stitch_files import footer_of, with_footer
+from tests.wrong_footers import Damage, moved_page, of_index, other_order, put, stated, without_a_bit
 
 FIELDS = [
     column(1, "id", "long", required=True),
@@ -68,79 +67,6 @@ def job_in(folder: Path, fields: list[Any] = FIELDS) -> MergeJob:
     half = sum(file.size_bytes for file in files) // 2
     chosen = WriterSettings(page_row_limit=1024, row_group_size_bytes=half)
     return job_of(fields, files, folder / "out.parquet", settings=chosen)
-
-
-Damage = Callable[[Path], None]
-
-
-def of_column(name: str, change: Callable[[Struct], None]) -> Damage:
-    """The ``ColumnMetaData`` of a leaf changed in the first row group."""
-
-    def changed(fields: Struct) -> Struct:
-        chunks = fields[FileField.ROW_GROUPS][1][1][0][GroupField.COLUMNS][1][1]
-        columns = [chunk[ChunkField.META_DATA][1] for chunk in chunks]
-        (found,) = [one for one in columns if one[3][1][1][-1].decode() == name]
-        change(found)
-        return fields
-
-    return lambda path: with_footer(path, changed)
-
-
-def stated(name: str, field_id: int, kind: int, value: Any, *more: int) -> Damage:
-    """Another field of ``Statistics``."""
-
-    def change(found: Struct) -> None:
-        fields = dict(found[12][1])
-        for gone in more:
-            fields.pop(gone, None)
-        fields[field_id] = (kind, value)
-        found[12] = (found[12][0], dict(sorted(fields.items())))
-
-    return of_column(name, change)
-
-
-def chunk_of(path: Path, name: str) -> Chunk:
-    chunks = footer_of(path).row_groups[0].chunks
-    (found,) = [chunk for chunk in chunks if chunk.column[3][1][1][-1].decode() == name]
-    return found
-
-
-def of_index(name: str, change: Callable[[Struct], None], *, offsets: bool = False) -> Damage:
-    """The column index, or the offset index, of a leaf changed in the first row group; it stays as long."""
-
-    def damage(path: Path) -> None:
-        chunk = chunk_of(path, name)
-        span = chunk.offset_index if offsets else chunk.column_index
-        assert span is not None
-        with path.open("r+b") as file:
-            file.seek(span.start)
-            index, _ = read_struct(file.read(span.size))
-            change(index)
-            data = write_struct(index)
-            assert len(data) == span.size
-            file.seek(span.start)
-            file.write(data)
-
-    return damage
-
-
-def put(field_id: int, page: int, value: Any) -> Callable[[Struct], None]:
-    def change(index: Struct) -> None:
-        assert index[field_id][1][1][page] != value
-        index[field_id][1][1][page] = value
-
-    return change
-
-
-def other_order(index: Struct) -> None:
-    assert index[4] == (I32, 0)
-    index[4] = (I32, 1)
-
-
-def moved_page(index: Struct) -> None:
-    pages = index[1][1][1]
-    assert pages[1][3] == (I64, 1024)
-    pages[1][3] = (I64, 1023)
 
 
 def long(value: int) -> bytes:
@@ -231,26 +157,6 @@ class Filtering:
             row_group_size=3000,
             store_decimal_as_integer=True,
         )
-
-
-def without_a_bit(path: Path, name: str, *, all_of_them: bool) -> None:
-    chunk = chunk_of(path, name)
-    start = chunk.bloom_filter_at
-    assert start is not None
-    with path.open("r+b") as file:
-        file.seek(start)
-        head = file.read(64)
-        span = bloom_filter_span(str(path), head, chunk)
-        _, header = read_struct(head)
-        file.seek(start + header)
-        bits = bytearray(file.read(span.size - header))
-        if all_of_them:
-            bits[:] = bytes(len(bits))
-        else:
-            used = next(position for position, byte in enumerate(bits) if byte)
-            bits[used] &= bits[used] - 1
-        file.seek(start + header)
-        file.write(bits)
 
 
 @WRITERS

@@ -37,6 +37,7 @@ from icewright_spark.staged.cost import executors
 from icewright_spark.staged.empty_file import write_empty_file
 from icewright_spark.staged.hash_job import HashedRows, hash_rows
 from icewright_spark.staged.staging import StagedTasks, staged, task_of_new_file
+from icewright_spark.staged.stated import check_stated, stated_by
 
 METHOD: Final = (
     "multiset of rows, two 64-bit hashes summed in 128 bits, shuffled by Spark, all files read again, in order"
@@ -180,7 +181,8 @@ class _Job:
         tasks = [task_of_new_file(self.spark, self.table, file) for files in written for file in files]
         with staged(self.spark, self.table, set_id, tasks) as output:
             rows = numbered(output.rows_file_by_file())
-            return hash_rows(rows, self._fields(rows), watch_of(self.layout, by_file))
+            stated = stated_by(self.table, [file for files in written for file in files])
+            return hash_rows(rows, self._fields(rows), watch_of(self.layout, by_file), stated)
 
     def _receipt(self, group: FileGroup, files: Sequence[Any], before: HashedRows, after: HashedRows) -> Receipt:
         inputs, outputs = {file.path for file in group.files}, [str(file.location()) for file in files]
@@ -190,6 +192,7 @@ class _Job:
             {path: found for path, found in before.by_file.items() if path in inputs},
             {path: found for path, found in after.by_file.items() if path in outputs},
         )
+        check_stated(outputs, after.misstated)
         check_order(self.layout, outputs, after.watched)
         return Receipt(
             group_id=group.group_id,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import pickle
 import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import input_file_name
 
 from icewright_spark.staged.rows_hash import RowsHash, rows_hash
+from icewright_spark.statistics.check import StatedCheck
 from icewright_spark.worker import settle_in
 
 
@@ -32,39 +35,52 @@ class Watch(Protocol):
 class HashedRows:
     """What the workers found, for each data file that has rows, by its path; ``watched`` is what a watch did.
 
-    A file that Spark reads in several parts has been watched as often.
+    A file that Spark reads in several parts has been watched as often. ``misstated`` says of what a file states of its
+    rows what does not hold, where something does not.
     """
 
     by_file: Mapping[str, RowsHash]
     cpu_ms: int
     peak_memory_bytes: int
     watched: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    misstated: Mapping[str, str] = field(default_factory=dict)
 
 
-def hash_rows(rows: DataFrame, watched: Sequence[Column] = (), watch: Callable[[], Watch] | None = None) -> HashedRows:
+def hash_rows(
+    rows: DataFrame,
+    watched: Sequence[Column] = (),
+    watch: Callable[[], Watch] | None = None,
+    stated: Mapping[str, StatedCheck] = MappingProxyType({}),
+) -> HashedRows:
     """The hashes of all rows, the order of their columns counting, and their names not.
 
     ``rows`` must be read from files, row by row: Spark's function is asked for the file, since Iceberg's metadata
     column cannot be had beside row lineage. ``watch`` makes what looks at the columns ``watched`` of each partition.
+    ``stated`` are checks of files by path, which must be read whole, each by one task, its rows in their order.
     """
     shown = rows.select("*", *watched, input_file_name())
     # Names are Spark's to resolve, and some have dots or stand twice; numbers cannot be mistaken.
     numbered = shown.toDF(*(f"c{position}" for position in range(len(shown.columns))))
     by_file: dict[str, RowsHash] = {}
     seen: dict[str, list[Any]] = {}
+    misstated: dict[str, str] = {}
     cpu_ms = peak = 0
-    for (text,) in numbered.mapInArrow(_partition_hash(len(rows.columns), watch), "found string").collect():
+    run = _partition_hash(len(rows.columns), watch, {path: pickle.dumps(check) for path, check in stated.items()})
+    for (text,) in numbered.mapInArrow(run, "found string").collect():
         said = json.loads(text)
         for path, (count, first, second) in said["by_file"].items():
             by_file[path] = by_file.get(path, RowsHash()) + RowsHash(count, (first, second))
         for path, found in said["watched"].items():
             seen.setdefault(path, []).append(found)
+        misstated |= said["misstated"]
         cpu_ms += said["cpu_ms"]
         peak = max(peak, said["peak_memory_bytes"])
-    return HashedRows(by_file, cpu_ms, peak, seen)
+    return HashedRows(by_file, cpu_ms, peak, seen, misstated)
 
 
-def _partition_hash(hashed: int, watch: Callable[[], Watch] | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _partition_hash(
+    hashed: int, watch: Callable[[], Watch] | None, stated: Mapping[str, bytes] = MappingProxyType({})
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """For record batches whose first ``hashed`` columns count, whose last one is the file, and the rest watched."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
@@ -72,15 +88,21 @@ def _partition_hash(hashed: int, watch: Callable[[], Watch] | None) -> Callable[
         started_ns = time.process_time_ns()
         by_file: dict[str, RowsHash] = {}
         watching = None if watch is None else watch()
+        checks: dict[str, StatedCheck] = {}
         for batch in batches:
             for path, part in _by_file(batch):
-                own = rows_hash([part.select(list(range(hashed)))])
-                by_file[path] = by_file.get(path, RowsHash()) + own
+                rows = part.select(list(range(hashed)))
+                by_file[path] = by_file.get(path, RowsHash()) + rows_hash([rows])
+                if path in stated and path not in checks:  # each task only needs those of its own files
+                    checks[path] = pickle.loads(stated[path])  # noqa: S301 - the driver's own
+                if path in checks:
+                    checks[path].update(rows)
                 if watching is not None:
                     watching.add(path, part.select(list(range(hashed, part.num_columns - 1))))
         said = {
             "by_file": {path: (found.rows, *found.sums) for path, found in by_file.items()},
             "watched": {} if watching is None else {path: watching.found(path) for path in by_file},
+            "misstated": {path: text for path, check in checks.items() if (text := check.difference) is not None},
             "cpu_ms": (time.process_time_ns() - started_ns) // 1_000_000,
             "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         }

@@ -24,6 +24,7 @@ from icewright_spark.staged.empty_file import write_empty_file
 from icewright_spark.staged.hash_job import HashedRows, hash_rows
 from icewright_spark.staged.moving import check_partitions, check_partitions_made, spec_columns, watch_partitions
 from icewright_spark.staged.staging import StagedTasks, staged, task_of_new_file
+from icewright_spark.staged.stated import check_stated, stated_by
 
 METHOD: Final = "multiset of rows, two 64-bit hashes summed in 128 bits, written by Spark, all files read again"
 METHOD_OF_MOVES: Final = f"{METHOD}, each row in its partition"
@@ -51,6 +52,7 @@ def rewrite_group(
             before = hash_rows(inputs.rows(vectorised=False))
         after = _read_back(spark, table, spec, group, files)
     rows_in, rows_out = check_same_rows(group, files, before.by_file, after.by_file)
+    check_stated([str(file.location()) for file in files], after.misstated)
     if group.output_spec_id is not None:
         check_partitions(table, group.output_spec_id, files, after.watched)
     outputs = tuple(Rewritten(group.group_id, str(file.location()), int(file.recordCount()), file) for file in files)
@@ -93,12 +95,13 @@ def _checked(table: SparkTable, group: FileGroup, files: Sequence[Any]) -> list[
 def _read_back(
     spark: SparkSession, table: SparkTable, spec: TaskSpec, group: FileGroup, files: Sequence[Any]
 ) -> HashedRows:
-    """The hashes of the rows of new files, and where they move, the partitions that they belong to."""
+    """The hashes of the rows of new files, what is stated of them wrongly, and where they move, their partitions."""
     set_id, spec_id = f"{spec.task_id}-{spec.attempt}-{group.group_id}-new", group.output_spec_id
     tasks = [task_of_new_file(spark, table, file, unplaced=spec_id is not None) for file in files]
     with staged(spark, table, set_id, tasks) as output:
-        rows = output.rows(vectorised=True)
+        rows = output.rows_of_whole_files(max(int(file.fileSizeInBytes()) for file in files))
+        stated = stated_by(table, files)
         if spec_id is None:
-            return hash_rows(rows)
+            return hash_rows(rows, stated=stated)
         shown = numbered(rows)
-        return hash_rows(shown, spec_columns(table, spec_id, spec.table_name.catalog, shown), watch_partitions)
+        return hash_rows(shown, spec_columns(table, spec_id, spec.table_name.catalog, shown), watch_partitions, stated)

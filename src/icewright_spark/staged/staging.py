@@ -20,6 +20,9 @@ from icewright_spark.session import java_array, java_gateway
 _EVERYTHING: Final = str(1 << 60)
 """Bytes that no group has: of a split that is read by one task, and of the one file that a task writes."""
 
+_SPLIT_BYTES: Final = 128 << 20
+"""Iceberg's own default of what one task reads."""
+
 _OUTPUT_SEQUENCE_NUMBER: Final = -2
 _OUTPUT_FIRST_ROW_ID: Final = -(1 << 60)
 """What the rows of a new file would show if the file did not hold their lineage; no row of a table has these."""
@@ -47,6 +50,14 @@ class StagedTasks:
     def rows_in_one_split(self) -> DataFrame:
         """As :meth:`rows`, in one partition, in the order of the tasks."""
         return self.rows(vectorised=True, **{"split-size": _EVERYTHING, "file-open-cost": "0"}).coalesce(1)
+
+    def rows_of_whole_files(self, largest_bytes: int) -> DataFrame:
+        """As :meth:`rows`, each file in one partition, from its first row to its last, others maybe before or behind it.
+
+        ``largest_bytes`` is the size of the largest file; tasks must be over whole files.
+        """
+        split = str(max(largest_bytes, _SPLIT_BYTES))
+        return self.rows(vectorised=True, **{"split-size": split})
 
     def rows_file_by_file(self) -> DataFrame:
         """As :meth:`rows`, with one partition for each task, which must be over a whole file: its rows in its order."""

@@ -14,11 +14,10 @@ from icewright.domain.errors import NotStitchable
 from icewright.domain.tables import Json
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.schema import leaves
-from icewright_spark.merge.storage import Storage
 from icewright_spark.statistics.bloom import hashes
 from icewright_spark.statistics.places import Place, Seen, comparable, key, look, places
 from icewright_spark.statistics.stated import NOTHING, ChunkStated, ColumnStated, Stated, stated_of
-from icewright_spark.stitch.footer import read_footer
+from icewright_spark.stitch.footer import Files, read_footer
 from icewright_spark.stitch.source import FileSource
 
 _SHOWN_MAX: Final = 60
@@ -33,7 +32,9 @@ class StatedCheck:
         """``stated`` is by field id; of columns that are not in it nothing is compared. ``wrong`` as below."""
         self._rows = 0
         self._columns = [
-            _ColumnCheck(place, stated.get(place.leaf.field_id, NOTHING)) for place in places(schema_fields)
+            _ColumnCheck(place, stated.get(place.leaf.field_id, NOTHING))
+            for place in places(schema_fields)
+            if place.leaf.type != "variant"  # two values without an order
         ]
         self.wrong = wrong
         """The first thing that does not hold, in words."""
@@ -45,23 +46,33 @@ class StatedCheck:
             self.wrong = next((text for text in found if text is not None), None)
         self._rows += batch.num_rows
 
+    @property
+    def difference(self) -> str | None:
+        """Behind the last row: the first thing that does not hold, in words; rows that are missing are one."""
+        if self.wrong is None and any(column.rows not in (0, self._rows) for column in self._columns):
+            return f"its footer states something of other rows than the {self._rows} that were read"
+        return self.wrong
+
     def finish(self, location: str) -> Mapping[int, Seen]:
         """Behind the last row: what was seen of each leaf, by field id.
 
-        Raises :class:`ProofFailed` where something that is stated does not hold, or rows are missing.
+        Raises :class:`ProofFailed` where something that is stated does not hold.
         """
-        wrong = self.wrong
-        if wrong is None and any(column.rows not in (0, self._rows) for column in self._columns):
-            wrong = f"its footer states something of other rows than the {self._rows} that were read"
+        wrong = self.difference
         if wrong is not None:
-            raise ProofFailed(
-                f"{location} would be read wrongly: {wrong}",
-                hint="nothing was committed; keep the file, it is the evidence",
-            )
+            raise wrongly_read(location, wrong)
         return {column.field_id: column.seen for column in self._columns}
 
 
-def check_of(storage: Storage, location: str, size_bytes: int, schema_fields: Sequence[Json]) -> StatedCheck:
+def wrongly_read(location: str, wrong: str) -> ProofFailed:
+    """What to raise of a file that states what does not hold."""
+    return ProofFailed(
+        f"{location} would be read wrongly: {wrong}",
+        hint="nothing was committed; keep the file, it is the evidence",
+    )
+
+
+def check_of(storage: Files, location: str, size_bytes: int, schema_fields: Sequence[Json]) -> StatedCheck:
     """A check of what a Parquet file of that size states of its rows, which have these columns.
 
     Raises :class:`FileUnreadable`, :class:`UnsupportedFile`, and what storages raise.

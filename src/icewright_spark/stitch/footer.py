@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from icewright.domain.errors import NotStitchable
 from icewright_spark.merge.errors import FileUnreadable, UnsupportedFile, reading
-from icewright_spark.merge.storage import Storage
 from icewright_spark.stitch.thrift import BINARY, I16, I32, I64, LIST, STRUCT, Struct, read_struct
 
 MAGIC: Final = b"PAR1"
@@ -146,7 +146,17 @@ NUM_CHILDREN: Final = 5
 """The field of ``SchemaElement`` that groups have and leaves do not."""
 
 
-def read_footer(storage: Storage, location: str, size_bytes: int, *, length_max: int | None = None) -> Footer:
+class Files(Protocol):
+    """Where files are; a :class:`~icewright_spark.merge.storage.Storage` is one."""
+
+    def open_input(self, location: str) -> AbstractContextManager[Any]:
+        """A binary file that has ``seek`` and ``read``."""
+
+    def read(self, location: str, offset: int, size_bytes: int) -> bytes:
+        """Bytes of a file."""
+
+
+def read_footer(storage: Files, location: str, size_bytes: int, *, length_max: int | None = None) -> Footer:
     """The footer of a file of that size, of ``length_max`` bytes itself at most (``FOOTER_BYTES_MAX`` unless given).
 
     Raises :class:`UnsupportedFile` for what is no Parquet file or is encrypted, :class:`FileUnreadable` for a damaged
@@ -224,7 +234,7 @@ def key_values(footer: Footer) -> Mapping[bytes, bytes | None]:
     return found
 
 
-def _ends(storage: Storage, location: str, size_bytes: int) -> tuple[bytes, bytes]:
+def _ends(storage: Files, location: str, size_bytes: int) -> tuple[bytes, bytes]:
     with storage.open_input(location) as file, reading(location):
         head = bytes(file.read(len(MAGIC)))
         file.seek(max(0, size_bytes - TAIL_BYTES), os.SEEK_SET)
