@@ -20,6 +20,7 @@ from icewright.config.load import load_config
 from icewright.domain.codec import from_json
 from icewright.domain.errors import NotFound, Rejected
 from icewright.domain.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
+from tests.spark_side import specs
 
 STAND_IN = """
 import json, os, signal, sys, time
@@ -42,23 +43,9 @@ while ends[number] == "when told" and not os.path.exists(folder + "/told to stop
 sys.exit(0 if isinstance(ends[number], str) else ends[number])
 """
 
-SETTINGS = OptimizerSettings(
-    server_url="http://127.0.0.1:1",
+SETTINGS = specs.settings_of(
     token="the-secret-token",  # noqa: S106 - nobody is asked
-    optimizer_id="optimizer-1",
-    resource_group="default",
-    slots=2,
-    batch_tasks=1,
-    batch_bytes=1 << 20,
-    master="local[2]",
-    driver_memory="1g",
-    packages=(),
-    jars=(),
     spark_conf={"spark.hadoop.secret": "the-secret-key"},
-    catalogs=(),
-    poll_interval_ms=1,
-    recycle_after_tasks=1000,
-    recycle_memory_bytes=1 << 40,
 )
 
 

@@ -1,8 +1,6 @@
 """What every table store must do, sentence by sentence of the port."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -27,20 +25,9 @@ from icewright.ports.store import (
     TableStore,
 )
 from tests.contracts.samples import HOSTILE_PARTS, REASON, hello, manifest, new_task, plan, record, statistics, table_id
-from tests.contracts.stores import IMPLEMENTATIONS, Stores, opened
+from tests.contracts.stores import Stores
 
 P1, P2, P3 = Partition(0, '["a"]'), Partition(0, '["b"]'), Partition(1, '["a"]')
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture(params=IMPLEMENTATIONS)
-def stores(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Stores]:
-    with opened(request, tmp_path, clock) as stores:
-        yield stores
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -28,7 +26,7 @@ from icewright.domain.tasks import (
 from icewright.ports.store import Change, TaskFilter, TaskStore
 from icewright.scheduling.rank import AGEING_MS
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, PROGRESS, REASON, new_task, table_id
-from tests.contracts.stores import IMPLEMENTATIONS, Stores, opened
+from tests.contracts.stores import Stores
 
 LEASE_MS = 60_000
 LAKE = frozenset({"lake"})
@@ -40,17 +38,6 @@ ENDS = {
     TaskState.CANCELLED: AttemptState.CANCELLED,
     TaskState.SUPERSEDED: AttemptState.CONFLICT,
 }
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture(params=IMPLEMENTATIONS)
-def stores(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Stores]:
-    with opened(request, tmp_path, clock) as stores:
-        yield stores
 
 
 @pytest.fixture

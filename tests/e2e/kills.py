@@ -20,7 +20,7 @@ from icewright.domain.faults import Fault
 from icewright.domain.tables import TASK_ID_KEY, Json
 from icewright.domain.tasks import TERMINAL_STATES, TaskState
 from tests.e2e.processes import Processes, wait_for
-from tests.lakes.sqlite import append, make_table, table_name, writer
+from tests.lakes.sqlite import append, files_of, make_table, table_name, writer
 from tests.readers.duck import duckdb_with_iceberg
 
 ROWS, ROWS_PER_COMMIT = 30, 5
@@ -240,7 +240,7 @@ def check_lake(lake: Mortals, tasks: list[Json]) -> None:
         assert sorted(current.scan().to_arrow()["id"].to_pylist()) == expected, table.name()
         found = duck.execute("SELECT id FROM iceberg_scan(?) ORDER BY id", [current.metadata_location]).fetchall()
         assert [row[0] for row in found] == expected, table.name()
-        for path in reachable(current):
+        for path in files_of(current):
             assert Path(urlsplit(path).path).is_file(), path
         committed += Counter(
             str(s.summary[TASK_ID_KEY]) for s in current.metadata.snapshots if s.summary and s.summary[TASK_ID_KEY]
@@ -248,14 +248,3 @@ def check_lake(lake: Mortals, tasks: list[Json]) -> None:
     assert {task_id: times for task_id, times in committed.items() if times > 1} == {}
     succeeded = {task["task_id"] for task in tasks if task["state"] == "succeeded"}
     assert set(committed) == succeeded
-
-
-def reachable(table: Table) -> set[str]:
-    """Every file that any snapshot of a table needs."""
-    paths = {table.metadata_location}
-    for snapshot in table.metadata.snapshots:
-        paths.add(snapshot.manifest_list)
-        for manifest in snapshot.manifests(table.io):
-            paths.add(manifest.manifest_path)
-            paths |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
-    return paths

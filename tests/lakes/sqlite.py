@@ -103,3 +103,14 @@ def current_snapshot_id(table: Table) -> int:
     if snapshot is None:
         raise ValueError("the table has no snapshot")
     return snapshot.snapshot_id
+
+
+def files_of(table: Table) -> set[str]:
+    """Every file that any snapshot of a table needs."""
+    paths = {table.metadata_location}
+    for snapshot in table.metadata.snapshots:
+        paths.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            paths.add(manifest.manifest_path)
+            paths |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    return paths

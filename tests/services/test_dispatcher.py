@@ -192,22 +192,6 @@ def test_a_claim_gives_all_that_an_attempt_needs(house: Lakehouse) -> None:
     assert Worker(house, "optimizer-b").claim_if_any() is None
 
 
-@pytest.mark.parametrize(
-    ("properties", "code"),
-    [({"icewright.mode": "observe"}, "mode-observe"), ({"icewright.mode": "approve"}, "mode-approve")],
-)
-def test_what_the_owner_does_not_allow_any_more_is_not_given_out(
-    house: Lakehouse, properties: dict[str, str], code: str
-) -> None:
-    house.control.keeper.look(NAME)
-    house.catalog.set_properties(NAME, properties)
-    assert Worker(house).claim_if_any() is None
-    task = house.only_task()
-    assert task.outcome is not None
-    assert (task.state, task.outcome.reason.code) == (TaskState.SUPERSEDED, code)
-    assert last_attempt(house, task) is AttemptState.CANCELLED
-
-
 def test_what_an_owner_approved_is_given_out(house: Lakehouse) -> None:
     plan = planned(house, "approve")
     dispatcher(house).apply(plan.plan_id)
@@ -324,6 +308,7 @@ def test_what_the_owner_does_not_want_any_more_is_not_begun(
     task = house.only_task()
     assert task.outcome is not None
     assert (task.state, task.outcome.reason.code) == (TaskState.SUPERSEDED, code)
+    assert last_attempt(house, task) is AttemptState.CANCELLED
 
 
 @pytest.mark.parametrize(("properties", "code"), VETOES[2:-1])

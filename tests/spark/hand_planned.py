@@ -9,15 +9,12 @@ from pyspark.sql import Row, SparkSession
 from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, TaskSpec
-from icewright.domain.names import TableId, TableName, quote_part
+from icewright.domain.names import TableId, TableName
 from icewright_spark.iceberg import SparkTable
+from tests.spark.tables import sql_name
 
 _CONTENTS = (FileContent.DATA, FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES)
 _LEASE_MS = 60_000
-
-
-def sql_name(name: TableName) -> str:
-    return ".".join(quote_part(part) for part in (name.catalog, *name.path))
 
 
 def hand_planned(spark: SparkSession, name: TableName) -> TaskSpec:

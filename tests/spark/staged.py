@@ -1,12 +1,11 @@
-"""Plans for staged rewrites, made from Iceberg's own scan planning, and what a rewrite must not change."""
+"""Plans for staged rewrites, made from Iceberg's own scan planning."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,8 +18,8 @@ from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.rewrite_data_files import Rewrite, rewrite_data_files
-from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
+from tests.spark.tables import contents, missing_files
 
 CONTENTS = {
     "data": FileContent.DATA,
@@ -128,24 +127,3 @@ def rewritten(loop: SparkLoop, name: TableName, planned: Executor = Executor.STA
     assert contents(loop.spark, name) == before
     assert missing_files(loop.spark, name) == []
     return report
-
-
-def contents(spark: SparkSession, name: TableName) -> Counter[str]:
-    """The multiset of rows, read from bytes, with their lineage where the table has one."""
-    frame = spark.table(sql_name(name))
-    lineage = SparkTable(spark, name).format_version >= 3
-    found = frame.select("*", "_row_id", "_last_updated_sequence_number") if lineage else frame
-    return Counter(str(row) for row in found.collect())
-
-
-def missing_files(spark: SparkSession, name: TableName) -> list[str]:
-    table = sql_name(name)
-    paths = {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.all_files").collect()}  # noqa: S608 - a test
-    paths |= {row[0] for row in spark.sql(f"SELECT path FROM {table}.all_manifests").collect()}  # noqa: S608 - a test
-    assert paths
-    return [path for path in paths if not Path(path.removeprefix("file://").removeprefix("file:")).exists()]
-
-
-def data_files(spark: SparkSession, name: TableName) -> list[str]:
-    found = spark.sql(f"SELECT file_path FROM {sql_name(name)}.data_files").collect()  # noqa: S608 - a test
-    return sorted(row[0].removeprefix("file://").removeprefix("file:") for row in found)

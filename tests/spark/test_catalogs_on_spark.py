@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from icewright.adapters.pyiceberg.properties import PyIcebergProperties
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import Conflict
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, Failed
-from icewright.domain.names import TableName, identifier
 from icewright.domain.tasks import TaskState
 from icewright.planning.settings import LAYOUT_KEY
 from icewright_spark import commit
@@ -29,6 +27,7 @@ from tests.contracts.lakes import empty
 from tests.lakes.sqlite import append, make_lake, make_table, with_tables, writer
 from tests.servers.hive import HiveMetastore
 from tests.spark.loop import SparkLoop
+from tests.spark.tables import contents
 
 pytestmark = pytest.mark.spark
 
@@ -63,11 +62,6 @@ def fill(entry: CatalogEntry, **properties: str) -> None:
     table = make_table(entry, PATH, properties=properties)
     for number in range(APPENDS):
         append(table, range(number * 10, number * 10 + ROWS_EACH))
-
-
-def contents(spark: SparkSession, name: TableName) -> Counter[str]:
-    """The multiset of rows, read from bytes."""
-    return Counter(str(row) for row in spark.table(".".join(map(identifier, (name.catalog, *name.path)))).collect())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -28,7 +28,7 @@ from icewright_spark.commit import CommitResult, commit_rewrite
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.rewrite_data_files import merge_jobs, merged_outputs, proof_of
 from icewright_spark.merge.merge import merge_group
-from tests.lakes.sqlite import SCHEMA, rows
+from tests.lakes.sqlite import SCHEMA, files_of, rows
 from tests.readers.duck import duckdb_with_iceberg
 from tests.servers.fault_proxy import Answer, Cell, FaultProxy
 from tests.servers.rest import RestCatalogServer
@@ -122,16 +122,6 @@ def commit(rig: Rig, spec: TaskSpec, cell: Cell) -> tuple[CommitResult, list[str
     return result, [output.path for output in outputs]
 
 
-def reachable(table: Table) -> set[str]:
-    paths = {table.metadata_location}
-    for snapshot in table.metadata.snapshots:
-        paths.add(snapshot.manifest_list)
-        for manifest in snapshot.manifests(table.io):
-            paths.add(manifest.manifest_path)
-            paths |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
-    return paths
-
-
 def is_there(path: str) -> bool:
     return Path(urlsplit(path).path).is_file()
 
@@ -139,7 +129,7 @@ def is_there(path: str) -> bool:
 def check(rig: Rig, spec: TaskSpec, result: CommitResult, written: list[str]) -> None:
     """What must hold in every cell."""
     table = rig.catalog.load_table((NAMESPACE, spec.table_name.name))
-    assert [path for path in (*reachable(table), *written) if not is_there(path)] == []
+    assert [path for path in (*files_of(table), *written) if not is_there(path)] == []
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(ROWS))
     found = duckdb_with_iceberg().execute("SELECT id FROM iceberg_scan(?) ORDER BY id", [table.metadata_location])
     assert [row[0] for row in found.fetchall()] == list(range(ROWS))

@@ -15,8 +15,9 @@ from icewright.domain.jobs import Committed, Failed, TaskSpec
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableName
 from icewright_spark.iceberg import SparkTable
-from tests.spark.hand_planned import hand_planned, sql_name
-from tests.spark.staged import contents, missing_files, rewrite
+from tests.spark.hand_planned import hand_planned
+from tests.spark.staged import rewrite
+from tests.spark.tables import contents, missing_files, sql_name
 
 pytestmark = pytest.mark.spark
 

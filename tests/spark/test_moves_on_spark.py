@@ -26,9 +26,9 @@ from icewright_spark.session import java_gateway
 from icewright_spark.staged import rewrite as staged_rewrite
 from icewright_spark.staged.staging import StagedTasks
 from tests.lakes.deletes import delete_where_equal
-from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
-from tests.spark.staged import contents, data_files, missing_files, plan_of, rewrite, rewritten
+from tests.spark.staged import plan_of, rewrite, rewritten
+from tests.spark.tables import contents, data_files, missing_files, sql_name
 
 pytestmark = pytest.mark.spark
 

@@ -16,8 +16,9 @@ from icewright.domain.plans import Plan
 from icewright.domain.tasks import TaskState
 from icewright_spark.iceberg import SparkTable
 from tests.lakes.deletes import delete_where_equal
-from tests.spark.hand_planned import hand_planned, sql_name
+from tests.spark.hand_planned import hand_planned
 from tests.spark.loop import SparkLoop
+from tests.spark.tables import sql_name
 
 pytestmark = pytest.mark.spark
 

@@ -28,8 +28,8 @@ from icewright_spark.manifests import PartitionFiles
 from tests.conftest import CAMPAIGN
 from tests.lakes.sqlite import current_snapshot_id, writer
 from tests.readers.duck import duckdb_with_iceberg
-from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
+from tests.spark.tables import missing_files, sql_name
 
 pytestmark = pytest.mark.spark
 
@@ -104,10 +104,7 @@ class Lake:
 
     def missing(self, name: TableName) -> list[str]:
         """Reachable paths that are not there."""
-        paths = {row[0] for row in self.sql("SELECT file_path FROM {t}.all_files", name)}
-        paths |= {row[0] for row in self.sql("SELECT path FROM {t}.all_manifests", name)}
-        assert len(paths) > FILES
-        return [path for path in paths if not Path(path.removeprefix("file:")).exists()]
+        return missing_files(self.spark, name)
 
     def summary(self, name: TableName) -> dict[str, str]:
         rows = self.sql("SELECT summary FROM {t}.snapshots ORDER BY committed_at", name)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.jobs import CommitUnknown, Failed
-from icewright.domain.names import TableName, identifier
+from icewright.domain.names import TableName
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.tasks import TaskState
 from icewright.services.plan_views import plan_view
@@ -35,6 +35,7 @@ from tests.servers.refusing import refusing_server
 from tests.servers.relay import Relay
 from tests.servers.s3 import SECRET_KEY, S3Server
 from tests.spark.loop import SparkLoop
+from tests.spark.tables import contents, reachable_paths
 
 pytestmark = pytest.mark.spark
 
@@ -79,15 +80,6 @@ def fill(entry: CatalogEntry, **properties: str) -> None:
         append(table, range(number * 10, number * 10 + 6), CITIES)
 
 
-def sql_name(name: TableName) -> str:
-    return ".".join(identifier(part) for part in (name.catalog, *name.path))
-
-
-def contents(spark: SparkSession, name: TableName) -> Counter[str]:
-    """The multiset of rows, read from bytes."""
-    return Counter(str(row) for row in spark.table(sql_name(name)).collect())
-
-
 def arrow_rows(entry: CatalogEntry) -> Counter[str]:
     """The same as PyIceberg reads them."""
     found = writer(entry).load_table("db.events").scan().to_arrow().to_pylist()
@@ -96,11 +88,7 @@ def arrow_rows(entry: CatalogEntry) -> Counter[str]:
 
 def missing_objects(s3: S3Server, spark: SparkSession, name: TableName) -> list[str]:
     """Reachable paths that are not there."""
-    table = sql_name(name)
-    paths = {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.all_files").collect()}  # noqa: S608 - a test
-    paths |= {row[0] for row in spark.sql(f"SELECT path FROM {table}.all_manifests").collect()}  # noqa: S608 - a test
-    assert len(paths) > 2
-    infos = s3.files().get_file_info([path.removeprefix("s3://") for path in sorted(paths)])
+    infos = s3.files().get_file_info([path.removeprefix("s3://") for path in reachable_paths(spark, name)])
     return [info.path for info in infos if not info.is_file]
 
 

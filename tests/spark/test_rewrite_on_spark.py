@@ -13,12 +13,13 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskSpec
-from icewright.domain.names import PART_LENGTH_MAX, TableName, identifier
+from icewright.domain.names import PART_LENGTH_MAX
 from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import TaskState
 from tests.lakes.sqlite import BY_CITY, SCHEMA, append, make_lake, make_table, rows, writer
 from tests.readers.duck import duckdb_with_iceberg
 from tests.spark.loop import SparkLoop
+from tests.spark.tables import contents, missing_files, reachable_paths, sql_name
 
 pytestmark = pytest.mark.spark
 
@@ -28,15 +29,6 @@ CITIES = ("Bonn", "Ulm", "a b/c='%")
 @pytest.fixture
 def loop(spark: SparkSession, lake: CatalogEntry) -> SparkLoop:
     return SparkLoop(spark, lake)
-
-
-def sql_name(name: TableName) -> str:
-    return ".".join(identifier(part) for part in (name.catalog, *name.path))
-
-
-def contents(spark: SparkSession, name: TableName) -> Counter[str]:
-    """The multiset of rows, read from bytes."""
-    return Counter(str(row) for row in spark.table(sql_name(name)).collect())
 
 
 def fill(entry: CatalogEntry, commits: int = 8, *, properties: dict[str, str] | None = None) -> None:
@@ -80,12 +72,8 @@ def test_the_commit_is_signed_and_every_reachable_path_exists(
     assert snapshot.summary is not None
     assert snapshot.summary[TASK_ID_KEY] == task.task_id
     assert snapshot.summary[PROOF_KEY]
-    table = sql_name(name)
-    paths = {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.all_files").collect()}  # noqa: S608 - a test
-    paths |= {row[0] for row in spark.sql(f"SELECT path FROM {table}.all_manifests").collect()}  # noqa: S608 - a test
-    assert len(paths) > 2 * len(CITIES)
-    missing = [path for path in paths if not Path(path.removeprefix("file://").removeprefix("file:")).exists()]
-    assert missing == []
+    assert len(reachable_paths(spark, name)) > 2 * len(CITIES)
+    assert missing_files(spark, name) == []
 
 
 def test_duckdb_reads_the_same_rows(loop: SparkLoop, lake: CatalogEntry) -> None:

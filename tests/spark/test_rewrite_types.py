@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -21,6 +20,7 @@ from icewright.domain.names import TableName, quote_part
 from icewright.domain.tasks import TaskState
 from tests.lakes.sqlite import writer
 from tests.spark.loop import SparkLoop
+from tests.spark.tables import contents, sql_name
 
 pytestmark = pytest.mark.spark
 
@@ -120,10 +120,6 @@ def values(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(value_rows(), schema).repartition(4).cache()
 
 
-def sql_name(name: TableName) -> str:
-    return ".".join(quote_part(part) for part in (name.catalog, *name.path))
-
-
 def create(
     loop: SparkLoop, table: str, columns: Mapping[str, str], partitioned_by: str = "", /, **properties: str
 ) -> TableName:
@@ -139,10 +135,6 @@ def create(
 
 def append(frame: DataFrame, name: TableName) -> None:
     frame.writeTo(sql_name(name)).option("fanout-enabled", "true").append()
-
-
-def contents(spark: SparkSession, name: TableName) -> Counter[str]:
-    return Counter(str(row) for row in spark.table(sql_name(name)).collect())
 
 
 def by_filters(spark: SparkSession, name: TableName) -> dict[str, list[int]]:

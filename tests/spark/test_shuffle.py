@@ -26,9 +26,9 @@ from icewright_spark.shuffle import rewrite as shuffle_rewrite
 from icewright_spark.staged.staging import StagedTasks
 from icewright_spark.stitch.thrift import I64
 from tests.lakes.deletes import delete_where_equal
-from tests.spark.hand_planned import sql_name
 from tests.spark.shuffled import ascending, column_of, is_rising, layout_of, shuffle_of
-from tests.spark.staged import contents, data_files, missing_files, rewrite
+from tests.spark.staged import rewrite
+from tests.spark.tables import contents, data_files, missing_files, sql_name
 from tests.wrong_footers import damaged_at, stated
 
 pytestmark = pytest.mark.spark

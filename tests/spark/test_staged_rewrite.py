@@ -28,9 +28,9 @@ from icewright_spark.staged.staging import StagedTasks
 from icewright_spark.stitch.thrift import BINARY, I64
 from tests.lakes.deletes import delete_where_equal
 from tests.lakes.sqlite import writer
-from tests.spark.hand_planned import sql_name
 from tests.spark.loop import SparkLoop
-from tests.spark.staged import contents, data_files, plan_of, rewrite, rewritten
+from tests.spark.staged import plan_of, rewrite, rewritten
+from tests.spark.tables import contents, data_files, sql_name
 from tests.wrong_footers import Damage, damaged_at, of_index, put, stated, without_a_bit
 
 pytestmark = pytest.mark.spark

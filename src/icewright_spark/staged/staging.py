@@ -52,7 +52,7 @@ class StagedTasks:
         return self.rows(vectorised=True, **{"split-size": _EVERYTHING, "file-open-cost": "0"}).coalesce(1)
 
     def rows_of_whole_files(self, largest_bytes: int) -> DataFrame:
-        """As :meth:`rows`, each file in one partition, from its first row to its last, others maybe before or behind it.
+        """As :meth:`rows`, each file in one partition from its first row to its last; other files may be in it too.
 
         ``largest_bytes`` is the size of the largest file; tasks must be over whole files.
         """
