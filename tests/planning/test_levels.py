@@ -136,6 +136,12 @@ class TestLevel1:
         assert [file.path for file in plan.actions[0].groups[0].files] == [f.path for f in reversed(files)][:6]
         assert plan.verdicts[0].reason.figures["files_following"] == 6
 
+    def test_more_than_a_task_may_read_is_done_by_age_under_a_curve(self) -> None:
+        by = replace(LOW, max_task_size_bytes=60 * MIB)
+        files = spanning(data_files(month(1), 12, 9 * MIB), *((12 - n, 20) for n in range(12)))
+        plan = planned(files, layout=CURVED, by=by)
+        assert [file.path for file in plan.actions[0].groups[0].files] == [f.path for f in files][:6]
+
     def test_a_file_larger_than_a_task_is_refused(self) -> None:
         by = replace(LOW, max_task_size_bytes=60 * MIB)
         plan = planned(spanning([data_file(month(1), 1, 200 * MIB)], (0, 9)), by=by)
