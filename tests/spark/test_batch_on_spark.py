@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.jobs import ClaimRequest, Committed, Failed, OptimizerHello, TaskReport, TaskSpec
+from icewright.domain.jobs import Cancelled, ClaimRequest, Committed, Failed, OptimizerHello, TaskReport, TaskSpec
 from icewright.domain.storage import ProbeReports, ProbeRequest
 from icewright.domain.tables import PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import TaskState
@@ -31,10 +31,11 @@ COMMITS = 8
 
 
 class Server(DirectServer):
-    """Also hands out tasks and takes reports; stops its optimizer when there are ``expected`` of them."""
+    """Also hands out tasks and takes reports, ``expected`` of them; the task of table ``unwanted`` is cancelled."""
 
-    def __init__(self, loop: SparkLoop, expected: int) -> None:
+    def __init__(self, loop: SparkLoop, expected: int, unwanted: str | None = None) -> None:
         super().__init__(loop)
+        self.unwanted = unwanted
         self._dispatcher, self._expected = loop.control.dispatcher, expected
         self.specs: dict[str, TaskSpec] = {}
         self.reports: dict[str, TaskReport] = {}
@@ -47,6 +48,8 @@ class Server(DirectServer):
         spec = self._dispatcher.claim(optimizer_id, request)
         if spec is not None:
             self.specs[spec.task_id] = spec
+            if spec.table_name.name == self.unwanted:
+                self._dispatcher.cancel(spec.task_id)
         return spec
 
     def report(self, report: TaskReport) -> None:
@@ -82,9 +85,9 @@ def ids(loop: SparkLoop, number: int) -> list[int]:
 EXPECTED = [10 * commit + row for commit in range(COMMITS) for row in range(6)]
 
 
-def carried_out(loop: SparkLoop) -> Server:
+def carried_out(loop: SparkLoop, unwanted: str | None = None) -> Server:
     """Every task that waits, by a resident optimizer with one slot; verified."""
-    server = Server(loop, TABLES)
+    server = Server(loop, TABLES, unwanted)
     changes = {"optimizer_id": OPTIMIZER, "slots": 1, "batch_tasks": 8, "batch_bytes": 1 << 20}
     optimizer = Optimizer(SparkEngine(loop.spark, server), server, settings((loop.entry,), **changes))
     thread = threading.Thread(target=optimizer.run)
@@ -102,14 +105,14 @@ def jobs_begun(spark: SparkSession) -> int:
     return int(spark.sparkContext._jsc.sc().dagScheduler().nextJobId())
 
 
-def test_tables_share_one_job_and_a_bad_one_fails_alone(loop: SparkLoop, spark: SparkSession) -> None:
+def test_tables_share_one_job_and_a_bad_or_cancelled_one_ends_alone(loop: SparkLoop, spark: SparkSession) -> None:
     bad = next(task for task in loop.tasks() if task.table_name == loop.name("db", "t2"))
     path = Path(bad.action.groups[0].files[3].path.removeprefix("file://").removeprefix("file:"))
     whole = path.read_bytes()
     path.write_bytes(whole[:-8] + bytes(8))
     before = jobs_begun(spark)
 
-    server = carried_out(loop)
+    server = carried_out(loop, unwanted="t4")
 
     assert jobs_begun(spark) - before == 1
     first = next(iter(server.specs))
@@ -130,6 +133,10 @@ def test_tables_share_one_job_and_a_bad_one_fails_alone(loop: SparkLoop, spark: 
         if number == 2:
             assert isinstance(result, Failed), result
             assert (result.code, task.state) == ("file-unreadable", TaskState.QUEUED)
+            continue
+        if number == 4:
+            assert isinstance(result, Cancelled), result
+            assert (len(live_files(loop, number)), task.state) == (COMMITS, TaskState.CANCELLED)
             continue
         assert isinstance(result, Committed), result
         assert task.state is TaskState.SUCCEEDED, task.outcome

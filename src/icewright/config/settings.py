@@ -166,7 +166,7 @@ OPTIMIZER = (
         "recycle_after_tasks",
         Kind.INTEGER,
         "Start a fresh Spark session after so many tasks.",
-        default=200,
+        default=1_000,
         allowed="1 or more",
         accepts=_positive,
     ),
