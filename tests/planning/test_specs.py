@@ -329,8 +329,8 @@ def test_the_checker_takes_files_out_of_their_order_only_where_all_are_to_move()
     by_path, plan = {file.path: file for file in files}, planned(files, TOUCHED, metadata)
     (group,) = groups_of(plan)
     assert group.output_spec_id == 1
-    for rules, codes_found in ((ALL, set()), (TOUCHED, {"order-lost"})):
-        found = check_plan(plan, observe(files, metadata), rules, by_path, layout=layout)
+    for chosen, codes_found in ((ALL, set()), (TOUCHED, {"order-lost"})):
+        found = check_plan(plan, observe(files, metadata), chosen, by_path, layout=layout)
         assert {violation.code for violation in found} == codes_found
 
 

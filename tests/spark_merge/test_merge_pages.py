@@ -17,25 +17,11 @@ from icewright_spark.merge.schema import arrow_schema
 from icewright_spark.merge.storage import LOCAL
 from icewright_spark.merge.write import Writer
 from icewright_spark.statistics.pages import check_pages
-from icewright_spark.stitch.thrift import I64, Struct
+from icewright_spark.stitch.thrift import Struct
 from tests.arrow_values import KIND_NAMES, VALUES
 from tests.spark_merge.merge_tables import column
-from tests.spark_merge.test_merge_statistics import (
-    FIELDS,
-    SHAPES,
-    WRITERS,
-    chunk_of,
-    job_in,
-    of_column,
-    of_index,
-    table_of,
-)
-
-
-def moved_page(index: Struct) -> None:
-    pages = index[1][1][1]
-    assert pages[1][3] == (I64, 1024)
-    pages[1][3] = (I64, 1023)
+from tests.spark_merge.test_merge_statistics import FIELDS, SHAPES, WRITERS, job_in, table_of
+from tests.wrong_footers import chunk_of, moved_page, of_column, of_index
 
 
 @WRITERS

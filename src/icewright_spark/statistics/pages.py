@@ -14,8 +14,9 @@ from itertools import accumulate
 from typing import Any, Final
 
 from icewright.domain.errors import NotStitchable
-from icewright_spark.merge.errors import FileUnreadable, ProofFailed, UnsupportedFile, reading
+from icewright_spark.merge.errors import FileUnreadable, UnsupportedFile, reading
 from icewright_spark.merge.storage import Storage
+from icewright_spark.statistics.check import wrongly_read
 from icewright_spark.stitch.footer import Chunk, ColumnField, Footer, RowGroup, Span, number, read_footer, structs
 from icewright_spark.stitch.source import FileSource
 from icewright_spark.stitch.thrift import LIST, STRUCT, Malformed, Struct, read_struct
@@ -67,10 +68,7 @@ def check_pages(storage: Storage, location: str, size_bytes: int) -> None:
     except (FileUnreadable, NotStitchable, UnsupportedFile) as error:
         wrong = f"nobody can tell where its pages are: {error}"
     if wrong is not None:
-        raise ProofFailed(
-            f"{location} would be read wrongly: {wrong}",
-            hint="nothing was committed; keep the file, it is the evidence",
-        )
+        raise wrongly_read(location, wrong)
 
 
 def _all_wrong(footer: Footer, file: Any, size_bytes: int) -> Iterator[str]:
