@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.avro.file import AvroOutputFile
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -18,13 +18,15 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType
 
 from icewright.adapters.pyiceberg import avro, bounded, pointers
+from icewright.adapters.pyiceberg.pointers import Pointed
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
-from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import StorageAway, Unreadable, Unsupported
 from icewright.domain.knowledge import Complete, Known, Partial
 from icewright.domain.locations import Aliases
-from icewright.domain.reachable import FileClass, ListedManifest
+from icewright.domain.names import TableName
+from icewright.domain.reachable import FileClass, ListedManifest, Roots
 from icewright.planning.keepers import keepers
 from icewright.services.reachable import Reachable, reachable
 from tests.adapters.test_pyiceberg_histories import Writer
@@ -134,6 +136,13 @@ UNKNOWN_FIELDS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "materialized-view-files": lambda metadata: metadata.update({"materialized-view-files": ["s3://b/x"]}),
     "flag": lambda metadata: metadata.update(flag=True),
     "snapshots.index-file": lambda metadata: metadata["snapshots"][0].update({"index-file": "s3://b/x"}),
+    "refs.file": lambda metadata: metadata["refs"]["main"].update(file="s3://b/x"),
+    "encryption-keys.key-file": lambda metadata: metadata.update(
+        {"encryption-keys": [{"key-id": "1", "key-file": "x"}]}
+    ),
+    "statistics.blob-metadata.path": lambda metadata: metadata.update(
+        statistics=[{**statistics(1), "blob-metadata": [{"type": "x", "path": "s3://b/x"}]}]
+    ),
     "metadata-log.checksum-file": lambda metadata: metadata["metadata-log"][0].update({"checksum-file": "x"}),
     "statistics.sketch-path": lambda metadata: metadata.update(statistics=[{**statistics(1), "sketch-path": "s3://b"}]),
     "partition-statistics.next": lambda metadata: metadata.update(
@@ -388,7 +397,7 @@ def test_storage_that_does_not_answer_is_an_error_at_every_read(
     read_whole = bounded.read_whole
     reads = wrong_at = 0
 
-    def read(io: PyArrowFileIO, path: str, bytes_max: int) -> bytes:
+    def read(io: FileIO, path: str, bytes_max: int) -> bytes:
         nonlocal reads
         reads += 1
         if reads == wrong_at:
@@ -417,3 +426,48 @@ def test_files_that_are_not_there_are_unreadable(entry: CatalogEntry, table: Tab
         with pytest.raises(Unreadable):
             ask()
     assert files.size_bytes(metadata, table.metadata_location) == local(table.metadata_location).stat().st_size
+
+
+class Answering:
+    """A REST catalog whose answer may know less than the metadata file; files are read as ever."""
+
+    def __init__(self, table: Table, change: Callable[[dict[str, Any]], None]) -> None:
+        metadata = json.loads(local(table.metadata_location).read_text())
+        change(metadata)
+        self._pointed = Pointed(table.metadata_location, metadata)
+        self._io = table.io
+
+    def load(self, _name: TableName) -> Pointed:
+        return self._pointed
+
+    def file_io(self, _location: str) -> FileIO:
+        return self._io
+
+
+def rest_roots(table: Table, change: Callable[[dict[str, Any]], None]) -> Roots:
+    files = PyIcebergTableFiles(CatalogEntry("lake", CatalogKind.REST, "http://127.0.0.1:1", ""))
+    files._pointers = Answering(table, change)  # type: ignore[assignment]  # what is asked of it here
+    return files.roots(sqlite.table_name(table))
+
+
+def test_behind_a_rest_catalog_the_metadata_file_counts(table: Table) -> None:
+    """The catalog did not understand a field, and left it out."""
+    change(table, lambda metadata: metadata.update({"materialized-view-files": ["s3://b/x"]}))
+    roots = rest_roots(table, lambda metadata: metadata.pop("materialized-view-files"))
+    assert [gap.what for gap in roots.gaps] == ["materialized-view-files"]
+
+
+DIFFERENT: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+    "fewer snapshots": lambda metadata: metadata["snapshots"].pop(0),
+    "more snapshots": lambda metadata: metadata["snapshots"].append({**metadata["snapshots"][0], "snapshot-id": 7}),
+    "another table": lambda metadata: metadata.update({"table-uuid": "00000000-0000-0000-0000-000000000000"}),
+    "another state": lambda metadata: metadata.update(
+        {"current-snapshot-id": metadata["snapshots"][0]["snapshot-id"], "refs": {}}
+    ),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_a_rest_catalog_that_says_otherwise_than_the_file_is_unreadable(table: Table, what: str) -> None:
+    with pytest.raises(Unreadable, match="is not what is in"):
+        rest_roots(table, DIFFERENT[what])

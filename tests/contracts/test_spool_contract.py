@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright.adapters import spool as on_disk
 from icewright.adapters.memory.spool import open_memory_spool
-from icewright.adapters.spool import open_disk_spool
+from icewright.adapters.spool import DiskSpool, open_disk_spool
+from icewright.domain.errors import Unavailable
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.reachable import FileClass, ReachableFile
 from icewright.ports.spool import OpenSpool
@@ -51,6 +55,39 @@ def test_a_large_spool_goes_to_disk_in_many_parts(monkeypatch: pytest.MonkeyPatc
     assert len(parts) == 20
     assert max(map(len, parts)) < 2 * 5000 / 20
     assert sorted((file for part in parts for file in part), key=lambda file: file.size_bytes or 0) == files
+
+
+class FullDisk(BytesIO):
+    """Takes some bytes, and says only when they have to be written that there is no room."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.room = room
+
+    def write(self, content: Any) -> int:
+        self.room -= len(content)
+        if self.room < -100:
+            raise OSError(28, "No space left on device")
+        return super().write(content)
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        if self.room < 0:
+            raise OSError(28, "No space left on device")
+        return super().seek(place, whence)
+
+
+@pytest.mark.parametrize("room", [50, 500])
+def test_a_disk_that_is_full_is_said_and_nothing_is_lost_quietly(room: int) -> None:
+    spool = DiskSpool([FullDisk(room)])
+
+    def fill() -> None:
+        for number in range(100):
+            spool.add(ReachableFile(CanonicalPath(f"s3://b/{number}"), FileClass.DATA, 1, 1))
+            if room < 100:
+                next(spool.parts())
+
+    with pytest.raises(Unavailable, match="temporary folder"):
+        fill()
 
 
 def test_there_are_never_more_parts_than_files_may_be_open() -> None:

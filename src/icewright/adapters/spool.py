@@ -13,7 +13,7 @@ from hashlib import blake2b
 from tempfile import SpooledTemporaryFile
 from typing import IO, Final
 
-from icewright.domain.errors import StorageAway
+from icewright.domain.errors import Unavailable
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.reachable import FileClass, ReachableFile
 
@@ -37,21 +37,22 @@ class DiskSpool:
         self._key = os.urandom(16)
 
     def add(self, file: ReachableFile) -> None:
-        """One more mention of a file. Raises :class:`StorageAway` when the disk is full."""
+        """One more mention of a file. Raises :class:`Unavailable` when the disk is full."""
         path = file.path.encode("utf-8", "surrogatepass")
         digest = blake2b(path, digest_size=8, key=self._key).digest()
         kept_by = file.kept_by.to_bytes((file.kept_by.bit_length() + 7) // 8, "little")
         size_bytes = _UNSIZED if file.size_bytes is None else file.size_bytes
         head = _HEAD.pack(_NUMBERS[file.file_class], size_bytes, len(kept_by), len(path))
         part = self._files[int.from_bytes(digest, "little") % len(self._files)]
-        try:
+        with _temporary_folder():
             part.write(b"".join((head, kept_by, path)))
-        except OSError as error:
-            raise StorageAway(f"the temporary folder takes no more: {error}") from error
 
     def parts(self) -> Iterator[Iterable[ReachableFile]]:
-        """All that was added, part by part."""
-        return (_read(part) for part in self._files)
+        """All that was added, part by part. Raises :class:`Unavailable` as :meth:`add` does."""
+        for part in self._files:
+            with _temporary_folder():
+                part.seek(0)  # writes what is still to be written
+            yield _read(part)
 
 
 @contextmanager
@@ -66,8 +67,15 @@ def _open(count: int) -> IO[bytes]:
     return SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES // count)
 
 
+@contextmanager
+def _temporary_folder() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(f"the temporary folder takes no more: {error}", hint="TMPDIR names another one") from error
+
+
 def _read(part: IO[bytes]) -> Iterator[ReachableFile]:
-    part.seek(0)
     keepers: dict[bytes, int] = {}
     while head := part.read(_HEAD.size):
         number, size_bytes, keepers_bytes, path_bytes = _HEAD.unpack(head)

@@ -70,12 +70,16 @@ _OF_STATISTICS: Final = frozenset(
         "blob-metadata",
     }
 )
+_OF_BLOB: Final = frozenset({"type", "snapshot-id", "sequence-number", "fields", "properties"})
+_OF_REF: Final = frozenset({"snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"})
+_OF_KEY: Final = frozenset({"key-id", "encrypted-key-metadata", "encrypted-by-id", "properties"})
 _OF_METADATA_LOG: Final = frozenset({"timestamp-ms", "metadata-file"})
 _LISTS: Final = (
     ("snapshots", _OF_SNAPSHOT),
     ("statistics", _OF_STATISTICS),
     ("partition-statistics", _OF_STATISTICS),
     ("metadata-log", _OF_METADATA_LOG),
+    ("encryption-keys", _OF_KEY),
 )
 
 
@@ -119,6 +123,11 @@ def _unknown_fields(raw: Json) -> Iterator[Gap]:
     for key, known in _LISTS:
         for entry in _objects(raw, key):
             yield from _unknown(entry, known, f"{key}.")
+    for entry in _objects(raw, "statistics"):
+        for blob in _objects(entry, "blob-metadata"):
+            yield from _unknown(blob, _OF_BLOB, "statistics.blob-metadata.")
+    for ref in (raw.get("refs") or {}).values():
+        yield from _unknown(ref, _OF_REF, "refs.")
 
 
 def _unknown(found: Json, known: frozenset[str], where: str) -> Iterator[Gap]:
