@@ -368,6 +368,20 @@ def test_a_location_that_is_not_the_name_of_one_object_is_a_gap(
     assert gap_codes(catalog, lambda roots: replace(roots, files=(*roots.files, statistics))) == codes
 
 
+@pytest.mark.parametrize("size_bytes", [-1, -5, 1 << 63, 1 << 70])
+@pytest.mark.parametrize("open_spool", [open_memory_spool, open_disk_spool])
+def test_a_size_that_no_file_has_is_a_gap_and_in_no_sum(
+    catalog: MemoryCatalog, open_spool: OpenSpool, size_bytes: int
+) -> None:
+    """Metadata may be anybody's; JSON has no largest number."""
+    wrong = NamedFile("s3://b/stats", FileClass.STATISTICS, size_bytes)
+    files = Altered(MemoryTableFiles(catalog), alter=lambda roots: replace(roots, files=(*roots.files, wrong)))
+    known, found = reach(files, open_spool)
+    assert isinstance(known, Partial)
+    assert [gap.reason.code for gap in known.gaps] == ["impossible-size"]
+    assert found[CanonicalPath("s3://b/stats")].size_bytes is None
+
+
 def test_what_is_declared_to_be_one_is_one(catalog: MemoryCatalog) -> None:
     spelled = ("hdfs://n1:8020/a", "hdfs://cluster/a", "hdfs:/a", "hdfs://n2:8020/a")
     named = tuple(NamedFile(path, FileClass.STATISTICS, 1) for path in spelled)

@@ -34,6 +34,8 @@ from icewright.ports.table_files import TableFiles
 
 SIZES_ASKED_MAX: Final = 250
 """Metadata files whose size is asked for, one question each; Iceberg keeps 100 in its log if not told otherwise."""
+_SIZE_BYTES_MAX: Final = (1 << 63) - 1
+"""The specification's sizes are longs; JSON has no such limit."""
 _ENTRIES_GUESSED: Final = 1000
 """Of a manifest whose list does not say how many it has."""
 
@@ -186,7 +188,10 @@ class _Walk:
             self._gap(snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}", reason)
 
     def _add(self, spool: Spool, location: str, file_class: FileClass, size_bytes: int | None, kept_by: int) -> None:
-        """One file, under its canonical path; a location that has none, or more than one, is a gap."""
+        """One file, under its canonical path.
+
+        A location that has none, or more than one, is a gap. So is a size that no file has.
+        """
         if file_class not in self._known:
             version = self._roots.metadata.format_version
             said = f"format version {version} has no {file_class.value}"
@@ -199,6 +204,9 @@ class _Walk:
         if ambiguous:
             said = "a file system may know this file by another path as well"
             self._gap(location, Reason("ambiguous-location", said))
+        if size_bytes is not None and not 0 <= size_bytes <= _SIZE_BYTES_MAX:
+            self._gap(location, Reason("impossible-size", "no file can have as many bytes as are said of it"))
+            size_bytes = None
         spool.add(ReachableFile(path, file_class, size_bytes, kept_by))
 
     @contextmanager
