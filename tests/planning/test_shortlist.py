@@ -8,7 +8,8 @@ import pytest
 from icewright.domain.files import DataFile, FileFormat, Partition
 from icewright.domain.observation import Removals, WorkerAccess
 from icewright.domain.plans import PartitionVerdict, Verdict
-from icewright.planning.shortlist import removal_wait_ms, shortlist
+from icewright.planning.removals import removal_wait_ms
+from icewright.planning.shortlist import shortlist
 from tests.planning.observations import (
     BY_MONTH,
     DAY_MS,

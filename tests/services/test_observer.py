@@ -239,6 +239,17 @@ def test_a_removal_dated_in_the_future_does_not_hide_the_one_before(house: Lakeh
     assert house.control.observer.observe(NAME).removals.removed_at == {BONN: removed.committed_at}
 
 
+def test_how_often_rows_are_removed_is_told_by_partition(house: Lakehouse) -> None:
+    house.append(8)
+    house.append(8, KYOTO)
+    for partition, minutes in ((BONN, 9), (KYOTO, 1), (KYOTO, 2), (KYOTO, 2), (KYOTO, 30)):
+        house.pass_time(minutes * MINUTE_MS)
+        path = next(file.path for file in house.catalog.live_files(NAME) if file.partition == partition)
+        house.catalog.delete(NAME, [path])
+    removals = house.control.observer.observe(NAME).removals
+    assert removals.every_ms == {BONN: 9 * MINUTE_MS, KYOTO: 2 * MINUTE_MS}
+
+
 def test_delete_files_are_removals(house: Lakehouse) -> None:
     house.append(3)
     deletes = MemoryFile("d", BONN, 100, 3, content=FileContent.POSITION_DELETES)

@@ -66,6 +66,8 @@ class Worker:
     """Whether a commit of some groups says so."""
     groups_said: str | None = None
     """What it says then, where that is not the truth."""
+    wall_ms: int = 1
+    """How long it says that an attempt took."""
 
     def introduce(self, *catalogs: str) -> None:
         """Say hello."""
@@ -159,7 +161,9 @@ class Worker:
         """Say how the attempt ended, truthfully or not. Raises ``LeaseLost``."""
         left = self.left(spec)
         return self.lakehouse.control.dispatcher.report(
-            TaskReport(PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), 1, 1, left)
+            TaskReport(
+                PROTOCOL_VERSION, spec.task_id, spec.attempt, spec.fencing_token, result, (), (), self.wall_ms, 1, left
+            )
         )
 
     def try_commit(self, spec: TaskSpec) -> Committed | Conflicted | Failed:

@@ -27,10 +27,13 @@ BYTES_PER_S = 4 * MIB
 START_S = 5
 OTHER_WORK_S = 120
 """The optimizer has other tables, too: it comes by every two minutes, and finds work of several groups."""
+HOT_REGIONS, HOT_EVERY_S, HOT_OTHER_WORK_S = 3, 70, 30
+"""Where rows are removed from some regions again and again, and the optimizer has less to do elsewhere."""
 REMOVING = 0.15
 """So many of the writer's commits delete a row; the others append."""
 REGIONS, REGIONS_PER_COMMIT = 12, 4
 NEW_PARTITIONS_EVERY_S = 1800
+TIME_RATIO = "icewright.rewrite-data-files.max-task-time-ratio"
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Attempt:
     """Work under way, and when it will ask for its commit."""
 
     spec: TaskSpec
+    begun_at: int
     ends_at: int
     written: dict[int, int]
     """Bytes by group."""
@@ -49,6 +53,10 @@ class Contest:
 
     seed: int
     leaves_groups_out: bool = True
+    is_hot: bool = False
+    """Whether some regions lose a row every so often, besides."""
+    hurries: bool = True
+    """Whether tasks are to end before rows are removed again."""
     house: Lakehouse = field(init=False)
     commits: int = 0
     outrun: int = 0
@@ -59,7 +67,7 @@ class Contest:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)  # noqa: S311 - replayed by its seed
         self.house = Lakehouse(seed=self.seed)
-        self.house.create()
+        self.house.create(properties={} if self.hurries else {TIME_RATIO: "1"})
         self.worker = Worker(self.house)
         self.attempt: Attempt | None = None
         self.statements: list[tuple[int, MemoryFile]] = []
@@ -68,10 +76,17 @@ class Contest:
         for second in range(0, hours * 3600, STEP_S):
             if second % COMMIT_EVERY_S == 0:
                 self._write(second)
+            if self.is_hot and second % HOT_EVERY_S == 0:
+                for region in range(HOT_REGIONS):
+                    self._remove(self._partition(second, region), 1 + region % STEP_S)
             self._end_statements()
             self._optimize(second)
             self.house.control.loop.round()
             self.house.pass_time(STEP_S * SECOND_MS)
+
+    def live(self) -> int:
+        """Data files that readers find."""
+        return sum(file.content is FileContent.DATA for file in self.house.catalog.live_files(NAME))
 
     def _partition(self, second: int, region: int, back: int = 0) -> Partition:
         return Partition(0, f'["r{region}-{max(0, second // NEW_PARTITIONS_EVERY_S - back)}"]')
@@ -79,15 +94,19 @@ class Contest:
     def _write(self, second: int) -> None:
         removes = self.chance.random() < REMOVING
         wanted = self._partition(second, self.chance.randrange(REGIONS), self.chance.randint(0, 2))
-        live = [f for f in self.house.catalog.live_files(NAME) if f.content is FileContent.DATA]
-        found = [file for file in live if file.partition == wanted]
-        if removes and found:
-            ends_at = self.house.clock.now() + self.chance.randint(1, 15) * SECOND_MS
-            self.statements.append((ends_at, self.chance.choice(found)))
+        if removes and self._remove(wanted, self.chance.randint(1, 15)):
             return
         regions = self.chance.sample(range(REGIONS), REGIONS_PER_COMMIT)
         files = [f for r in regions for f in self.house.files(1, self._partition(second, r), MIB)]
         self._committed(lambda: self.house.notify(self.house.catalog.append(NAME, files)))
+
+    def _remove(self, wanted: Partition, takes_s: int) -> bool:
+        """Begin to delete a row of a partition, if there is one."""
+        live = [f for f in self.house.catalog.live_files(NAME) if f.content is FileContent.DATA]
+        found = [file for file in live if file.partition == wanted]
+        if found:
+            self.statements.append((self.house.clock.now() + takes_s * SECOND_MS, self.chance.choice(found)))
+        return bool(found)
 
     def _end_statements(self) -> None:
         due = [(at, file) for at, file in self.statements if at <= self.house.clock.now()]
@@ -108,7 +127,7 @@ class Contest:
             self.house.catalog.expire(NAME, snapshots[1:])
 
     def _optimize(self, second: int) -> None:
-        if self.attempt is None and second % OTHER_WORK_S == 0:
+        if self.attempt is None and second % (HOT_OTHER_WORK_S if self.is_hot else OTHER_WORK_S) == 0:
             self._begin()
         elif self.attempt is None:
             return
@@ -126,7 +145,8 @@ class Contest:
         part = self.worker.part_of(spec)
         took_ms = (START_S + part.input_bytes // BYTES_PER_S) * SECOND_MS
         written = {group.group_id: group.size_bytes for group in part.groups}
-        self.attempt = Attempt(spec, self.house.clock.now() + took_ms, written)
+        now = self.house.clock.now()
+        self.attempt = Attempt(spec, now, now + took_ms, written)
 
     def _end(self, attempt: Attempt) -> None:
         spec = attempt.spec
@@ -144,6 +164,7 @@ class Contest:
         self.in_part += 0 < len(kept) < len(spec.action.groups)
         self.written += sum(attempt.written.values())
         self.wasted += sum(size for group_id, size in attempt.written.items() if group_id not in kept)
+        self.worker.wall_ms = self.house.clock.now() - attempt.begun_at
         self.worker.report(spec, result)
 
 
@@ -164,3 +185,14 @@ def test_it_is_for_the_groups_that_are_left_out_that_little_is_wasted() -> None:
     contest = Contest(0, leaves_groups_out=False)
     contest.run(1)
     assert contest.wasted > 0.20 * contest.written, (contest.wasted, contest.written)
+
+
+def test_tasks_that_end_before_rows_are_removed_again_waste_less_and_leave_no_more_files() -> None:
+    short, long = Contest(0, is_hot=True), Contest(0, is_hot=True, hurries=False)
+    for contest in (short, long):
+        contest.run(1)
+        assert all(task.state is not TaskState.FAILED for task in contest.house.all_tasks())
+    assert long.wasted > 0.10 * long.written, (long.wasted, long.written)
+    assert short.wasted <= 0.10 * short.written, (short.wasted, short.written)
+    assert short.outrun <= long.outrun
+    assert short.live() <= long.live(), (short.live(), long.live())

@@ -19,12 +19,31 @@ class Removals:
 
     ``removed_at`` has the time of the last such commit per partition. ``everywhere_at`` stands in for all
     partitions when there were too many such commits to look at one by one, or one could not be read.
+    ``every_ms`` is about how often there were such commits, by the median of the gaps before them, per partition.
     ``writer_run_ms_max`` is the longest observed span from a writer's first file to its commit, 0 when unknown.
     """
 
     removed_at: Mapping[Partition, Instant] = field(default_factory=dict)
     everywhere_at: Instant | None = None
     writer_run_ms_max: int = 0
+    every_ms: Mapping[Partition, int] = field(default_factory=dict)
+
+    @property
+    def any(self) -> bool:
+        """Whether a partition has lost rows."""
+        return bool(self.removed_at) or self.everywhere_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """What the latest tasks of a table tell about the next one.
+
+    ``pace`` is how long they took on the clock, against what was expected of them. ``was_tight`` says whether the last
+    one was of the groups alone that had least time.
+    """
+
+    pace: float = 1.0
+    was_tight: bool = False
 
 
 class WorkerAccess(StrEnum):
@@ -56,6 +75,7 @@ class Observation:
     the partitions with files of a rewrite of ours, and when the last such commit was, where the policy asks for it.
     ``not_stitched`` says why the row groups of its files could not be copied when that was tried, and ``not_sorted``
     why files could not be merged by their key; nothing where they could, or nobody tried.
+    ``experience`` is what the table's latest tasks tell, where it has lost rows lately.
     ``put_off`` has the files, by path, of groups that failed by themselves, and until when they are left alone.
     ``written`` is what our latest commits wrote, where that is known.
     """
@@ -72,3 +92,4 @@ class Observation:
     not_sorted: str = ""
     put_off: Mapping[str, Instant] = field(default_factory=dict)
     written: tuple[Written, ...] = ()
+    experience: Experience = Experience()

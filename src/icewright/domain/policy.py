@@ -96,6 +96,7 @@ class Policy:
     level_2_runs: int = 10
     migrate_formats: bool = False
     migrate_spec: MigrateSpec = MigrateSpec.TOUCHED
+    max_task_time_ratio: float = 0.1
 
     @property
     def output_size_bytes_max(self) -> int:

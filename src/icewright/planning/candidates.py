@@ -36,7 +36,8 @@ from icewright.planning.moving import MovingBounds, moving_groups
 from icewright.planning.opinions import DELETES_ALONE, Opinion, Rule
 from icewright.planning.ordering import Due, Levels
 from icewright.planning.packing import Bounds, Run, age, in_order, pack
-from icewright.planning.pieces import NoPiece, PieceBounds, output_files
+from icewright.planning.pieces import NoPiece, PieceBounds, hurried, output_files
+from icewright.planning.removals import task_ms_max
 from icewright.planning.settings import TASK_FILES_MAX
 from icewright.planning.specs import OTHER_SPEC, Moves, in_use, span_field
 from icewright.planning.triggers import Judge
@@ -79,12 +80,9 @@ def find(
 
     With a ``migration``, there may be others among them.
     """
+    seen = observation
     executors = table_executors(
-        observation.metadata,
-        observation.worker_access,
-        observation.access_detail,
-        observation.not_stitched,
-        observation.not_sorted,
+        seen.metadata, seen.worker_access, seen.access_detail, seen.not_stitched, seen.not_sorted
     )
     judge, others = Judge.of(observation, policy, now), other_formats(observation.metadata, policy)
     moves = Moves.of(observation, policy, executors.not_staged, asked_fields(observation, policy, levels))
@@ -268,7 +266,9 @@ class _Finder:
             fits = counts.data_files <= policy.max_task_files and counts.data_bytes <= policy.max_task_size_bytes
             piece = level_2_piece(old, ordering, policy, bounds, fits=fits)
         else:
-            piece = level_1_piece(old, ordering, policy, bounds, lambda file: age(file, added_at))
+            most_ms = task_ms_max(self.observation, policy, verdict.partition, self.now)
+            tight = hurried(bounds, old, most_ms, self.observation.experience.pace, policy)
+            piece = level_1_piece(old, ordering, policy, tight, lambda file: age(file, added_at))
         if isinstance(piece, NoPiece):
             if piece.reason.code == TOO_LITTLE and young_until:
                 until = min(young_until)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
-from statistics import median
+from statistics import median, median_low
 
-from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 
 COMMITS_LOOKED_AT = 20
 RHYTHM_MS = 600_000
@@ -21,8 +21,21 @@ def commit_interval_ms(metadata: TableMetadata) -> int | None:
     Looks at the newest 20 snapshots of the current lineage that neither carry an icewright task id nor are
     ``replace`` (some other maintenance). Clocks that ran backwards count as no gap.
     """
-    gaps = [max(0, newer.committed_at - older.committed_at) for newer, older in pairwise(_latest(metadata))]
+    gaps = _gaps_ms([snapshot.committed_at for snapshot in _latest(metadata)])
     return int(median(gaps)) if gaps else None
+
+
+def rhythm_ms(newest_first: Sequence[Instant], since: Instant) -> int:
+    """About how often something happened of which the times are known since then: the median gap, the lower of two.
+
+    Before the first time there was a gap at least as long as from ``since`` on; of one alone it is all that is known.
+    """
+    return median_low(_gaps_ms((*newest_first, since)))
+
+
+def _gaps_ms(newest_first: Sequence[Instant]) -> list[int]:
+    """What lies between instants that follow each other. Clocks that ran backwards count as no gap."""
+    return [max(0, newer - older) for newer, older in pairwise(newest_first)]
 
 
 def arrival_bytes_per_ms(metadata: TableMetadata) -> float | None:

@@ -13,6 +13,7 @@ from icewright.domain.plans import Estimate, Reason, Risk
 from icewright.domain.policy import Policy
 from icewright.planning import wording
 from icewright.planning.output_bytes import file_bytes, modelled_bytes, output_bytes
+from icewright.planning.removals import duration_ms, removed_every_ms
 
 TIMES_A_MERGE: Final = {Executor.MERGE: 1.0, Executor.STITCH: 0.1, Executor.STAGED: 2.3, Executor.SHUFFLE: 4.0}
 """CPU for a byte, against a merge: B1 has 0.07 for a stitch of 5 MB files and 2.3 for Spark's own reader and writer; a
@@ -33,31 +34,42 @@ def estimate(observation: Observation, policy: Policy, action: RewriteDataFiles)
 
 
 def _cpu_ms(group: FileGroup, output_bytes: int, policy: Policy) -> float:
-    opened = len(group.files) + len(group.delete_files)
-    bytes_s = group.size_bytes / policy.read_bytes_per_s + output_bytes / policy.write_bytes_per_s
-    return opened * policy.open_ms + 1000 * bytes_s * TIMES_A_MERGE[group.executor]
+    return cpu_ms(len(group.files) + len(group.delete_files), group.size_bytes, output_bytes, group.executor, policy)
+
+
+def cpu_ms(opened: int, input_bytes: int, output_bytes: int, executor: Executor, policy: Policy) -> float:
+    """What one group takes on one core that opens so many files."""
+    bytes_s = input_bytes / policy.read_bytes_per_s + output_bytes / policy.write_bytes_per_s
+    return opened * policy.open_ms + 1000 * bytes_s * TIMES_A_MERGE[executor]
+
+
+def bytes_within(work_ms: float, executor: Executor, policy: Policy) -> float:
+    """How many bytes a group reads that takes so long on one core, but for the opening of its files."""
+    seconds_a_byte = TIMES_A_MERGE[executor] * (1 / policy.read_bytes_per_s + 1 / policy.write_bytes_per_s)
+    return work_ms / 1000 / seconds_a_byte
 
 
 def _risk(observation: Observation, action: RewriteDataFiles, cpu_ms: int) -> tuple[Risk, Reason]:
-    """How likely rows are removed while the work goes on: as often as the last removal is ago, in so much time.
+    """How likely rows are removed while the work goes on, from the partition where they are most often.
 
     Files that are added meanwhile are no conflict.
     """
     removals, interval_ms = observation.removals, observation.commit_interval_ms
     partitions = {group.partition for group in action.groups}
-    times = [removals.removed_at[partition] for partition in partitions if partition in removals.removed_at]
-    times += [] if removals.everywhere_at is None else [removals.everywhere_at]
-    figures: dict[str, int | float | str] = {"cpu_ms": cpu_ms}
+    found = (removed_every_ms(removals, partition, observation.observed_at) for partition in partitions)
+    every_ms = min((one for one in found if one is not None), default=None)
+    took_ms = round(duration_ms(cpu_ms, observation.experience.pace))
+    figures: dict[str, int | float | str] = {"cpu_ms": cpu_ms, "duration_ms": took_ms}
     rhythm = ""
     if interval_ms is not None:
         figures["commit_interval_ms"] = interval_ms
         rhythm = f"; others commit every {wording.duration(interval_ms)}"
-    if not times:
+    if every_ms is None:
         text = f"no rows were removed lately from its {wording.count(len(partitions), 'partition')}{rhythm}"
         return Risk.LOW, Reason("conflict-risk", text, figures)
-    ago_ms = max(1, observation.observed_at - max(times))
-    share = min(1.0, cpu_ms / ago_ms)
+    share = min(1.0, took_ms / every_ms)
     risk = Risk.HIGH if share >= RISK_HIGH_FROM else Risk.MEDIUM if share >= RISK_MEDIUM_FROM else Risk.LOW
-    figures |= {"removed_ms_ago": ago_ms, "share": round(share, 4)}
-    text = f"rows were removed from its partitions {wording.about(ago_ms)} ago, and the work takes "
-    return risk, Reason("conflict-risk", f"{text}{wording.about(cpu_ms)}{rhythm}", figures)
+    figures |= {"removed_every_ms": every_ms, "share": round(share, 4)}
+    where = "its partition" if len(partitions) == 1 else "one of its partitions"
+    text = f"rows are removed from {where} about every {wording.about(every_ms)}, and the work takes about "
+    return risk, Reason("conflict-risk", f"{text}{wording.about(took_ms)}{rhythm}", figures)

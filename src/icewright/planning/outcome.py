@@ -28,8 +28,13 @@ def counted(verdicts: Sequence[PartitionVerdict]) -> Mapping[Verdict, int]:
     return dict(Counter(item.verdict for item in verdicts))
 
 
-def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], ordering: Ordering | None = None) -> Reason:
-    """The reason of a plan that does something."""
+def rewrite(
+    action: RewriteDataFiles,
+    verdicts: Sequence[PartitionVerdict],
+    ordering: Ordering | None = None,
+    hurry: Reason | None = None,
+) -> Reason:
+    """The reason of a plan that does something; ``hurry`` is why it does not do more."""
     partitions = len({group.partition for group in action.groups})
     following = {
         v.partition: f for v in verdicts if isinstance(f := v.reason.figures.get("files_following", 0), int) and f
@@ -60,7 +65,8 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
         text += f", {which} to the current partition spec"
     if following:
         text += f"; {files_following:,} more files in {wording.count(len(following), 'partition')} follow"
-    figures = {
+    text += "" if hurry is None else f"; {hurry.text}"
+    figures: dict[str, int | float | str] = {
         "input_files": action.input_files,
         "input_bytes": action.input_bytes,
         "output_files": action.output_files,
@@ -72,6 +78,7 @@ def rewrite(action: RewriteDataFiles, verdicts: Sequence[PartitionVerdict], orde
         "stitched_groups": stitched,
     }
     figures |= {"moved_files": sum(len(group.files) for group in moved)} if moved else {}
+    figures |= {} if hurry is None else hurry.figures
     code = "small-files" if not alone else "deletes" if deletes else OTHER_FORMAT
     code = OTHER_SPEC if len(moved) == len(action.groups) else code
     return Reason(code if action.level is Level.LEVEL_0 else action.level.value, text, figures)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
+from icewright.domain.actions import Executor
 from icewright.domain.files import DataFile
 from icewright.domain.plans import Reason, Verdict
 from icewright.domain.policy import Policy
+from icewright.planning.estimates import bytes_within
+from icewright.planning.removals import OVERHEAD_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,20 @@ class PieceBounds:
     def fits(self, file: DataFile) -> bool:
         """Whether a task may read the file at all."""
         return file.size_bytes <= self.size_bytes_max
+
+
+def hurried(
+    bounds: PieceBounds, files: Sequence[DataFile], task_ms_max: float, pace: float, policy: Policy
+) -> PieceBounds:
+    """The bounds of what of ``files`` can be put in order in so much time.
+
+    Never of fewer bytes than a Level 1 is made of: shorter runs would be more runs, and bytes would be written more
+    often. And every file fits that did.
+    """
+    size_bytes = bytes_within(task_ms_max / pace - OVERHEAD_MS, Executor.SHUFFLE, policy)
+    least = max((file.size_bytes for file in files), default=0)
+    size_bytes_max = min(bounds.size_bytes_max, max(size_bytes, policy.level_1_size_bytes, least))
+    return replace(bounds, size_bytes_max=int(size_bytes_max))
 
 
 def output_files(files: Sequence[DataFile], policy: Policy) -> int:

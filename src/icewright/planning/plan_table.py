@@ -24,6 +24,7 @@ from icewright.planning.eligibility import table_obstacle
 from icewright.planning.estimates import estimate
 from icewright.planning.executors import row_group_bytes
 from icewright.planning.groups import Candidate, Group, without
+from icewright.planning.hurry import hurried
 from icewright.planning.layouts import in_names
 from icewright.planning.lookups import lookups
 from icewright.planning.migration import only_migrating, told
@@ -83,14 +84,20 @@ def plan_table(
         found = only_migrating(found, observation, policy, migration)
     works = {group.work for item in found for group in item.groups}
     work = next_turn(metadata, works, now) if works else MERGING
-    chosen = choose([_of_turn(item, work) for item in found], policy)
+    paths = {item.verdict.partition: item.verdict.path for item in found}
+    fitting = choose([_of_turn(item, work) for item in found], policy)
+    hurry = hurried(fitting, paths, observation, policy, now)
+    chosen = hurry.chosen
     ordering = None if levels is None else levels.ordering
     action = _action(observation, policy, chosen, index, work, None if ordering is None else ordering.layout)
     final = [
-        *_final_verdicts(found, chosen, index, work),
+        *_final_verdicts(found, chosen, index, work, hurry.reason),
         *(verdict for verdict in verdicts if verdict.verdict is not Verdict.REWRITE),
     ]
-    reason = outcome.nothing(final, policy, ordering) if action is None else outcome.rewrite(action, final, ordering)
+    if action is None:
+        reason = outcome.nothing(final, policy, ordering)
+    else:
+        reason = outcome.rewrite(action, final, ordering, hurry.reason)
     if migration is not None:
         reason = told(reason, observation, policy, migration, action)
     return replace(
@@ -132,8 +139,13 @@ def choose(found: Sequence[Candidate], policy: Policy) -> dict[Partition, tuple[
 
 
 def _final_verdicts(
-    found: Sequence[Candidate], chosen: Mapping[Partition, tuple[Group, ...]], deletes: DeleteIndex, work: Work
+    found: Sequence[Candidate],
+    chosen: Mapping[Partition, tuple[Group, ...]],
+    deletes: DeleteIndex,
+    work: Work,
+    hurry: Reason | None,
 ) -> list[PartitionVerdict]:
+    full = "this one is full" if hurry is None else hurry.text
     final: list[PartitionVerdict] = []
     for item in found:
         taken = chosen.get(item.verdict.partition, ())
@@ -143,7 +155,7 @@ def _final_verdicts(
         elif not taken:
             ours = any(group.work == work for group in item.groups)
             what = "small file" if item.verdict.reason.code == SMALL_FILES else "file"
-            why = "this one is full" if ours else f"this one is of {outcome.level_said(work[0])}"
+            why = full if ours else f"this one is of {outcome.level_said(work[0])}"
             text = f"{wording.count(left, what)} follow in a later task; {why}"
             if item.groups[0].work in ORDERING:
                 text += f"; {_named(item.verdict.reason)}"

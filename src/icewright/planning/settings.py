@@ -221,7 +221,7 @@ SETTINGS: tuple[Setting, ...] = (
         4_096 * MIB,
         _BYTES,
         "The most that one task reads, and commits at once. A core merges and proves about 33 MB a second, so two "
-        "cores need about a minute for 4 GiB: a task begins and commits between two commits of a busy writer.",
+        "cores need about a minute for 4 GiB.",
     ),
     Setting(
         REWRITE_PREFIX + "max-task-files",
@@ -231,6 +231,16 @@ SETTINGS: tuple[Setting, ...] = (
         f"a whole number, 2 to {TASK_FILES_MAX}",
         "The most files that one task replaces: 10,000 keep its description near 2 MB (6 MB with a deletion vector for "
         "each) and its commit short.",
+    ),
+    Setting(
+        REWRITE_PREFIX + "max-task-time-ratio",
+        "max_task_time_ratio",
+        ratio,
+        0.1,
+        "a number above 0, at most 1",
+        "The share of the time between two commits that remove rows from a partition, less the wait after the first, "
+        "that a task which rewrites it may take: about the share of such work that is lost to these commits. Five "
+        "seconds are allowed in any case; `1` sets no bound. [More](#busy-partitions).",
     ),
     Setting(
         PREFIX + "write-window",

@@ -12,7 +12,7 @@ from typing import Any
 
 from icewright.domain.files import FileFormat, Partition
 from icewright.domain.inventory import PartitionStatistics
-from icewright.domain.observation import Observation, WorkerAccess
+from icewright.domain.observation import Observation, Removals, WorkerAccess
 from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, TableMetadata
@@ -23,42 +23,15 @@ from icewright.planning.executors import table_executors
 from icewright.planning.formats import OTHER_FORMAT, other_formats, said_of
 from icewright.planning.ordering import Due, Levels
 from icewright.planning.placement import column_types, placement_obstacle
+from icewright.planning.removals import last_removal_at, removal_wait_ms
 from icewright.planning.specs import OTHER_SPEC, Moves
 from icewright.planning.triggers import Judge
-
-REMOVAL_INTERVALS = 3
-"""Commit intervals for which a partition that lost rows is left alone."""
-
-WRITER_RUN_MS_MAX = 86_400_000
-"""The longest run of a writer that is believed, a day: a restore from a backup gives new files old times."""
-
-CLOCK_AHEAD_MS_MAX = 60_000
-"""How far ahead of ours the clock of a writer may be. What is dated later says nothing of when it happened."""
-
-UNKNOWN_INTERVAL_WAIT_MS = 3_600_000
-"""The same where the table has too few commits to have an interval: an hour, as long as most jobs run. Also the most
-that intervals may say: that a job runs once a day does not mean that it runs for a day."""
 
 DELETE_FILES_MAX = 200_000
 """The most delete files that are held in memory for one plan, about 100 MB."""
 
 ACCESS_WAIT_MS = 60_000
 """When to look again at a table whose storage no optimizer has tried yet: one that starts does so within a minute."""
-
-
-def removal_wait_ms(observation: Observation, policy: Policy) -> int:
-    """How long a partition that lost rows is left alone after that commit.
-
-    A rewrite that commits first can fail the owner's long DELETE or MERGE, which then has to run again from the
-    start. So the wait is the longest of: three commit intervals of the table (at most an hour), the longest
-    observed run of a writer that removed rows (at most a day), and the write window that the owner declared.
-    """
-    interval_ms = observation.commit_interval_ms
-    by_interval_ms = UNKNOWN_INTERVAL_WAIT_MS
-    if interval_ms is not None:
-        by_interval_ms = min(REMOVAL_INTERVALS * interval_ms, UNKNOWN_INTERVAL_WAIT_MS)
-    by_run_ms = min(observation.removals.writer_run_ms_max, WRITER_RUN_MS_MAX)
-    return max(by_interval_ms, by_run_ms, policy.write_window_ms or 0)
 
 
 def shortlist(
@@ -76,8 +49,7 @@ def shortlist(
         policy=policy,
         equality_deletes_everywhere=equality_deletes_everywhere(observation),
         access=observation.worker_access,
-        removed_at=observation.removals.removed_at,
-        everywhere_at=observation.removals.everywhere_at,
+        removals=observation.removals,
         wait_ms=removal_wait_ms(observation, policy),
         types=column_types(observation.metadata),
         judge=Judge.of(observation, policy, now),
@@ -137,18 +109,13 @@ class _Table:
     policy: Policy
     equality_deletes_everywhere: int
     access: WorkerAccess
-    removed_at: Mapping[Partition, Instant]
-    everywhere_at: Instant | None
+    removals: Removals
     wait_ms: int
     types: Mapping[int, Any]
     judge: Judge
     due: Mapping[Partition, tuple[Due, ...]]
     other_formats: frozenset[FileFormat]
     moves: Moves
-
-    def last_removal_at(self, partition: Partition, now: Instant) -> Instant | None:
-        known = (self.removed_at.get(partition), self.everywhere_at)
-        return max((at for at in known if at is not None and at <= now + CLOCK_AHEAD_MS_MAX), default=None)
 
 
 def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> PartitionVerdict:
@@ -166,7 +133,7 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
     refusal = _refusal(table, statistics)
     if refusal is not None:
         return verdict(Verdict.REFUSE, refusal)
-    removed_at = table.last_removal_at(statistics.partition, now)
+    removed_at = last_removal_at(table.removals, statistics.partition, now)
     if removed_at is not None and now < removed_at + table.wait_ms:
         until = removed_at + table.wait_ms
         text = (

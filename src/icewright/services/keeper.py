@@ -23,6 +23,7 @@ from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
+from icewright.services.experience import experience
 from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer
 from icewright.services.planner import Planner, PlanRefused
@@ -116,9 +117,7 @@ class TableKeeper:
             plan = None if plan_anew else self._standing_plan(observation, latest, problem)
             is_new = plan is None
             if plan is None:
-                put_off = files_put_off(self._tasks, latest)
-                known = replace(observation, put_off=put_off, written=written(latest))
-                plan = self._planner.plan_observed(known).plan
+                plan = self._planner.plan_observed(self._with_experience(observation, latest)).plan
         except (NotFound, Rejected, Unreadable, PlanRefused) as error:
             self._note(name, error)
             raise
@@ -133,6 +132,13 @@ class TableKeeper:
         enqueued = self._dispatcher.enqueue(plan) if acts else None
         self._save(observation, plan, problem)
         return Looked(plan, is_new, enqueued, late)
+
+    def _with_experience(self, observation: Observation, latest: Sequence[TaskHead]) -> Observation:
+        """The observation with what the table's latest tasks tell."""
+        observation = replace(observation, put_off=files_put_off(self._tasks, latest), written=written(latest))
+        if not observation.removals.any:
+            return observation
+        return replace(observation, experience=experience(self._tasks, latest))
 
     def _standing_plan(
         self, observation: Observation, latest: Sequence[TaskHead], parked_by: Reason | None

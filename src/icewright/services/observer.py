@@ -17,10 +17,10 @@ from icewright.domain.layouts import Run, runs_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, Removals
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
-from icewright.planning.commits import commit_interval_ms
+from icewright.planning.commits import commit_interval_ms, rhythm_ms
 from icewright.planning.histogram import NegativeCount
 from icewright.planning.inventory import advance, affected_partitions, manifest_changes, needing_remaining, recompute
-from icewright.planning.shortlist import CLOCK_AHEAD_MS_MAX
+from icewright.planning.removals import CLOCK_AHEAD_MS_MAX
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
@@ -180,8 +180,8 @@ class Observer:
         )
 
     def _look_for_removals(self, catalog: Catalog, metadata: TableMetadata) -> Removals:
-        removed_at: dict[Partition, Instant] = {}
-        everywhere_at: Instant | None = None
+        times: dict[Partition, list[Instant]] = {}
+        everywhere: list[Instant] = []
         run_ms_max = 0
         # A date in the future would stand in the way of the dates of the removals before it.
         latest_at = self._clock.now() + CLOCK_AHEAD_MS_MAX
@@ -190,16 +190,20 @@ class Observer:
             try:
                 removal = self._removal(catalog, metadata, snapshot)
             except Unreadable:
-                everywhere_at = max(everywhere_at or 0, snapshot.committed_at)
+                everywhere.append(snapshot.committed_at)
                 continue
             run_ms_max = max(run_ms_max, removal.writer_run_ms)
             for partition in removal.partitions:
-                removed_at[partition] = max(removed_at.get(partition, 0), snapshot.committed_at)
+                times.setdefault(partition, []).append(snapshot.committed_at)
             if removal.everywhere:
-                everywhere_at = max(everywhere_at or 0, snapshot.committed_at)
+                everywhere.append(snapshot.committed_at)
         if len(removing) > REMOVALS_LOOKED_AT:
-            everywhere_at = max(everywhere_at or 0, removing[REMOVALS_LOOKED_AT].committed_at)
-        return Removals(removed_at, everywhere_at, run_ms_max)
+            everywhere.append(removing[REMOVALS_LOOKED_AT].committed_at)
+        removed_at = {partition: max(found) for partition, found in times.items()}
+        looked_at = removing[: REMOVALS_LOOKED_AT + 1] if len(removing) > REMOVALS_LOOKED_AT else metadata.ancestors()
+        since = min((snapshot.committed_at for snapshot in looked_at), default=0)
+        every_ms = {partition: rhythm_ms(found, since) for partition, found in times.items()}
+        return Removals(removed_at, max(everywhere, default=None), run_ms_max, every_ms)
 
     def _removal(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot) -> _Removal:
         key = (metadata.table_id, snapshot.snapshot_id)

@@ -1,0 +1,204 @@
+"""How often rows are removed, how long a task may take then, and which groups are one task; by examples and by laws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icewright.domain.actions import Executor
+from icewright.domain.observation import Experience, Observation, Removals
+from icewright.domain.plans import Plan, Verdict
+from icewright.planning.commits import rhythm_ms
+from icewright.planning.estimates import bytes_within, cpu_ms
+from icewright.planning.explain import explain
+from icewright.planning.pieces import PieceBounds, hurried
+from icewright.planning.plan_table import plan_table
+from icewright.planning.removals import (
+    OVERHEAD_MS,
+    TASK_MS_MIN,
+    Load,
+    duration_ms,
+    in_time,
+    removed_every_ms,
+    task_ms_max,
+)
+from icewright.planning.shortlist import shortlist
+from tests.planning.observations import (
+    HOUR_MS,
+    MIB,
+    MINUTE_MS,
+    NOW,
+    data_files,
+    month,
+    observe,
+    policy,
+    snapshot,
+    table,
+)
+
+POLICY = policy(max_task_time_ratio=0.1)
+SECOND_MS = 1_000
+
+
+def observed(removals: Removals, interval_ms: int = 10 * SECOND_MS) -> Observation:
+    return replace(observe([]), removals=removals, commit_interval_ms=interval_ms)
+
+
+def of(ago_ms: int, every_ms: int = 0) -> Removals:
+    return Removals({month(1): NOW - ago_ms}, every_ms={month(1): every_ms})
+
+
+class TestRhythm:
+    def test_it_is_the_median_gap_and_a_burst_long_ago_is_none(self) -> None:
+        assert rhythm_ms([100, 70, 45, 20], since=0) == 25
+        assert rhythm_ms([100, 99], since=0) == 1
+        assert rhythm_ms([100], since=0) == 100
+        assert rhythm_ms([10, 100], since=0) == 0  # a clock that was set back
+
+    def test_silence_counts_as_soon_as_it_is_longer_than_the_gaps_were(self) -> None:
+        assert removed_every_ms(of(5, every_ms=40), month(1), NOW) == 40
+        assert removed_every_ms(of(50, every_ms=40), month(1), NOW) == 50
+        assert removed_every_ms(of(5), month(2), NOW) is None
+        everywhere = Removals({month(1): NOW - 50}, everywhere_at=NOW - 7)
+        assert [removed_every_ms(everywhere, month(number), NOW) for number in (1, 2)] == [7, 7]
+
+
+class TestTheTimeOfATask:
+    @pytest.mark.parametrize(
+        ("removals", "most_ms"),
+        [
+            (Removals(), inf),
+            (of(HOUR_MS), 0.1 * (HOUR_MS - 30 * SECOND_MS)),
+            (of(31 * SECOND_MS), TASK_MS_MIN),
+            (of(31 * SECOND_MS, every_ms=2 * MINUTE_MS), 9 * SECOND_MS),
+        ],
+    )
+    def test_a_share_of_what_is_left_between_the_wait_and_the_next_removal(
+        self, removals: Removals, most_ms: float
+    ) -> None:
+        assert task_ms_max(observed(removals), POLICY, month(1), NOW) == most_ms
+        assert task_ms_max(observed(removals), replace(POLICY, max_task_time_ratio=1.0), month(1), NOW) == inf
+
+    @given(st.integers(0, HOUR_MS), st.integers(0, HOUR_MS), st.integers(0, HOUR_MS), st.floats(0.01, 0.5))
+    def test_the_rarer_rows_are_removed_and_the_higher_the_share_the_longer(
+        self, ago_ms: int, every_ms: int, more_ms: int, share: float
+    ) -> None:
+        rules = replace(POLICY, max_task_time_ratio=share)
+        most_ms = task_ms_max(observed(of(ago_ms, every_ms)), rules, month(1), NOW)
+        assert TASK_MS_MIN <= most_ms <= max(TASK_MS_MIN, share * max(ago_ms, every_ms, 1))
+        assert most_ms <= task_ms_max(observed(of(ago_ms, every_ms + more_ms)), rules, month(1), NOW)
+        assert most_ms <= task_ms_max(observed(of(ago_ms + more_ms, every_ms)), rules, month(1), NOW)
+        doubled = replace(rules, max_task_time_ratio=2 * share)
+        assert most_ms <= task_ms_max(observed(of(ago_ms, every_ms)), doubled, month(1), NOW)
+
+
+loads = st.lists(
+    st.builds(Load, st.floats(0, 60_000), st.one_of(st.just(inf), st.floats(TASK_MS_MIN, 120_000))), max_size=12
+)
+paces = st.floats(1 / 16, 16)
+
+
+def takes_ms(some: list[Load], pace: float) -> float:
+    return duration_ms(sum(load.work_ms for load in some), pace)
+
+
+class TestOneTask:
+    @given(some=loads, pace=paces, tight=st.booleans())
+    def test_it_ends_in_time_for_each_of_its_groups_unless_it_is_of_one_alone(
+        self, *, some: list[Load], pace: float, tight: bool
+    ) -> None:
+        taken = in_time(some, pace, tight=tight)
+        assert list(taken) == sorted(set(taken))
+        assert bool(taken) == bool(some)
+        chosen = [some[position] for position in taken]
+        assert len(chosen) < 2 or takes_ms(chosen, pace) <= min(load.task_ms_max for load in chosen) * (1 + 1e-9)
+
+    @given(loads, paces)
+    def test_all_are_taken_where_that_ends_in_time_whosever_turn_it_is(self, some: list[Load], pace: float) -> None:
+        if some and takes_ms(some, pace) < min(load.task_ms_max for load in some):
+            assert in_time(some, pace, tight=True) == in_time(some, pace, tight=False) == tuple(range(len(some)))
+
+    @given(some=loads, pace=paces, times=st.floats(1, 4), tight=st.booleans())
+    def test_with_more_time_or_faster_work_a_task_is_never_of_less(
+        self, *, some: list[Load], pace: float, times: float, tight: bool
+    ) -> None:
+        taken = set(in_time(some, pace, tight=tight))
+        longer = [replace(load, task_ms_max=load.task_ms_max * times) for load in some]
+        assert taken <= set(in_time(longer, pace, tight=tight))
+        assert taken <= set(in_time(some, pace / times, tight=tight))
+
+    @given(loads, paces)
+    def test_taking_turns_ends(self, some: list[Load], pace: float) -> None:
+        left, tasks = list(some), 0
+        while left:
+            taken = set(in_time(left, pace, tight=tasks % 2 == 0))
+            left, tasks = [load for position, load in enumerate(left) if position not in taken], tasks + 1
+        assert tasks <= len(some)
+
+    def test_each_turn_has_its_own(self) -> None:
+        hot, cold = Load(2_000, TASK_MS_MIN), Load(60_000, inf)
+        assert in_time([cold, hot, cold, hot], 1.0, tight=True) == (1,)
+        assert in_time([cold, hot, cold, hot], 0.5, tight=True) == (1, 3)
+        assert in_time([cold, hot, cold, hot], 1.0, tight=False) == (0, 2)
+
+
+BUSY = Removals({month(2): NOW - 31 * SECOND_MS}, every_ms={month(2): 40 * SECOND_MS})
+FILES = [*data_files(month(1), 8, 40 * MIB), *data_files(month(2), 8, 20 * MIB)]
+
+
+def planned(ratio: float = 0.1, experience: Experience = Experience()) -> Plan:  # noqa: B008 - a frozen value
+    rules = replace(policy(target_file_size_bytes=512 * MIB), max_task_time_ratio=ratio)
+    metadata = table((snapshot(1),))
+    seen = replace(observe(FILES, metadata, removals=BUSY, interval_ms=10 * SECOND_MS), experience=experience)
+    return plan_table(seen, rules, shortlist(seen, rules, NOW), FILES, plan_id="p", now=NOW)
+
+
+def partitions_of(plan: Plan) -> set[str]:
+    return {group.partition_path for group in plan.actions[0].groups}
+
+
+class TestPlans:
+    def test_a_busy_partition_has_a_short_task_of_its_own_and_the_others_follow(self) -> None:
+        plan = planned()
+        assert partitions_of(plan) == {"month=2"}
+        said = "a task with month=2 is to take no longer than 5.0 s, since rows are removed from it about every 40.0 s"
+        assert f"8 more files in 1 partition follow; {said}, and this is one." in explain(plan)[0]
+        assert plan.reason.figures["task_ms_max"] == TASK_MS_MIN
+        (waiting,) = [one for one in plan.verdicts if one.verdict is Verdict.WAIT]
+        assert (waiting.path, waiting.reason.code) == ("month=1", "follows")
+        assert said in waiting.reason.text
+
+    def test_then_it_is_the_turn_of_the_others_without_it(self) -> None:
+        plan = planned(experience=Experience(was_tight=True))
+        assert partitions_of(plan) == {"month=1"}
+        assert "since rows are removed from it about every 40.0 s, and this one takes longer" in plan.reason.text
+
+    def test_all_is_one_task_where_work_is_fast_enough_or_the_owner_wants_it_so(self) -> None:
+        assert partitions_of(planned(experience=Experience(pace=1 / 16))) == {"month=1", "month=2"}
+        plan = planned(1.0)
+        assert partitions_of(plan) == {"month=1", "month=2"}
+        assert "task_ms_max" not in plan.reason.figures
+
+
+class TestPieces:
+    BOUNDS = PieceBounds(1_000, 4_096 * MIB, 10**6, lambda _: 0)
+
+    @pytest.mark.parametrize("pace", [0.5, 1.0, 4.0])
+    def test_what_is_put_in_order_takes_as_long_as_it_may_but_is_never_less_than_a_level_1(self, pace: float) -> None:
+        rules = replace(policy(), level_1_size_bytes=64 * MIB)
+        short = hurried(self.BOUNDS, [], 20_000.0, pace, rules).size_bytes_max
+        takes = cpu_ms(0, short, short, Executor.SHUFFLE, rules)
+        assert short == 64 * MIB or duration_ms(takes, pace) == pytest.approx(20_000, rel=0.01)
+        assert hurried(self.BOUNDS, [], inf, pace, rules) == self.BOUNDS
+        assert hurried(self.BOUNDS, [], 0.0, pace, rules).size_bytes_max == 64 * MIB
+        large = data_files(month(1), 1, 100 * MIB)
+        assert hurried(self.BOUNDS, large, 0.0, pace, rules).size_bytes_max == 100 * MIB
+
+    @given(st.floats(0, 10**9), st.sampled_from(Executor))
+    def test_bytes_and_time_are_told_by_the_same_rates(self, work_ms: float, executor: Executor) -> None:
+        size_bytes = int(bytes_within(work_ms, executor, POLICY))
+        assert cpu_ms(0, size_bytes, size_bytes, executor, POLICY) <= work_ms + OVERHEAD_MS
