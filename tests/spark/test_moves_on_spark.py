@@ -13,20 +13,24 @@ from pyiceberg.transforms import parse_transform
 from pyiceberg.types import IntegerType, StringType, TimestamptzType
 from pyspark.sql import DataFrame, SparkSession
 
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.actions import FileGroup
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Committed, Conflicted, TaskSpec
 from icewright.domain.names import TableName
+from icewright.domain.plans import Migration
 from icewright.domain.policy import MigrateSpec
+from icewright.domain.tasks import TaskState
+from icewright.planning.specs import current_spec_obstacle
 from icewright_spark.iceberg import SparkTable, iterate
 from icewright_spark.merge.errors import ManyPartitions, ProofFailed
 from icewright_spark.session import java_gateway
 from icewright_spark.staged import rewrite as staged_rewrite
 from icewright_spark.staged.staging import StagedTasks
 from tests.lakes.deletes import delete_where_equal
-from tests.spark.loop import SparkLoop
+from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.staged import plan_of, rewrite, rewritten
 from tests.spark.tables import contents, data_files, missing_files, sql_name
 
@@ -266,3 +270,78 @@ def test_a_delete_by_equality_under_the_old_spec_is_a_conflict(spark: SparkSessi
 
     assert isinstance(done.result, Conflicted), done.result
     assert 3 not in [row.id for row in spark.table(table).collect()]
+
+
+def test_every_type_that_partitions_can_have_and_nulls_among_them(
+    spark: SparkSession, name: TableName, lake: CatalogEntry
+) -> None:
+    """Values of partitions as Iceberg's JSON has them, of columns of any type, in a struct, and of all transforms."""
+    fields = {
+        "a": ("int", "IF(id = 1, NULL, int(-id))", "a"),
+        "b": ("bigint", "(id - 1) * 1000", "truncate(500, b)"),
+        "c": ("boolean", "id = 2", "c"),
+        "d": ("decimal(12, 3)", "decimal((id - 1) / 8)", "d"),
+        "e": ("date", "date_add(DATE'1969-12-31', int(id))", "e"),
+        "f": ("timestamp", "timestamp_micros(id * 3600000001 - 7200000000)", "f"),
+        "g": ("timestamp_ntz", "TIMESTAMP_NTZ'1969-12-31 23:59:59.5'", "hours(g)"),
+        "h": ("string", "IF(id = 0, NULL, concat('ü\"', id, 'x'))", "truncate(3, h)"),
+        "i": ("binary", "unhex(concat('FF0', id))", "i"),
+        "j": ("struct<k: date>", "named_struct('k', DATE'2024-02-29')", "months(j.k)"),
+        "l": ("string", "concat('l', id)", "bucket(5, l)"),
+        "m": ("decimal(20, 2)", "decimal(-id)", "bucket(3, m)"),
+        "n": ("timestamp", "timestamp_seconds(-1 - id * 40000000)", "years(n)"),
+    }
+    columns = ", ".join(f"{column} {kind}" for column, (kind, _, _) in fields.items())
+    spark.sql(f"CREATE TABLE {sql_name(name)} ({columns}) USING iceberg TBLPROPERTIES ('format-version' = '2')")
+    values = ", ".join(value for _, value, _ in fields.values())
+    spark.sql(f"INSERT INTO {sql_name(name)} SELECT {values} FROM range(0, 4, 1, 1)")  # noqa: S608 - a test
+    for _, _, term in fields.values():
+        spark.sql(f"ALTER TABLE {sql_name(name)} ADD PARTITION FIELD {term}")
+    assert current_spec_obstacle(PyIcebergCatalog(lake).load(name)) is None
+    before = contents(spark, name)
+
+    done = rewrite(spark, moving(spark, name))
+
+    assert isinstance(done.result, Committed), done.result
+    assert contents(spark, name) == before
+    assert len(data_files(spark, name)) == 4
+    assert {entry["spec-id"] for entry, _ in placed(spark, name).values()} == {SparkTable(spark, name).spec_id}
+
+
+def test_what_was_partitioned_moves_to_no_partition(spark: SparkSession, name: TableName) -> None:
+    table = create(spark, name, "bucket(2, id)", 2)
+    spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD bucket(2, id)")
+    before = contents(spark, name)
+
+    done = rewrite(spark, moving(spark, name, files=1))
+
+    assert isinstance(done.result, Committed), done.result
+    assert contents(spark, name) == before
+    assert_every_row_is_in_its_partition(spark, name)
+
+
+def test_a_migration_that_is_asked_for_is_carried_out(loop: SparkLoop, spark: SparkSession, name: TableName) -> None:
+    """Avro files of an older spec, too few to be merged: by itself nothing is done to them."""
+    table = create(spark, name, "", 2, MigrateSpec.TOUCHED)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.format.default' = 'avro')")
+    spark.sql(f"INSERT INTO {table} {ROWS.format(number=3)}")
+    spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.format.default')")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD days(ts)")
+    before, keeper = contents(spark, name), loop.control.keeper
+    assert keeper.look(name).plan.is_empty
+
+    plan = keeper.plan_migration(name, Migration.ALL)
+    assert plan.reason.text.endswith("of 3 files to be migrated 0 remain")
+    task = loop.control.dispatcher.apply(plan.plan_id)
+    spec = loop.control.dispatcher.claim(OPTIMIZER)
+    assert spec is not None
+    loop.control.dispatcher.report(loop.attempt(spec))
+    loop.control.loop.round()
+
+    done = loop.control.tasks.get(task.task_id)
+    assert done.state is TaskState.SUCCEEDED, done.outcome
+    assert contents(spark, name) == before
+    assert missing_files(spark, name) == []
+    assert_every_row_is_in_its_partition(spark, name)
+    assert {entry["file-format"] for entry, _ in placed(spark, name).values()} == {"parquet"}
+    assert keeper.plan_migration(name, Migration.ALL).reason.code == "nothing-to-migrate"

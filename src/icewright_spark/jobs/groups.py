@@ -24,6 +24,7 @@ from icewright_spark.merge.errors import (
     NoRowsLeft,
     OutputExists,
     OutputUnwritable,
+    PartitionValue,
     UnsupportedColumn,
     UnsupportedFile,
 )
@@ -43,6 +44,7 @@ OF_ONE_GROUP: Final = (
     NotStitchable,
     OutputExists,
     OutputUnwritable,
+    PartitionValue,
     StorageAway,
     UnsupportedColumn,
     UnsupportedFile,

@@ -37,6 +37,12 @@ class ManyPartitions(Unsupported):
     code: ClassVar[str] = "many-partitions"
 
 
+class PartitionValue(Unsupported):
+    """Rows were to be moved to a partition whose value has no form in Iceberg's JSON, as dates beyond the year 9999."""
+
+    code: ClassVar[str] = "partition-value"
+
+
 class NoRowsLeft(Unsupported):
     """No row is left of a group that was to be moved, so nothing says where an empty file would belong."""
 

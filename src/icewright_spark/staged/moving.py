@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from icewright.domain.actions import FileGroup
 from icewright.domain.files import Partition
 from icewright_spark.iceberg import SparkTable
-from icewright_spark.merge.errors import ManyPartitions, NoRowsLeft, ProofFailed
+from icewright_spark.merge.errors import ManyPartitions, NoRowsLeft, PartitionValue, ProofFailed
 from icewright_spark.shuffle.fields import numbered, term_columns
 from icewright_spark.staged.hash_job import Watch
 
@@ -31,17 +31,22 @@ class PartitionsOfFiles:
     """Watches the rows of files go by, by columns that are the fields of a spec."""
 
     def __init__(self) -> None:
-        self._found: dict[str, list[list[Any]]] = {}
+        self._found: dict[str, list[list[Any] | None]] = {}
 
     def add(self, file: str, columns: Any) -> None:
         """The next rows of a file, one at least."""
         known = self._found.setdefault(file, [])
-        for values in _distinct(columns):
+        distinct: list[list[Any] | None]
+        try:
+            distinct = [*_distinct(columns)]
+        except (OverflowError, ValueError):  # Python's dates end with the year 9999
+            distinct = [None]
+        for values in distinct:
             if values not in known and len(known) < _SHOWN_MAX:
                 known.append(values)
 
-    def found(self, file: str) -> list[list[Any]]:
-        """The partitions of the rows of a file, as Iceberg's JSON has their values."""
+    def found(self, file: str) -> list[list[Any] | None]:
+        """The partitions of the rows of a file, as Iceberg's JSON has their values; None where that has no form."""
         return self._found[file]
 
 
@@ -79,16 +84,23 @@ def check_partitions_made(table: SparkTable, group: FileGroup, catalog: str, row
 
 
 def check_partitions(
-    table: SparkTable, spec_id: int, files: Sequence[Any], watched: Mapping[str, Sequence[Sequence[Sequence[Any]]]]
+    table: SparkTable,
+    spec_id: int,
+    files: Sequence[Any],
+    watched: Mapping[str, Sequence[Sequence[Sequence[Any] | None]]],
 ) -> None:
     """Each of Java's data files is in the partition of that spec that all of its rows belong to, alone of its group.
 
-    ``watched`` is what :class:`PartitionsOfFiles` found in the files as read back. Raises :class:`ProofFailed`.
+    ``watched`` is what :class:`PartitionsOfFiles` found in the files as read back. Raises :class:`ProofFailed`, and
+    :class:`PartitionValue` where a value has no form that it could be compared by.
     """
     taken: set[str] = set()
     for file in files:
         path = str(file.location())
-        found = {json.dumps(values) for part in watched.get(path, ()) for values in part}
+        listed = [values for part in watched.get(path, ()) for values in part]
+        if None in listed:
+            raise PartitionValue(f"{path}: a value of its partition in spec {spec_id} has no form in JSON")
+        found = {json.dumps(values) for values in listed}
         if len(found) != 1:
             raise ProofFailed(f"the rows of {path} belong to {len(found)} partitions: {', '.join(sorted(found))}")
         (values,) = found
