@@ -245,14 +245,15 @@ def _summary(commit: Commit, live: Sequence[Entry], manifests: Sequence[Manifest
     """The counts that the spec names for snapshot summaries, and what the committer has to say."""
     removed = [entry.file for entry in live if entry.file.path in commit.remove and _is_data(entry.file)]
     added = [file for file in commit.add if _is_data(file)]
-    total = [e.file for manifest in manifests for e in manifest.live if _is_data(e.file)]
+    kept = [entry.file for manifest in manifests for entry in manifest.live]
+    total = [file for file in kept if _is_data(file)]
     counts = {
         "added-data-files": len(added),
         "deleted-data-files": len(removed),
         "added-records": sum(file.record_count for file in added),
         "deleted-records": sum(file.record_count for file in removed),
         "total-data-files": len(total),
-        "total-delete-files": sum(len(manifest.live) for manifest in manifests) - len(total),
+        "total-delete-files": len(kept) - len(total),
         "total-records": sum(file.record_count for file in total),
         "total-files-size": sum(file.size_bytes for file in total),
     }
