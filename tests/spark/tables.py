@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from icewright.domain.names import TableName, quote_part
+from icewright.domain.names import TableName, identifier
 from icewright_spark.iceberg import SparkTable
 
 
 def sql_name(name: TableName) -> str:
-    return ".".join(quote_part(part) for part in (name.catalog, *name.path))
+    return ".".join(identifier(part) for part in (name.catalog, *name.path))
 
 
 def contents(spark: SparkSession, name: TableName) -> Counter[str]:
