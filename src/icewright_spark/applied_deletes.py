@@ -66,7 +66,7 @@ def check_applied(
         for file in group.files:
             entry = _entry_of(file, entries)
             applying = index.applying(file.path, group.partition, entry.data_sequence_number)
-            if applying.equality and group.executor is Executor.MERGE:
+            if applying.equality and group.executor in (Executor.MERGE, Executor.SORT):
                 raise Unsupported(f"equality deletes apply to {file.path}, which the merge cannot fold in")
             planned = {key_of(group.delete_files[number]) for number in file.deletes}
             if not applying.needed <= planned <= applying.allowed:

@@ -157,14 +157,17 @@ class SparkTable:
         """A Java DataFile as it is, but said to be in no order: nobody has proved the one that a writer claims."""
         return self._ordered(data_file, self.jvm.org.apache.iceberg.SortOrder.unsorted())
 
-    def ordered_by(self, layout: Layout, data_file: Any) -> Any:
-        """A Java DataFile as it is, but said to be in the table's sort order if ``layout`` is that.
+    def ordered_by(self, layout: Layout, data_files: Sequence[Any]) -> list[Any]:
+        """Java's DataFiles as they are, but said to be in the table's sort order if ``layout`` is that.
 
         That the rows are in the order of the layout must have been proved.
         """
         order = self.sort_order
         is_it = order.order_id == layout.sort_order_id and order.fields == layout.fields and layout.curve is Curve.SORT
-        return self._ordered(data_file, self.java.sortOrder()) if is_it else data_file
+        if not is_it:
+            return list(data_files)
+        java = self.java.sortOrder()
+        return [self._ordered(data_file, java) for data_file in data_files]
 
     def _ordered(self, data_file: Any, order: Any) -> Any:
         builder = self.jvm.org.apache.iceberg.DataFiles.builder(self.java.specs().get(data_file.specId()))
@@ -262,14 +265,18 @@ class SparkTable:
             for group in groups
             for file in group.files
         ]
+        files, lists = self._parsed(documents), self.lists
+        lists.do(files, lists.bound(_REWRITE, "deleteFile", f"(Lorg/apache/iceberg/DataFile;)L{_REWRITE};", operation))
+
+    def _parsed(self, documents: Sequence[str]) -> Any:
+        """Java's DataFiles of scan tasks in Iceberg's JSON, as a list of Java's. Raises :class:`Unsupported`."""
         lists = self.lists
         parse = lists.static(_SCAN_TASKS, "fromJson", f"(Ljava/lang/String;Z)L{_SCAN_TASK};", True)
         file_of = lists.method(_SCAN_TASK, "file", "()Lorg/apache/iceberg/ContentFile;")
         try:
-            files = lists.each(lists.each(lists.of(documents), parse), file_of)
+            return lists.each(lists.each(lists.of(documents), parse), file_of)
         except REFUSALS as error:
-            raise Unsupported(f"Iceberg does not take the partition of a planned file: {first_line(error)}") from error
-        lists.do(files, lists.bound(_REWRITE, "deleteFile", f"(Lorg/apache/iceberg/DataFile;)L{_REWRITE};", operation))
+            raise Unsupported(f"Iceberg does not take the partition of a file: {first_line(error)}") from error
 
     def remove_delete_files(self, operation: Any, listed: Any, places: Sequence[int]) -> None:
         """Have a Java ``RewriteFiles`` remove the delete files at these places of a Java list."""
@@ -294,31 +301,19 @@ class SparkTable:
         }
         return json.dumps(document)
 
-    def output_file(self, partition: Partition, entry: OutputFile) -> Any:
-        """A Java DataFile for a file that a job wrote, with its metrics."""
-        return self.data_file(
-            partition,
-            path=entry.path,
-            size_bytes=entry.size_bytes,
-            record_count=entry.record_count,
-            described={
-                "column-sizes": _counts(entry.column_sizes),
-                "value-counts": _counts(entry.value_counts),
-                "null-value-counts": _counts(entry.null_counts),
-                "nan-value-counts": _counts(entry.nan_counts),
-                "lower-bounds": _bounds(entry.lower_bounds),
-                "upper-bounds": _bounds(entry.upper_bounds),
-                "split-offsets": list(entry.split_offsets),
-            },
-        )
+    def output_files(self, entries: Sequence[tuple[Partition, OutputFile]]) -> list[Any]:
+        """Java's DataFiles for files that a job wrote, with their metrics. Raises :class:`Unsupported`."""
+        found = self._parsed([self._scan_task(partition, _described(entry)) for partition, entry in entries])
+        return [found.get(place) for place in range(len(entries))]
 
-    def new_data_location(self, group: FileGroup, file_name: str) -> str:
-        """Where the table's own location provider puts a new file of the group's partition."""
+    def new_data_locations(self, group: FileGroup, file_names: Sequence[str]) -> list[str]:
+        """Where the table's own location provider puts new files of the group's partition."""
         provider = self.java.locationProvider()
         spec = self.java.specs().get(group.partition.spec_id)
         if spec.isUnpartitioned():
-            return str(provider.newDataLocation(file_name))
-        return str(provider.newDataLocation(spec, self.partition_data(group.partition), file_name))
+            return [str(provider.newDataLocation(name)) for name in file_names]
+        partition = self.partition_data(group.partition)
+        return [str(provider.newDataLocation(spec, partition, name)) for name in file_names]
 
     def partition_data(self, partition: Partition) -> Any:
         """Java's tuple of the partition's values. Raises :class:`Unsupported` when Iceberg does not take them."""
@@ -376,6 +371,23 @@ def _load_error(name: TableName, error: Exception) -> Exception:
     if "NoSuchTableException" in text or "TABLE_OR_VIEW_NOT_FOUND" in text or "NoSuchNamespace" in text:
         return NotFound(f"Spark's catalog has no table {name}")
     return Unavailable(f"Spark could not load {name}: {first_line(error)}")
+
+
+def _described(entry: OutputFile) -> dict[str, Any]:
+    """A file that a job wrote in Iceberg's JSON of a content file, without its partition."""
+    return {
+        "file-path": entry.path,
+        "file-format": FileFormat.PARQUET.value,
+        "file-size-in-bytes": entry.size_bytes,
+        "record-count": entry.record_count,
+        "column-sizes": _counts(entry.column_sizes),
+        "value-counts": _counts(entry.value_counts),
+        "null-value-counts": _counts(entry.null_counts),
+        "nan-value-counts": _counts(entry.nan_counts),
+        "lower-bounds": _bounds(entry.lower_bounds),
+        "upper-bounds": _bounds(entry.upper_bounds),
+        "split-offsets": list(entry.split_offsets),
+    }
 
 
 def _counts(values: Mapping[int, int]) -> dict[str, list[int]]:

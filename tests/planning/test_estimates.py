@@ -48,7 +48,7 @@ def test_a_merge_takes_what_the_rates_of_the_policy_say() -> None:
 def test_the_dearer_executor_is_said_to_be_dearer() -> None:
     took = [
         estimate(observed(), POLICY, rewrite(group(executor=executor))).cpu_ms
-        for executor in (Executor.STITCH, Executor.MERGE, Executor.STAGED, Executor.SHUFFLE)
+        for executor in (Executor.STITCH, Executor.MERGE, Executor.SORT, Executor.STAGED, Executor.SHUFFLE)
     ]
     assert took == sorted(took)
     assert len(set(took)) == len(took)

@@ -23,6 +23,7 @@ from icewright.domain.tables import (
     TableMetadata,
 )
 from icewright.planning.check_plan import check_plan
+from icewright.planning.executors import SORTED_BYTES_MAX
 from icewright.planning.ordering import Levels
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
@@ -137,7 +138,10 @@ def test_a_task_is_of_one_level_and_within_its_bounds(table: Leveled) -> None:
         assert action.input_bytes <= policy.max_task_size_bytes
         for group in action.groups:
             if action.level is Level.LEVEL_0:
-                assert group.executor is not Executor.SHUFFLE
+                assert group.executor not in (Executor.SHUFFLE, Executor.SORT)
+            elif group.executor is Executor.SORT:
+                assert group.size_bytes <= SORTED_BYTES_MAX
+                assert table.layout.curve is Curve.SORT
             elif action.level is Level.LEVEL_1:
                 assert group.executor is Executor.SHUFFLE
             elif group.executor is not Executor.SHUFFLE:

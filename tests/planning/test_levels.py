@@ -34,6 +34,7 @@ from tests.planning.observations import (
     data_file,
     data_files,
     deletion_vector,
+    equality_deletes,
     month,
     observe,
     policy,
@@ -97,6 +98,26 @@ class TestLevel1:
         assert "Level 1 is due: 108.0 MiB in 12 files are not in the order of sort(carrier) (100.0 MiB are enough)" in (
             plan.verdicts[0].reason.text
         )
+
+    def test_few_rows_are_sorted_by_one_worker(self) -> None:
+        low = replace(LOW, level_1_size_bytes=10 * MIB)
+        few = spanning(data_files(month(1), 4, 8 * MIB), (0, 9))
+        (action,) = planned(few, by=low).actions
+        assert [(one.executor, len(one.files), one.output_files) for one in action.groups] == [(Executor.SORT, 4, 4)]
+        truncated = replace(SORTED, fields=(replace(BY_CARRIER, transform="truncate[2]"),))
+        equality = equality_deletes(month(1), 1, sequence_number=9)
+        others: list[tuple[Sequence[DataFile], Layout, Policy, Sequence[DeleteFile], dict[str, Any]]] = [
+            ([*few, *spanning([data_file(month(1), 5, 1)], (0, 9))], SORTED, low, [], {}),
+            (few, SORTED, replace(low, max_file_group_files=3), [], {}),
+            (few, SORTED, replace(low, max_file_group_size_bytes=31 * MIB), [], {}),
+            (few, CURVED, low, [], {}),
+            (few, truncated, low, [], {}),
+            (few, SORTED, low, [equality], {}),
+            (few, SORTED, low, [], {"not_sorted": "more than a worker may hold"}),
+        ]
+        for files, layout, by, deletes, known in others:
+            (action,) = planned(files, layout=layout, by=by, deletes=deletes, **known).actions
+            assert [one.executor for one in action.groups] == [Executor.SHUFFLE]
 
     def test_less_is_left_to_level_0(self) -> None:
         (action,) = planned(spanning(data_files(month(1), 12, MIB), (0, 9))).actions
@@ -373,6 +394,22 @@ def test_a_merge_by_key_of_files_that_are_known_not_to_be_sorted_is_found() -> N
     known = replace(observed, not_sorted="the rows of a.parquet are in disorder")
     wrong = check_plan(merged, known, LOW, by_path, layout=SORTED)
     assert {violation.code for violation in wrong} == {"not-sorted"}
+
+
+def test_a_sort_of_much_or_by_no_columns_is_found() -> None:
+    files = spanning(data_files(month(1), 4, 25 * MIB), (0, 9))
+    shuffled = planned(files)
+    assert found(shuffled, files, table()) == set()
+    assert found(with_group(shuffled, executor=Executor.SORT), files, table()) == {"wrong-executor"}
+    low, few = replace(LOW, level_1_size_bytes=10 * MIB), spanning(data_files(month(1), 3, 8 * MIB), (0, 9))
+    by_path, observed = {file.path: file for file in few}, observe(few, table())
+    curved = with_group(planned(few, layout=CURVED, by=low), executor=Executor.SORT)
+    wrong = check_plan(curved, observed, low, by_path, layout=CURVED)
+    assert {violation.code for violation in wrong} == {"wrong-executor"}
+    at_level_0 = with_action(planned(few, by=low), level=Level.LEVEL_0)
+    assert "wrong-output-files" in {
+        violation.code for violation in check_plan(at_level_0, observed, low, by_path, layout=SORTED)
+    }
 
 
 def test_two_runs_of_one_commit_in_a_partition_are_found() -> None:

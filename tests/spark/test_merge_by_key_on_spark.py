@@ -65,7 +65,18 @@ def test_sorted_files_become_sorted_files_in_the_tables_order(spark: SparkSessio
     assert isinstance(refused, Failed)
     assert refused.code == NotSorted.code
     assert contents(spark, name) == before
-    # What the next plan does instead.
+    # Few rows are sorted by one worker, whatever their order.
+    groups = tuple(replace(group, executor=Executor.SORT, output_files=2) for group in by_another_order.action.groups)
+    few = replace(by_another_order, action=replace(by_another_order.action, groups=groups), task_id="sorted")
+    done = rewrite(spark, few)
+    assert isinstance(done.result, Committed)
+    assert contents(spark, name) == before
+    paths = done.figures[0].output_paths
+    ids = [row["id"] for path in paths for row in pq.read_table(path.removeprefix("file:")).to_pylist()]
+    assert (len(paths), ids) == (2, sorted(ids))
+    assert {row[0] for row in spark.sql(f"SELECT sort_order_id FROM {table}.data_files").collect()} == {None}  # noqa: S608 - a test
+    by_another_order = by_key(spark, name, Layout(Curve.SORT, order.fields[1:]), 1)
+    # What the next plan does instead where they are many.
     groups = tuple(replace(group, executor=Executor.SHUFFLE) for group in by_another_order.action.groups)
     shuffled = replace(by_another_order, action=replace(by_another_order.action, groups=groups), task_id="shuffled")
     assert isinstance(rewrite(spark, shuffled).result, Committed)

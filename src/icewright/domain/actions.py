@@ -24,6 +24,9 @@ class Executor(StrEnum):
     Files sorted by the action's layout are merged by its key, proved as a multiset and by their order.
     """
 
+    SORT = "sort"
+    """As a merge by key, of few rows in any order: one of Spark's Python workers holds them all and sorts them."""
+
     STAGED = "staged"
     """Scan tasks staged for Spark's own reader and writer, proved as a multiset of rows."""
 
@@ -56,8 +59,8 @@ class InputFile:
 class FileGroup:
     """Files of one partition that become ``output_files`` files, without the rows that ``delete_files`` remove.
 
-    Their rows stay in this order, or get that of the action's layout. Only ``shuffle`` makes several files, and
-    ``merge`` where all files are in the order of a layout of kind sort: then it merges them by its key.
+    Their rows stay in this order, or get that of the action's layout. Only ``shuffle`` and ``sort`` make several files,
+    and ``merge`` where all files are in the order of a layout of kind sort: then it merges them by its key.
 
     With an ``output_spec_id`` their rows move to the partitions of that spec, a file each and ``output_files`` at most.
     Without one they stay in their partition.

@@ -22,6 +22,7 @@ from icewright.planning import histogram, wording
 from icewright.planning.deletes import DeleteIndex, too_many_deletes
 from icewright.planning.executors import (
     MERGED_BY_KEY,
+    SORTED,
     Choice,
     TableExecutors,
     choose_executor,
@@ -279,11 +280,11 @@ class _Finder:
             return without(verdict, Verdict.LEAVE, self._all_deleted(len(piece.files)))
         deletes = [delete for file in piece.files for delete in self.deletes.of(file)]
         made = output_files(piece.files, policy)
-        mergeable = ordering.merges(piece.files)
-        choice = choose_for_order(self.executors, piece.files, deletes, policy, in_order=mergeable)
+        keyed, merges = ordering.by_columns, ordering.merges(piece.files)
+        choice = choose_for_order(self.executors, piece.files, deletes, policy, by_columns=keyed, in_order=merges)
         if isinstance(choice, Reason):
             return without(verdict, Verdict.REFUSE, replace(choice, text=f"{due.reason.text}, and {choice.text}"))
-        if choice is MERGED_BY_KEY:
+        if choice in (MERGED_BY_KEY, SORTED):
             made = min(made, max(1, self._left(piece.files)))
         group = Group(piece.files, choice, len(deletes), (due.level, True), made)
         return Candidate(verdict, (group,), piece.following)

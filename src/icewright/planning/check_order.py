@@ -17,6 +17,8 @@ from icewright.domain.inventory import Inventory, PartitionCounts
 from icewright.domain.layouts import Curve, Layout, Level, Run
 from icewright.domain.policy import MigrateSpec, Policy
 
+_SORTED_BYTES_MAX = 33_554_432
+
 Wrong: TypeAlias = tuple[str, str]
 """A stable code, and a sentence with what was found."""
 
@@ -73,25 +75,32 @@ class _Order:
 
     def _as_they_came(self, group: FileGroup) -> Iterator[Wrong]:
         where = f"group {group.group_id}"
-        if group.output_files != 1 or group.executor is Executor.SHUFFLE:
+        if group.output_files != 1 or group.executor in (Executor.SHUFFLE, Executor.SORT):
             yield "wrong-output-files", f"{where} is to become {group.output_files} files by {group.executor}"
         if self.action.layout is not None and len(group.files) > 1:
             yield "order-lost", f"{where} merges files, and says that they stay in order"
 
     def _may_be_merged(self, group: FileGroup, files: Mapping[str, DataFile] | None) -> bool:
         """A merge by key takes files that are sorted already, by columns as they are."""
-        layout = self.action.layout
-        if layout is None or layout.curve is not Curve.SORT or {f.transform for f in layout.fields} != {"identity"}:
+        if not self._goes_by_columns():
             return False
         live = {} if files is None else files
         return files is None or all(f.path in live and live[f.path].snapshot_id in self.ordered for f in group.files)
 
+    def _goes_by_columns(self) -> bool:
+        layout = self.action.layout
+        return (
+            layout is not None and layout.curve is Curve.SORT and {f.transform for f in layout.fields} == {"identity"}
+        )
+
     def _put_in_order(self, group: FileGroup, files: Mapping[str, DataFile] | None) -> Iterator[Wrong]:
         where, size_bytes = f"group {group.group_id}", sum(file.size_bytes for file in group.files)
-        if group.executor not in (Executor.SHUFFLE, Executor.MERGE):
+        if group.executor not in (Executor.SHUFFLE, Executor.MERGE, Executor.SORT):
             yield "wrong-executor", f"{where} is to be put in order by {group.executor}"
         if group.executor is Executor.MERGE and not self._may_be_merged(group, files):
             yield "wrong-executor", f"{where} is to be merged by its order, and not all of its files are in it"
+        if group.executor is Executor.SORT and (size_bytes > _SORTED_BYTES_MAX or not self._goes_by_columns()):
+            yield "wrong-executor", f"{where} of {size_bytes} bytes is to be sorted by one worker"
         if not group.files:
             yield "group-too-few", f"{where} has no files"
         rows = sum(file.record_count for file in group.files)

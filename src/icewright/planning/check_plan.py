@@ -184,7 +184,7 @@ class _Checker:
         """What the executors cannot do that put files in order; the rest is said in ``check_order``."""
         where = f"group {group.group_id}"
         why = not_stageable(self.observation.metadata)
-        if group.executor is Executor.MERGE:
+        if group.executor in (Executor.MERGE, Executor.SORT):
             yield from self._merged(group, where, sum(file.size_bytes for file in group.files))
             if self.observation.not_sorted:
                 yield Violation("not-sorted", f"{where} is to be merged by key, and {self.observation.not_sorted}")

@@ -15,9 +15,15 @@ from icewright.planning import wording
 from icewright.planning.output_bytes import file_bytes, modelled_bytes, output_bytes
 from icewright.planning.removals import duration_ms, removed_every_ms
 
-TIMES_A_MERGE: Final = {Executor.MERGE: 1.0, Executor.STITCH: 0.1, Executor.STAGED: 2.3, Executor.SHUFFLE: 4.0}
+TIMES_A_MERGE: Final = {
+    Executor.MERGE: 1.0,
+    Executor.SORT: 1.5,
+    Executor.STITCH: 0.1,
+    Executor.STAGED: 2.3,
+    Executor.SHUFFLE: 4.0,
+}
 """CPU for a byte, against a merge: B1 has 0.07 for a stitch of 5 MB files and 2.3 for Spark's own reader and writer; a
-shuffle, which sorts besides, is a guess so far."""
+sort, and a shuffle, which sorts through Spark, are guesses so far."""
 
 RISK_MEDIUM_FROM: Final = 0.01
 RISK_HIGH_FROM: Final = 0.1

@@ -54,14 +54,18 @@ class Ordering:
         """The field by whose bounds files are told to be in order: none under a curve, which no one column follows."""
         return self.layout.fields[0] if self.layout.curve is Curve.SORT else None
 
+    @property
+    def by_columns(self) -> bool:
+        """Whether rows can be compared by the values of columns as they are: those in files, which a merge sees."""
+        return self.layout.curve is Curve.SORT and all(field.transform == "identity" for field in self.layout.fields)
+
     def merges(self, files: Sequence[DataFile]) -> bool:
         """Whether files that are all in order can be merged by their key, instead of being put in order anew.
 
         Only under a sort by columns as they are: a merge compares the values in the files. At most
         :data:`MERGED_FILES_MAX`, since all of them may have to be open at once.
         """
-        by_columns = self.layout.curve is Curve.SORT and all(f.transform == "identity" for f in self.layout.fields)
-        return by_columns and len(files) <= MERGED_FILES_MAX and all(self.has(file) for file in files)
+        return self.by_columns and len(files) <= MERGED_FILES_MAX and all(self.has(file) for file in files)
 
     def has(self, file: DataFile) -> bool:
         """Whether a file is in order."""

@@ -154,7 +154,7 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
     How the workers reach these is asked of the table's ``FileIO`` now: its credentials may be of this hour.
     Raises :class:`UnsupportedLocation` when they cannot.
     """
-    groups = of_executor(spec.action, Executor.MERGE)
+    groups = of_executor(spec.action, Executor.MERGE, Executor.SORT)
     if not groups:
         return []
     fields, modes, settings = table.schema_fields(), table.metrics_modes(), writer_settings(table.properties)
@@ -163,7 +163,7 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
         MergeJob(
             group=group,
             schema_fields=fields,
-            output_paths=tuple(table.new_data_location(group, name) for name in _output_names(spec, group)),
+            output_paths=tuple(table.new_data_locations(group, _output_names(spec, group))),
             settings=settings,
             metrics_modes=modes,
             identity_source_ids=table.identity_source_ids(group.partition.spec_id),
@@ -176,7 +176,7 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
 
 
 def sorted_by(action: RewriteDataFiles, group: FileGroup) -> Layout | None:
-    """The layout to merge the group's files by, each of which is in its order; None keeps their rows as they are.
+    """The layout to merge the group's files by, or to sort their rows by; None keeps them as they are.
 
     A single file on a curve, or sorted by transforms, keeps its rows and its place. The merge refuses what it cannot
     do.
@@ -267,17 +267,20 @@ def check_receipts(action: RewriteDataFiles, receipts: Sequence[Receipt]) -> Non
 def merged_outputs(table: SparkTable, action: RewriteDataFiles, results: Sequence[MergeResult]) -> list[Rewritten]:
     """The files that the merge wrote, as Java's ``DataFile``, in the table's sort order where that was proved."""
     groups = {group.group_id: group for group in action.groups}
+    written: dict[Layout | None, list[tuple[FileGroup, OutputFile]]] = {}
+    for result in results:
+        group = groups[result.receipt.group_id]
+        written.setdefault(sorted_by(action, group), []).extend((group, output) for output in result.outputs)
     return [
-        Rewritten(result.receipt.group_id, output.path, output.record_count, entry)
-        for result in results
-        for output in result.outputs
-        for entry in [_entry(table, action, groups[result.receipt.group_id], output)]
+        Rewritten(group.group_id, output.path, output.record_count, entry)
+        for layout, outputs in written.items()
+        for (group, output), entry in zip(outputs, _entries(table, layout, outputs), strict=True)
     ]
 
 
-def _entry(table: SparkTable, action: RewriteDataFiles, group: FileGroup, output: OutputFile) -> Any:
-    entry, layout = table.output_file(group.partition, output), sorted_by(action, group)
-    return entry if layout is None else table.ordered_by(layout, entry)
+def _entries(table: SparkTable, layout: Layout | None, outputs: Sequence[tuple[FileGroup, OutputFile]]) -> list[Any]:
+    entries = table.output_files([(group.partition, output) for group, output in outputs])
+    return entries if layout is None else table.ordered_by(layout, entries)
 
 
 def check_outputs(action: RewriteDataFiles, receipts: Sequence[Receipt], outputs: Sequence[Rewritten]) -> None:

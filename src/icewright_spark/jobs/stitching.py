@@ -35,5 +35,5 @@ def stitch_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec, groups: 
             raise Conflict(f"{missing[0]} is not in the planned snapshot")
         metrics, sizes = together([file_metrics(described[file.path]) for file in group.files], fields, modes)
         name = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
-        jobs.append(StitchJob(group, table.new_data_location(group, name), metrics, sizes, storage))
+        jobs.append(StitchJob(group, table.new_data_locations(group, [name])[0], metrics, sizes, storage))
     return jobs

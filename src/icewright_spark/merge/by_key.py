@@ -1,5 +1,7 @@
 """Sorted files merged by their key, without a shuffle: every row is read once, and few are held.
 
+The rows of files in any order are sorted at once, where they are few enough to be held.
+
 A file is opened when the merge has come to its first row, so that as many are open as overlap at one place. Of those
 that are, a batch or two is held. In each step all rows go out that come before whatever has not been read yet, put in
 order by Arrow; rows that are equal in all columns of the layout stay in the order of the group's files.
@@ -25,6 +27,9 @@ from icewright_spark.statistics.places import places
 
 OPEN_FILES_MAX: Final = 256
 """Files whose rows overlap at one place: each costs an open file, and a batch of memory."""
+
+_ROWS_AT_ONCE: Final = 65_536
+"""Of rows that were sorted at once, in one batch: what goes over them on their way has scratch memory for it."""
 
 RowKey: TypeAlias = tuple[Any, ...]
 """The key of one row, as Python compares it."""
@@ -169,6 +174,23 @@ def merged(files: Sequence[SortedFile], key: Key) -> Iterator[Any]:
             yield _in_order([file.take(count) for file, count in _steps(opened, waiting)], key)
 
 
+def sorted_at_once(batches: Iterable[Any], key: Key, held_bytes_max: int) -> Iterator[Any]:
+    """All rows in one order; those that are equal in all columns of the layout in that in which they came.
+
+    Raises :class:`NotSorted` for rows of more than so many bytes, decoded.
+    """
+    parts, held_bytes = [], 0
+    for batch in batches:
+        held_bytes += batch.nbytes
+        if held_bytes > held_bytes_max:
+            raise NotSorted(f"more than {held_bytes_max:,} decoded bytes cannot be sorted in one worker", hint=_HINT)
+        if batch.num_rows:
+            parts.append((batch, keys_of(key.values(batch))))
+    if parts:
+        whole = _in_order(parts, key) if len(parts) > 1 else _sorted(*parts[0], key)
+        yield from (whole.slice(start, _ROWS_AT_ONCE) for start in range(0, whole.num_rows, _ROWS_AT_ONCE))
+
+
 def _steps(opened: Sequence[SortedFile], waiting: Sequence[SortedFile]) -> Iterator[tuple[SortedFile, int]]:
     """The files that rows are taken of now, and how many: those before all that has not been read."""
     unread = [(file.row(len(file) - 1), file.number) for file in opened if file.more]
@@ -183,7 +205,10 @@ def _in_order(parts: Sequence[tuple[Any, Any]], key: Key) -> Any:
     """Rows of several files in one order, stable."""
     if len(parts) == 1:
         return parts[0][0]
-    rows, keys = pa.concat_batches([part[0] for part in parts]), pa.concat_batches([part[1] for part in parts])
+    return _sorted(pa.concat_batches([part[0] for part in parts]), pa.concat_batches([part[1] for part in parts]), key)
+
+
+def _sorted(rows: Any, keys: Any, key: Key) -> Any:
     sort_keys = [
         (
             name,

@@ -15,19 +15,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Final, cast
 
 import pyarrow as pa
 import xxhash
 
-from icewright.domain.actions import FileGroup, InputFile
+from icewright.domain.actions import Executor, FileGroup, InputFile
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.jobs import GroupFigures, Receipt
 from icewright.domain.layouts import Layout as RowOrder
 from icewright.domain.tables import Json
 from icewright.domain.writer_settings import WriterSettings
 from icewright_spark.merge import second_opinion
-from icewright_spark.merge.by_key import Key, SortedFile, SortedRows, merged
+from icewright_spark.merge.by_key import Key, SortedFile, SortedRows, merged, sorted_at_once
 from icewright_spark.merge.deletes import Positions, deleted_positions, without
 from icewright_spark.merge.dictionary import dictionary_ids
 from icewright_spark.merge.digest import Digest, RowsDigest
@@ -56,6 +57,10 @@ _HELD_BYTES: Final = 256 << 20
 _HELD_BYTES_MIN: Final = 1 << 20
 """Of each of them, however many there are."""
 
+SORTED_BYTES_MAX: Final = 256 << 20
+"""Decoded bytes of a group that is sorted at once. They are there three times for a moment: as they were read, in one
+piece, and in order. That is within a worker's 1.5 GB."""
+
 FILES_PER_SAMPLE = 16
 """One input in so many, and one at least, is decoded by both libraries."""
 
@@ -65,7 +70,8 @@ class MergeJob:
     """One group to be merged into ``output_paths`` (locations as Iceberg has them; must not exist).
 
     ``sorted_by`` is the layout by which each file of the group is sorted: then rows are merged by it, into files of
-    equal numbers of rows. Without it rows keep their order, and there is one output.
+    equal numbers of rows; so they are if the group's executor is ``sort``, whatever the order of its files. Without it
+    rows keep their order, and there is one output.
 
     ``schema_fields`` is the JSON of the table's current schema, ``metrics_modes`` (``none``, ``counts``, ``full``,
     ``truncate(n)``) go by field id of the leaf and are ``truncate(16)`` where none is given.
@@ -163,7 +169,8 @@ class _Merge:
         self._key: Key | None = None
         if job.sorted_by is not None:
             self._key = Key(self._fields, job.sorted_by)
-            batch_bytes = min(batch_bytes, max(_HELD_BYTES // len(job.group.files), _HELD_BYTES_MIN))
+            if job.group.executor is not Executor.SORT:
+                batch_bytes = min(batch_bytes, max(_HELD_BYTES // len(job.group.files), _HELD_BYTES_MIN))
         self._identity_ids = identity_ids
         self._rows = RowsOfTable(self._fields, identity_ids, job.storage, batch_bytes)
         self._schema = self._rows.schema
@@ -204,6 +211,7 @@ class _Merge:
             before = stream.taken
             write_new_file(self._job.storage, path, stream.next_rows(rows), self.writer, layout)
             written.append(Written(path, stream.taken - before))
+        self._job.storage.settle([file.path for file in written])
         taken = taking.result()
         if taken.rows + self.deleted_records != group.record_count:
             deleted = f" and {self.deleted_records} deleted" if self.deleted_records else ""
@@ -289,6 +297,9 @@ class _Merge:
 
     def _rows_by_key(self, taking: Proving, key: Key) -> Iterator[pa.RecordBatch]:
         """All rows of the group by their key, taken as they are read."""
+        if self._job.group.executor is Executor.SORT:
+            files_in_turn = (self._rows_of(file, taking) for file in self._job.group.files)
+            return joined(sorted_at_once(chain.from_iterable(files_in_turn), key, SORTED_BYTES_MAX))
         fields = [self._fields[position] for position in sorted(key.columns)]
         first_rows = RowsOfTable(fields, self._identity_ids, self._job.storage)
         key_of_first = Key(fields, cast("RowOrder", self._job.sorted_by))
@@ -349,7 +360,8 @@ def check_group(group: FileGroup) -> None:
 def _check_job(job: MergeJob) -> None:
     group = job.group
     check_group(group)
-    if not job.output_paths or (len(job.output_paths) > 1 and job.sorted_by is None):
+    by_key = job.sorted_by is not None
+    if not job.output_paths or (not by_key and (len(job.output_paths) > 1 or group.executor is Executor.SORT)):
         raise InvalidMessage(f"group {group.group_id} cannot become {len(job.output_paths)} files in this order")
 
 

@@ -10,7 +10,7 @@ import io
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,21 +107,34 @@ class Storage:
         return bool(self._info(location).type != fs.FileType.NotFound)
 
     @contextmanager
-    def create(self, location: str) -> Iterator[Any]:
+    def create(self, location: str, *, durable: bool = True) -> Iterator[Any]:
         """A new file to write to, durable and complete when the block has ended well.
 
-        Raises :class:`OutputExists`, :class:`OutputUnwritable` and what storages raise. Local files are created
-        exclusively. Arrow has no such way to an object store: it is asked whether the object is there, and names are
-        never used twice. On any error, what was written stays: nothing is ever deleted here.
+        With ``durable=False`` only complete: then :meth:`settle` must follow. Raises :class:`OutputExists`,
+        :class:`OutputUnwritable` and what storages raise. Local files are created exclusively. Arrow has no such way to
+        an object store: it is asked whether the object is there, and names are never used twice. On any error, what was
+        written stays: nothing is ever deleted here.
         """
         if is_local(location):
-            with _new_local_file(local_path(location)) as file:
+            with _new_local_file(local_path(location), durable=durable) as file:
                 yield file
             return
         if self.exists(location):
             raise OutputExists(f"{location} exists already")
         with self._written(location) as file:
             yield file
+
+    def settle(self, locations: Sequence[str]) -> None:
+        """Make files durable that were created without being so. Raises :class:`OutputUnwritable`.
+
+        To wait for the disk once for all of them is quicker by far than for each. Objects are durable as they are.
+        """
+        paths = [local_path(location) for location in locations if is_local(location)]
+        for path in (*paths, *dict.fromkeys(path.parent for path in paths)):
+            try:
+                _sync(path)
+            except OSError as error:
+                raise OutputUnwritable(f"{path}: {error}") from error
 
     def put(self, location: str, content: bytes) -> None:
         """Write a small object in one piece, in place of what is there. For probes alone, whose name nobody else has.
@@ -266,7 +279,7 @@ class BlockReader(io.RawIOBase):
 
 
 @contextmanager
-def _new_local_file(path: Path) -> Iterator[Any]:
+def _new_local_file(path: Path, *, durable: bool) -> Iterator[Any]:
     try:
         created = _make_directories(path.parent)
         file = path.open("xb", buffering=_FILE_BUFFER_BYTES)
@@ -278,9 +291,11 @@ def _new_local_file(path: Path) -> Iterator[Any]:
         yield file
         try:
             file.flush()
-            os.fsync(file.fileno())
-            for directory in (path.parent, *created):
-                _sync_directory(directory)
+            if durable:
+                os.fsync(file.fileno())
+                _sync(path.parent)
+            for directory in created:
+                _sync(directory)
         except OSError as error:
             raise OutputUnwritable(f"{path}: {error}") from error
 
@@ -292,8 +307,9 @@ def _make_directories(directory: Path) -> list[Path]:
     return [path.parent for path in missing]
 
 
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def _sync(path: Path) -> None:
+    """Have a file, or the entries of a directory, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -145,12 +145,12 @@ def dictionary_paths(schema_leaves: Sequence[Leaf], identities: Collection[int])
 
 
 def write_new_file(storage: Storage, location: str, batches: Iterable[Any], writer: Writer, layout: Layout) -> None:
-    """Writes a file that did not exist, durably.
+    """Writes a file that did not exist; :meth:`Storage.settle` makes it durable.
 
     Raises :class:`OutputExists`, :class:`OutputUnwritable`, what storages raise, and whatever ``batches`` raises. On
     any error, what was written stays: nothing is ever deleted here.
     """
-    with storage.create(location) as file:
+    with storage.create(location, durable=False) as file:
         writer.write(batches, file, layout)
 
 

@@ -122,7 +122,7 @@ class _Job:
                 wall_ms=wall_ms,
                 peak_memory_bytes=max(before.peak_memory_bytes, after.peak_memory_bytes),
             )
-            yield StagedResult(receipt, figures, tuple(self._output(group, file) for file in files))
+            yield StagedResult(receipt, figures, self._outputs(group, files))
 
     def _write(self, set_id: str) -> tuple[list[Cells], list[list[Any]]]:
         """The cells of each group, and its data files in their order: one without rows where no row is left."""
@@ -203,7 +203,10 @@ class _Job:
             deleted_records=group.record_count - rows_in.rows,
         )
 
-    def _output(self, group: FileGroup, file: Any) -> Rewritten:
-        """The file to commit, said to be in the table's sort order if that is what was proved of it."""
-        entry = self.table.ordered_by(self.layout, file)
-        return Rewritten(group.group_id, str(file.location()), int(file.recordCount()), entry)
+    def _outputs(self, group: FileGroup, files: Sequence[Any]) -> tuple[Rewritten, ...]:
+        """The files to commit, said to be in the table's sort order if that is what was proved of them."""
+        entries = self.table.ordered_by(self.layout, files)
+        return tuple(
+            Rewritten(group.group_id, str(file.location()), int(file.recordCount()), entry)
+            for file, entry in zip(files, entries, strict=True)
+        )

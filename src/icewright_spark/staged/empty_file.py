@@ -26,7 +26,7 @@ def write_empty_file(table: SparkTable, group: FileGroup, name: str) -> Any:
     sink = pa.BufferOutputStream()
     pq.write_table(arrow_schema(table.schema_fields()).empty_table(), sink, store_schema=False)
     content = sink.getvalue().to_pybytes()
-    path = table.new_data_location(group, f"{name}.parquet")
+    path = table.new_data_locations(group, [f"{name}.parquet"])[0]
     stream = table.java.io().newOutputFile(path).create()  # refuses to write over anything
     try:
         stream.write(content)
