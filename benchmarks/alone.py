@@ -49,7 +49,7 @@ def main() -> None:
     table = BenchTable(spark, entry, asked["table"])
     rewrite = {
         PEER: ProcedureRewriter(spark, table, asked["target"]).rewrite,
-        ICEWRIGHT: IcewrightRewriter(spark, entry, table).rewrite,
+        ICEWRIGHT: IcewrightRewriter(spark, entry, table.name).rewrite,
     }[asked["contestant"]]
     cost = measure(ProcessTree(), rewrite)
     spark.stop()

@@ -132,7 +132,7 @@ class _ShapeContest:
     say: Callable[[str], None]
 
     def hold(self, options: Options, chance: random.Random) -> list[Case]:
-        ours = IcewrightRewriter(self.spark, self.entry, self.table)
+        ours = IcewrightRewriter(self.spark, self.entry, self.table.name)
         peer = ProcedureRewriter(self.spark, self.table, TARGET_FILE_SIZE_BYTES)
         rewriters = [
             Contestant(PEER, self._set_back, peer.rewrite, self._check),

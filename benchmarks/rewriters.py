@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import SparkSession
 
 from benchmarks.lake import BenchTable, Mismatch
@@ -14,6 +16,7 @@ from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.codec import dumps, loads
 from icewright.domain.jobs import PROTOCOL_VERSION, Heartbeat, OptimizerHello, TaskReport, TaskSpec
+from icewright.domain.names import TableName
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskState
 from icewright.services.control import ControlPlane, build_control_plane
@@ -39,13 +42,28 @@ class IcewrightRewriter:
     the database of the stores.
     """
 
-    def __init__(self, spark: SparkSession, entry: CatalogEntry, table: BenchTable) -> None:
-        self._spark, self._entry, self._table = spark, entry, table
+    def __init__(self, spark: SparkSession, entry: CatalogEntry, name: TableName) -> None:
+        self._spark, self._entry, self._name = spark, entry, name
 
     def rewrite(self, meter: Meter) -> None:
         """The pass. Raises :class:`Mismatch` when it does not end as it should."""
         plane = self._control_plane()
-        spec = self._plan(plane)
+        self._carry_out(plane, self._plan(plane), meter)
+
+    def optimize(self, meter: Meter, done: Callable[[TaskSpec], None]) -> None:
+        """Pass after pass, until the loop finds nothing more to do; ``done`` is told of each task.
+
+        Raises :class:`Mismatch` when one does not end as it should, or there is none.
+        """
+        plane = self._control_plane()
+        spec: TaskSpec | None = self._plan(plane)
+        while spec is not None:
+            self._carry_out(plane, spec, meter)
+            done(spec)
+            spec = self._claim(plane)
+        meter.mark(PLANNING)
+
+    def _carry_out(self, plane: ControlPlane, spec: TaskSpec, meter: Meter) -> None:
         meter.mark(PLANNING)
         phase = Phase(len(spec.action.groups))
         done = rewrite_data_files(
@@ -91,11 +109,15 @@ class IcewrightRewriter:
         return plane
 
     def _plan(self, plane: ControlPlane) -> TaskSpec:
-        looked = plane.keeper.look(self._table.name)
-        spec = plane.dispatcher.claim(_OPTIMIZER_ID)
+        looked = plane.keeper.look(self._name)
+        spec = self._claim(plane)
         if spec is None:
             raise Mismatch(f"nothing was planned: {looked.plan.reason.text}")
-        return loads(TaskSpec, dumps(spec))
+        return spec
+
+    def _claim(self, plane: ControlPlane) -> TaskSpec | None:
+        spec = plane.dispatcher.claim(_OPTIMIZER_ID)
+        return None if spec is None else loads(TaskSpec, dumps(spec))
 
     def _beat(self, plane: ControlPlane, spec: TaskSpec, phase: Phase) -> None:
         plane.dispatcher.heartbeat(spec.task_id, Heartbeat(spec.fencing_token, phase.progress()))
