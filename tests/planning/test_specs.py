@@ -359,3 +359,11 @@ def test_what_becomes_of_older_files_is_explained(value: str, said: str) -> None
     unknown = evolved("day ts", "identity price")
     (rule,) = [one for one in rules(observe(data_files(OLD, 2), unknown), ALL, None) if one.code == "rule-spec"]
     assert rule.figures["spec_obstacle"] == "partition-transform"
+
+
+def test_planner_and_checker_agree_where_clocks_of_writers_went_back() -> None:
+    """The oldest snapshot that is left counts, also where a later one is dated before it."""
+    files, deletes = data_files(OLD, 2, 600 * MIB, snapshot_id=1), [equality_deletes(OLD, 0)]
+    snapshots = [snapshot(2, NOW - HOUR_MS), snapshot(3, NOW - 3 * DAY_MS)]
+    metadata = evolved("day ts", "hour ts", snapshots=snapshots)
+    assert planned(files, ALL, metadata, deletes=deletes).verdicts[0].reason.code == "spec-in-use"

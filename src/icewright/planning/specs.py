@@ -245,7 +245,8 @@ def _quiet_at(observation: Observation) -> dict[int, Instant]:
         for each in observation.inventory.partitions
         if by_commits or each.counts.equality_delete_files
     }
-    latest_at = min((snapshot.committed_at for snapshot in metadata.ancestors()), default=None)
+    oldest = metadata.ancestors()[-1:]
+    latest_at = oldest[0].committed_at if oldest else None
     found: dict[int, Instant] = {}
     for each in observation.inventory.partitions:
         spec_id = each.partition.spec_id
