@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -94,7 +93,8 @@ def by_key(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return typed.sort_by([("l_orderkey", "ascending"), ("l_linenumber", "ascending")]).combine_chunks()
 
 
-def files_opened(table: Table, lookups: list[Any]) -> float:
-    """How many data files a lookup of a part opens, on the mean over some parts."""
-    opened = [len(list(table.scan(row_filter=f"l_partkey == {part}").plan_files())) for part in lookups]
+def files_opened(table: Table, lookups: Sequence[int], snapshot_id: int | None = None) -> float:
+    """How many data files of a snapshot a lookup of a part opens, on the mean over some parts."""
+    scans = [table.scan(row_filter=f"l_partkey == {part}", snapshot_id=snapshot_id) for part in lookups]
+    opened = [len(list(scan.plan_files())) for scan in scans]
     return sum(opened) / len(opened)
