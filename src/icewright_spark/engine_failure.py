@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from py4j.protocol import Py4JError
+
 from icewright.domain.errors import OutOfMemory
 from icewright.domain.jobs import Failed
-from icewright_spark.iceberg import first_line
+from icewright_spark.iceberg import first_line, told
 
 _CAUSES_MAX: Final = 20
 
@@ -61,13 +63,21 @@ def engine_failure(error: BaseException, jvm_exit: int | None = None) -> Failed:
 
 def _texts(error: BaseException) -> Iterator[str]:
     """What an exception and its causes say, of Python and of Java."""
-    yield str(error)
+    yield told(lambda: error) or ""
     java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     for _ in range(_CAUSES_MAX):
-        if java is None:
+        said = None if java is None else told(java.toString)
+        if said is None:
             return
-        yield str(java.toString())
-        java = java.getCause()
+        yield said
+        java = _cause(java)
+
+
+def _cause(java: Any) -> Any:
+    try:
+        return java.getCause()
+    except (Py4JError, OSError):  # the JVM went away between two questions
+        return None
 
 
 def _line(pattern: re.Pattern[str], texts: list[str]) -> str | None:

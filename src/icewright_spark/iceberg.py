@@ -8,12 +8,12 @@ millisecond, and the end of a Java iterator is an exception of ten. So files tra
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 
@@ -362,8 +362,18 @@ def java_class(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """What an exception says, Java's or ours, without its trace; some of Spark's begin with an empty line."""
     exception = getattr(error, "java_exception", None)
-    text = str(error) if exception is None else str(exception.toString())
+    text = told(lambda: error if exception is None else exception.toString())
+    if text is None:
+        return f"{type(error).__name__}, and Spark's JVM is gone with what it had to say"
     return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+def told(ask: Callable[[], Any]) -> str | None:
+    """What an exception of Java's says when it is asked; None where the JVM that threw it is gone by now."""
+    try:
+        return str(ask())
+    except (Py4JError, OSError):  # py4j passes on what the socket says
+        return None
 
 
 def _load_error(name: TableName, error: Exception) -> Exception:

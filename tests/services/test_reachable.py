@@ -428,7 +428,7 @@ class Large(TableFiles):
         return Roots(replace(empty.load(NAME), snapshots=snapshots, current_snapshot_id=self.snapshots), ())
 
     def size_bytes(self, _table: TableMetadata, path: str) -> int:
-        raise NotImplementedError(path)
+        raise AssertionError(f"{path}: its size stands in the manifest list")
 
     def manifests(self, _table: TableMetadata, path: str) -> ManifestListing:
         first, count = int(path.rpartition("-")[2]), self.files_each

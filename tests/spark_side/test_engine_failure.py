@@ -110,6 +110,24 @@ def test_a_jvm_that_is_gone_says_it_by_its_exit_code(jvm_exit: Any, code: str) -
     assert "Answer from Java side is empty" in result.detail
 
 
+@pytest.mark.parametrize("jvm_exit", [None, 137])
+@pytest.mark.parametrize("gone", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError()])
+def test_a_jvm_that_dies_behind_its_exception_costs_no_report(gone: Exception, jvm_exit: int | None) -> None:
+    class Dead(Java):
+        def toString(self) -> str:  # noqa: N802 - Java's name
+            raise gone
+
+    class DeadToo(FromJava):
+        def __str__(self) -> str:  # as py4j's own, which asks Java
+            raise gone
+
+    failed = result_of(DeadToo(Dead("never said"), "java_exception"), cancelled=False, jvm_exit=jvm_exit)
+    assert isinstance(failed, Failed)
+    assert failed.code == ("engine" if jvm_exit is None else "out-of-memory")
+    assert "Spark's JVM is gone" in failed.detail
+    assert failed.retryable
+
+
 def test_the_detail_is_the_line_that_says_it() -> None:
     failed = engine_failure(RuntimeError(f"{STAGE}x\n\tat y\nCaused by: java.lang.OutOfMemoryError: Java heap space\n"))
     assert failed.detail.startswith("java.lang.OutOfMemoryError: Java heap space (")

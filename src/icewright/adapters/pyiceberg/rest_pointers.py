@@ -144,7 +144,10 @@ class RestPointers:
             if self._client is None:
                 try:
                     self._client = RestClient(self._name, **self._properties)
-                except (RESTError, NotImplementedError) as error:
+                except (
+                    RESTError,
+                    NotImplementedError,
+                ) as error:  # or: an endpoint is lacking
                     raise Unavailable(f"catalog {self._name} does not let us in: {_short(error)}") from error
             return self._client
 

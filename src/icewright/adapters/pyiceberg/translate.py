@@ -55,7 +55,7 @@ def reading(what: str) -> Iterator[None]:
         raise Unreadable(f"{what} cannot be opened: {_text(error)}") from error
     except ModuleNotFoundError as error:
         raise Unsupported(f"{what} needs a library that is not installed: {_text(error)}") from error
-    except NotImplementedError as error:
+    except NotImplementedError as error:  # PyIceberg's word for what it does not read, such as a type
         raise Unsupported(f"{what} cannot be understood: {_text(error)}") from error
     except _OF_THE_BYTES as error:
         raise Unreadable(f"{what} is damaged: {_text(error)}") from error
