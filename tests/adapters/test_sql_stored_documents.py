@@ -1,0 +1,107 @@
+"""Documents that an earlier version stored: whoever upgrades finds tasks and plans as they were.
+
+``stored_documents.json`` has one of each kind out of the store of a demo. When a change makes one of them unreadable,
+it needs a migration that brings stored ones into the new form; then the file gets that form, too. A field that was
+added with a default needs no migration, and is added there.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, text
+
+from icewright.adapters.clock import SystemClock
+from icewright.adapters.sql.documents import load
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.migrate import VERSION_TABLE
+from icewright.adapters.sql.schema import plans, tasks
+from icewright.adapters.sql.table_store import SqlTableStore
+from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.adapters.sql.transactions import writing
+from icewright.domain.actions import Action, ActionFigures
+from icewright.domain.codec import to_json
+from icewright.domain.inventory import ManifestSummary, PartitionStatistics
+from icewright.domain.jobs import OptimizerHello, TaskReport
+from icewright.domain.names import TableName
+from icewright.domain.plans import Estimate, Plan, Prediction, Reason, Risk
+from icewright.domain.tasks import Outcome, Progress
+from tests.contracts.samples import new_task, plan, record
+
+LOOKUP = {"column": "ts", "partition": "", "files_before": 40, "files_after": 2}
+ESTIMATE = {
+    "output_bytes": 400,
+    "cpu_ms": 7,
+    "risk": "low",
+    "risk_reason": {"code": "conflict-risk", "text": "none", "figures": {}},
+}
+COUNT = 1201
+"""More than the migration reads at once."""
+
+
+KINDS: dict[str, Any] = {
+    "Action": Action,
+    "ActionFigures": ActionFigures,
+    "ManifestSummary": ManifestSummary,
+    "OptimizerHello": OptimizerHello,
+    "Outcome": Outcome,
+    "PartitionStatistics": PartitionStatistics,
+    "Plan": Plan,
+    "Prediction": Prediction,
+    "Progress": Progress,
+    "Reason": Reason,
+    "TableName": TableName,
+    "TaskReport": TaskReport,
+}
+STORED = json.loads((Path(__file__).parent / "stored_documents.json").read_text())
+
+
+def test_there_is_one_of_each_kind() -> None:
+    assert sorted(kind for kind, _ in STORED) == sorted(KINDS)
+
+
+@pytest.mark.parametrize(("kind", "document"), STORED, ids=[kind for kind, _ in STORED])
+def test_what_was_stored_stays_readable(kind: str, document: Any) -> None:
+    assert to_json(load(KINDS[kind], json.dumps(document))) == document
+
+
+@pytest.mark.parametrize("lookup", [None, LOOKUP])
+def test_estimates_of_the_version_before_are_kept(store_url: str, lookup: Any) -> None:
+    engine = open_store(store_url)
+    SqlTableStore(engine, SystemClock()).save_record(record())
+    SqlTableStore(engine, SystemClock()).save_plan(plan("plan-1"))
+    SqlTaskStore(engine, SystemClock()).enqueue(new_task("task-0"))
+    with writing(engine) as connection:
+        age(connection, {**ESTIMATE, "lookup": lookup})
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0006'"))  # noqa: S608 - our own constant
+    engine.dispose()
+
+    engine = open_store(store_url)
+    stored_plan, stored_tasks = SqlTableStore(engine, SystemClock()), SqlTaskStore(engine, SystemClock())
+    for prediction in (
+        stored_plan.plan("plan-1").prediction,
+        stored_tasks.get("task-0").prediction,
+        stored_tasks.get(f"task-{COUNT - 1:04d}").prediction,
+    ):
+        assert isinstance(prediction, Prediction)
+        estimate = prediction.estimate
+        assert isinstance(estimate, Estimate)
+        assert (estimate.output_bytes, estimate.modelled_bytes, estimate.cpu_ms) == (400, 400, 7)
+        assert (estimate.risk, estimate.lookups) == (Risk.LOW, ())
+    engine.dispose()
+
+
+def age(connection: Connection, estimate: dict[str, Any]) -> None:
+    """Give everything that is stored an estimate of old, and have many tasks that have ended."""
+    row = dict(connection.execute(tasks.select()).mappings().one())
+    row["prediction"] = json.dumps({**json.loads(row["prediction"]), "estimate": estimate})
+    connection.execute(tasks.update().values(prediction=row["prediction"]))
+    ended = {**row, "state": "cancelled"}
+    connection.execute(tasks.insert(), [{**ended, "task_id": f"task-{number:04d}"} for number in range(1, COUNT)])
+    stored = json.loads(zlib.decompress(connection.execute(plans.select()).mappings().one()["plan"]))
+    stored["prediction"] = {**json.loads(row["prediction"])}
+    connection.execute(plans.update().values(plan=zlib.compress(json.dumps(stored).encode())))
