@@ -8,14 +8,14 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.files import DataFile, FileFormat, Partition
+from icewright.domain.files import DataFile, Partition
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import MigrateSpec
 from icewright.domain.tables import PartitionField, PartitionSpec
 from icewright.planning.check_plan import check_plan
 from icewright.planning.specs import PARTITIONS_MAX
 from tests.planning.observations import Case, cases, observe
-from tests.planning.test_plan_laws import groups_of, plan_of
+from tests.planning.test_plan_laws import committed, groups_of, plan_of
 
 CURRENT = PartitionSpec(2, (PartitionField(1, 1001, "month_bucket", "bucket[3]"),))
 """Of an older partition by month it makes one, of the unpartitioned spec's four."""
@@ -103,10 +103,7 @@ def assert_all_moved(case: Case, plan: Plan) -> None:
 
 def carried_out(case: Case, plan: Plan) -> Case:
     """The table after the action of a plan; rows that move are spread over as many partitions as planned."""
-    gone = {file.path for group in groups_of(plan) for file in group.files}
     by_path = {file.path: file for file in case.files}
-    metadata = case.observation.metadata
-    (base,) = (one for one in metadata.snapshots if one.snapshot_id == metadata.current_snapshot_id)
     made: list[DataFile] = []
     for group in groups_of(plan):
         first = by_path[group.files[0].path]
@@ -119,22 +116,6 @@ def carried_out(case: Case, plan: Plan) -> Case:
                     partition=partition,
                     size_bytes=max(1, group.size_bytes // group.output_files),
                     record_count=max(1, group.record_count // group.output_files),
-                    data_sequence_number=base.sequence_number + 1,
-                    file_format=FileFormat.PARQUET,
                 )
             )
-    files = (*(file for file in case.files if file.path not in gone), *made)
-    deletes = tuple(
-        one for one in case.deletes if one.file_format is not FileFormat.PUFFIN or one.referenced_data_file not in gone
-    )
-    after = replace(base, sequence_number=base.sequence_number + 1)
-    snapshots = tuple(after if one == base else one for one in metadata.snapshots)
-    before = case.observation
-    observation = observe(
-        files,
-        replace(metadata, snapshots=snapshots),
-        removals=before.removals,
-        interval_ms=before.commit_interval_ms,
-        deletes=deletes,
-    )
-    return replace(case, files=files, deletes=deletes, observation=observation)
+    return committed(case, plan, made)

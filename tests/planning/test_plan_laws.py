@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -165,27 +165,27 @@ def test_planning_again_and_again_comes_to_an_end(case: Case) -> None:
 
 
 def carried_out(case: Case, plan: Plan) -> Case:
-    """The table after the action of a plan."""
-    gone = {file.path for group in groups_of(plan) for file in group.files}
+    """The table after the action of a plan, each group of which becomes a file."""
     by_path = {file.path: file for file in case.files}
+    merged = []
+    for group in groups_of(plan):
+        first = by_path[group.files[0].path]
+        merged.append(replace(first, path=first.path + "+", size_bytes=group.size_bytes))
+    return committed(case, plan, merged)
+
+
+def committed(case: Case, plan: Plan, made: Sequence[DataFile]) -> Case:
+    """The table after a commit of what the action of a plan ``made``."""
+    gone = {file.path for group in groups_of(plan) for file in group.files}
     metadata = case.observation.metadata
     (base,) = (one for one in metadata.snapshots if one.snapshot_id == metadata.current_snapshot_id)
-    merged = [
-        replace(
-            by_path[group.files[0].path],
-            path=group.files[0].path + "+",
-            size_bytes=group.size_bytes,
-            data_sequence_number=base.sequence_number + 1,
-            file_format=FileFormat.PARQUET,
-        )
-        for group in groups_of(plan)
-    ]
-    files = (*(file for file in case.files if file.path not in gone), *merged)
+    # Our commits are no part of the history that tells how long to wait: only the number of the base goes up.
+    after = replace(base, sequence_number=base.sequence_number + 1)
+    new = (replace(file, data_sequence_number=after.sequence_number, file_format=FileFormat.PARQUET) for file in made)
+    files = (*(file for file in case.files if file.path not in gone), *new)
     deletes = tuple(
         one for one in case.deletes if one.file_format is not FileFormat.PUFFIN or one.referenced_data_file not in gone
     )
-    # Our commits are no part of the history that tells how long to wait: only the number of the base goes up.
-    after = replace(base, sequence_number=base.sequence_number + 1)
     snapshots = tuple(after if one == base else one for one in metadata.snapshots)
     before = case.observation
     observation = observe(
