@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.reachable import FileClass, ReachableFile
@@ -23,7 +24,7 @@ from icewright.domain.tables import (
 from icewright.planning import keepers as keepers_module
 from icewright.planning.footprint import Amount, distinct, footprint
 from icewright.planning.keepers import Keepers, keepers
-from icewright.planning.retention import ExpiryRule, retained_snapshots
+from icewright.planning.retention import retained_snapshots
 
 NOW = 1_000
 RULES = (ExpiryRule(300), ExpiryRule(0, 1), ExpiryRule(0, 2), ExpiryRule(600, 3), ExpiryRule(0))

@@ -21,6 +21,7 @@ from icewright.adapters.memory.spool import open_memory_spool
 from icewright.adapters.memory.table_files import LIST_BYTES, METADATA_BYTES, MemoryTableFiles
 from icewright.adapters.spool import open_disk_spool
 from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.knowledge import GAPS_KEPT_MAX, Complete, Gap, Known, Partial
 from icewright.domain.locations import Aliases, CanonicalPath, declared
@@ -37,7 +38,7 @@ from icewright.domain.reachable import (
 )
 from icewright.domain.tables import MAIN_BRANCH, RefKind, Snapshot, TableMetadata
 from icewright.planning.keepers import Keepers, keepers
-from icewright.planning.retention import ExpiryRule, retained_snapshots
+from icewright.planning.retention import retained_snapshots
 from icewright.ports.spool import OpenSpool
 from icewright.ports.table_files import TableFiles
 from icewright.services.reachable import Reachable, Step, reachable

@@ -10,13 +10,14 @@ from pyspark.sql import SparkSession
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
 from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.knowledge import Complete
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.reachable import FileClass, ReachableFile
 from icewright.domain.tables import TableMetadata
 from icewright.planning.keepers import Keepers, keepers
-from icewright.planning.retention import ExpiryRule, retained_snapshots
+from icewright.planning.retention import retained_snapshots
 from icewright.services.reachable import reachable
 from icewright_spark.iceberg import SparkTable
 from tests.lakes.deletes import delete_where_equal

@@ -26,8 +26,8 @@ from icewright.services.storage_views import StorageView, storage_view
 
 if TYPE_CHECKING:
     from icewright.config.model import Config
+    from icewright.domain.expire_snapshots import ExpiryRule
     from icewright.domain.plans import Migration
-    from icewright.planning.retention import ExpiryRule
     from icewright.ports.catalog import Catalog
     from icewright.ports.properties import TableProperties
     from icewright.services.reachable import Progress

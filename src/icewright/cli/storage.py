@@ -14,8 +14,8 @@ from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.errors import Rejected
 
 if TYPE_CHECKING:
+    from icewright.domain.expire_snapshots import ExpiryRule
     from icewright.planning.footprint import Amount, ExpiryShare
-    from icewright.planning.retention import ExpiryRule
     from icewright.services.reachable import Progress, Step
     from icewright.services.storage_views import StorageView
 
@@ -78,7 +78,7 @@ def storage(
 
 def _rules(older_than: str | None, retain_last: int | None) -> tuple[ExpiryRule, ...]:
     """The one expiry that is asked about, or those that everybody may want to know of."""
-    from icewright.planning.retention import ExpiryRule  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.expire_snapshots import ExpiryRule  # noqa: PLC0415 - `--help` stays quick
     from icewright.planning.settings import duration_ms  # noqa: PLC0415 - see above
     from icewright.services.storage_views import EXPIRY_RULES  # noqa: PLC0415 - see above
 

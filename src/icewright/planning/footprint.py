@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.reachable import FileClass, ReachableFile
 from icewright.domain.tables import Ref
 from icewright.planning.keepers import CURRENT, OWN, Keepers
-from icewright.planning.retention import ExpiryRule
 
 _ORDER = {file_class: position for position, file_class in enumerate(FileClass)}
 

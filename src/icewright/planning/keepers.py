@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.tables import MAIN_BRANCH, Instant, Ref, TableMetadata
-from icewright.planning.retention import ExpiryRule, retained_snapshots
+from icewright.planning.retention import retained_snapshots
 
 CURRENT: Final = 1
 """The bit of the current snapshot."""

@@ -6,25 +6,13 @@ Source: ``RemoveSnapshots.internalApply`` of Iceberg 1.12; a test compares with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.tables import MAIN_BRANCH, Instant, Ref, RefKind, Snapshot, TableMetadata
 
 _MIN_SNAPSHOTS_KEY: Final = "history.expire.min-snapshots-to-keep"
 _MAX_REF_AGE_KEY: Final = "history.expire.max-ref-age-ms"
-
-
-@dataclass(frozen=True, slots=True)
-class ExpiryRule:
-    """What ``expire_snapshots`` may be asked for: ``older_than_ms`` is an age, 0 for any.
-
-    ``retain_last`` is how many snapshots of each branch stay whatever their age; None is what the table says itself.
-    Branches with settings of their own follow those.
-    """
-
-    older_than_ms: int
-    retain_last: int | None = None
 
 
 def retained_snapshots(metadata: TableMetadata, rule: ExpiryRule, now: Instant) -> frozenset[int]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.knowledge import Complete, Gap, Known, Partial
 from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant
 from icewright.planning.footprint import Amount, ClassShare, ExpiryShare, Footprint, footprint
 from icewright.planning.keepers import keepers
-from icewright.planning.retention import ExpiryRule
 from icewright.ports.spool import OpenSpool
 from icewright.ports.table_files import TableFiles
 from icewright.services.reachable import Progress, Reachable, reachable
