@@ -1,0 +1,1 @@
+"""The storages themselves: local file systems, S3 and HDFS."""

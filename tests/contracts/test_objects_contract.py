@@ -1,0 +1,224 @@
+"""What every door to a storage must do, shown on the one in memory and on real storages."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
+from icewright.adapters.objects.local import LocalObjects
+from icewright.domain.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
+from icewright.domain.locations import Aliases, CanonicalPath
+from icewright.domain.objects import ListedObject, OddEntry, prefix_of
+from icewright.ports.objects import Objects
+
+
+class Store(Protocol):
+    """A storage, and a way to put things there behind the port's back."""
+
+    @property
+    def objects(self) -> Objects: ...
+    def at(self, key: str) -> CanonicalPath: ...
+    def put(self, key: str, content: bytes) -> None: ...
+
+
+class InMemory:
+    def __init__(self) -> None:
+        self.storage = MemoryStorage(ManualClock())
+        self.objects = MemoryObjects(self.storage)
+
+    def at(self, key: str) -> CanonicalPath:
+        return CanonicalPath(f"mem://world/{key}")
+
+    def put(self, key: str, content: bytes) -> None:
+        self.storage.write(self.at(key), content)
+
+
+class Local:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.objects = LocalObjects()
+
+    def at(self, key: str) -> CanonicalPath:
+        return CanonicalPath(f"file://{self.folder}/{key}")
+
+    def put(self, key: str, content: bytes) -> None:
+        path = self.folder / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+@pytest.fixture(params=["memory", "local"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    match request.param:
+        case "memory":
+            return InMemory()
+        case _:
+            return Local(tmp_path.resolve())
+
+
+def listed(store: Store, root: str) -> dict[str, ListedObject]:
+    found = list(store.objects.list(store.at(root)))
+    assert not [entry for entry in found if isinstance(entry, OddEntry)]
+    objects = {entry.path: entry for entry in found if isinstance(entry, ListedObject)}
+    assert len(objects) == len(found)
+    return {path[len(store.at("")) :]: one for path, one in objects.items()}
+
+
+def test_everything_below_a_root_at_any_depth(store: Store) -> None:
+    for key in ("t/a", "t/data/b", "t/data/c/d/e", "other/f"):
+        store.put(key, key.encode())
+    found = listed(store, "t")
+    assert set(found) == {"t/a", "t/data/b", "t/data/c/d/e"}
+    assert {one.size_bytes for one in found.values()} == {3, 8, 12}
+    assert all(one.modified_at for one in found.values())
+    assert listed(store, "t/") == found
+
+
+def test_o6_a_sibling_whose_name_begins_alike_is_not_below_the_root(store: Store) -> None:
+    for key in ("t/a", "t_2/b", "t.c", "t"[:1] + "2"):
+        store.put(key, b"x")
+    assert set(listed(store, "t")) == {"t/a"}
+
+
+def test_a_root_that_is_not_there_has_nothing(store: Store) -> None:
+    assert listed(store, "nothing") == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a b", "a%20b", "a+b", "a%2Fb", "a#b", "a?b=c", "é", "e\u0301", "🧊", "a;b", "a&b<c>", "a\\b", "*", "[a]",
+        "a:b", "a\nb", "\x7f", "~", "...", "..a", ".hidden", "'", '"', "$(a)", "a=b", "\u200b",
+    ],
+)  # fmt: skip
+def test_o2_keys_are_opaque(store: Store, name: str) -> None:
+    store.put(f"t/{name}", b"content")
+    (found,) = listed(store, "t").values()
+    assert found.path == store.at(f"t/{name}")
+    assert Aliases().canonical(found.path) == found.path
+    assert store.objects.stat(found.path) == replace(found, version_id=None)
+    assert store.objects.read(found.path, 100) == b"content"
+
+
+def test_what_is_spelled_otherwise_is_another_object(store: Store) -> None:
+    store.put("t/é", b"composed")
+    store.put("t/e\u0301", b"decomposed")
+    store.put("t/%C3%A9", b"encoded")
+    store.put("t/a%20b", b"encoded")
+    assert len(listed(store, "t")) == 4
+    assert store.objects.stat(store.at("t/a b")) is None
+
+
+def test_what_is_there_now(store: Store) -> None:
+    assert store.objects.stat(store.at("t/a")) is None
+    store.put("t/a", b"1")
+    first = store.objects.stat(store.at("t/a"))
+    assert first is not None
+    assert first.size_bytes == 1
+    assert store.objects.stat(store.at("t")) is None
+    store.put("t/a", b"2")
+    second = store.objects.stat(store.at("t/a"))
+    assert second is not None
+    assert second.etag != first.etag
+
+
+def test_reading_knows_its_limit(store: Store) -> None:
+    store.put("t/a", b"12345")
+    assert store.objects.read(store.at("t/a"), 5) == b"12345"
+    with pytest.raises(Unreadable):
+        store.objects.read(store.at("t/a"), 4)
+    with pytest.raises(Unreadable):
+        store.objects.read(store.at("t/b"), 5)
+
+
+def test_the_storage_has_a_clock(store: Store) -> None:
+    store.put("t/a", b"1")
+    found = store.objects.stat(store.at("t/a"))
+    assert found is not None
+    assert found.modified_at is not None
+    assert 0 <= store.objects.now(store.at("t")) - found.modified_at + 1000 < 3_600_000
+
+
+@pytest.mark.parametrize(
+    "root", ["file:///", "file://", "s3://b//", "file:///a//b", "file:///a/../b", "file:///a/.", "s3://"]
+)
+def test_a_root_must_be_one(root: str) -> None:
+    with pytest.raises(InvalidLocation):
+        prefix_of(CanonicalPath(root))
+
+
+def test_a_root_has_one_slash_at_its_end() -> None:
+    assert prefix_of(CanonicalPath("s3://b/t")) == prefix_of(CanonicalPath("s3://b/t/")) == "s3://b/t/"
+    assert prefix_of(CanonicalPath("s3://b/a//t")) == "s3://b/a//t/"
+    assert prefix_of(CanonicalPath("s3://b")) == "s3://b/"
+
+
+def test_links_and_pipes_are_told_of_and_never_followed(tmp_path: Path) -> None:
+    folder = tmp_path.resolve()
+    (folder / "t").mkdir()
+    (folder / "outside").mkdir()
+    (folder / "outside" / "x").write_bytes(b"not ours")
+    (folder / "t" / "to-folder").symlink_to(folder / "outside")
+    (folder / "t" / "to-file").symlink_to(folder / "outside" / "x")
+    (folder / "t" / "to-nothing").symlink_to(folder / "gone")
+    os.mkfifo(folder / "t" / "pipe")
+    store = Local(folder)
+    found = list(store.objects.list(store.at("t")))
+    assert {entry.path: entry.reason.code for entry in found if isinstance(entry, OddEntry)} == {
+        store.at("t/to-folder"): "symbolic-link",
+        store.at("t/to-file"): "symbolic-link",
+        store.at("t/to-nothing"): "symbolic-link",
+        store.at("t/pipe"): "not-a-file",
+    }
+    assert len(found) == 4
+    for name in ("to-file", "to-nothing", "pipe"):
+        assert store.objects.stat(store.at(f"t/{name}")) is None
+        with pytest.raises(Unreadable):
+            store.objects.read(store.at(f"t/{name}"), 100)
+    with pytest.raises(Unsupported):
+        store.objects.stat(store.at("t/to-folder/x"))
+
+
+def test_a_root_behind_a_link_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path.resolve()
+    (folder / "t").mkdir()
+    (folder / "link").symlink_to(folder / "t")
+    store = Local(folder)
+    for root in ("link", "link/below"):
+        with pytest.raises(Unsupported):
+            list(store.objects.list(store.at(root)))
+
+
+def test_a_name_that_is_no_text_keeps_its_bytes(tmp_path: Path) -> None:
+    store = Local(tmp_path.resolve())
+    name = os.fsdecode(b"caf\xe9")
+    store.put(f"t/{name}", b"content")
+    (found,) = store.objects.list(store.at("t"))
+    assert found.path == store.at(f"t/{name}")
+    assert store.objects.read(found.path, 100) == b"content"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "told"), [(OSError(5, "Input/output error"), StorageAway), (PermissionError(13, "denied"), Unreadable)]
+)
+def test_o13_a_file_system_that_fails_ends_the_listing_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: OSError, told: type[Exception]
+) -> None:
+    store = Local(tmp_path.resolve())
+    store.put("t/a/b", b"1")
+    scandir = os.scandir
+
+    def failing(path: str) -> object:
+        if path.endswith("/a"):
+            raise trouble
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", failing)
+    with pytest.raises(told):
+        list(store.objects.list(store.at("t")))
