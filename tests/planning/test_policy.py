@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from icewright.domain.policy import Mode, PolicyRule, Trigger
 from icewright.planning.policy import DEFAULT_ORIGIN, TABLE_ORIGIN, effective_policy, rule_problems
-from icewright.planning.settings import BY_KEY, SETTINGS, Setting, documentation, duration_ms, value_text
+from icewright.planning.setting_values import Setting, duration_ms, value_text
+from icewright.planning.settings import BY_KEY, SETTINGS, documentation
 from tests.planning.observations import HOUR_MS, MIB, table
 
 MODE = "icewright.mode"

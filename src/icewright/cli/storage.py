@@ -79,7 +79,7 @@ def storage(
 def _rules(older_than: str | None, retain_last: int | None) -> tuple[ExpiryRule, ...]:
     """The one expiry that is asked about, or those that everybody may want to know of."""
     from icewright.domain.expire_snapshots import ExpiryRule  # noqa: PLC0415 - `--help` stays quick
-    from icewright.planning.settings import duration_ms  # noqa: PLC0415 - see above
+    from icewright.planning.setting_values import duration_ms  # noqa: PLC0415 - see above
     from icewright.services.storage_views import EXPIRY_RULES  # noqa: PLC0415 - see above
 
     if older_than is None and retain_last is None:

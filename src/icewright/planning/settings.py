@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
 from icewright.domain.policy import MigrateSpec, Mode, Trigger
 from icewright.planning import wording
 from icewright.planning.layout_text import LayoutTextError, parse_layout
+from icewright.planning.setting_values import (
+    BYTES,
+    DURATIONS,
+    NUMBERS,
+    Setting,
+    duration_ms,
+    number,
+    ratio,
+    value_text,
+    whole_number,
+    yes_or_no,
+)
 
 PREFIX = "icewright."
 REWRITE_PREFIX = "icewright.rewrite-data-files."
@@ -26,78 +33,6 @@ MIB = 1024 * 1024
 TASK_FILES_MAX = 100_000
 """The most files that one task may ever have: planning keeps twice as many in memory (about 100 MB)."""
 
-_LONG_MAX = 2**63 - 1
-_WHOLE_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
-_DECIMAL = re.compile(r"[0-9]*\.?[0-9]+", re.ASCII)
-_DECIMAL_LENGTH_MAX = 30
-_NUMBER_LIMIT = 1e9
-_DURATION = re.compile(
-    r"P(?:(?P<weeks>\d{1,4})W|(?:(?P<days>\d{1,5})D)?"
-    r"(?:T(?=\d)(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,8})M)?(?:(?P<seconds>\d{1,9})S)?)?)",
-    re.ASCII,
-)
-_MS_PER_UNIT = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting. ``parse`` raises ``ValueError`` for text that is not ``allowed``.
-
-    ``field`` is the attribute of :class:`~icewright.domain.policy.Policy` that it fills.
-    """
-
-    key: str
-    field: str
-    parse: Callable[[str], Any]
-    default: Any
-    allowed: str
-    doc: str
-
-
-def whole_number(least: int, most: int = _LONG_MAX) -> Callable[[str], int]:
-    """A parser of whole numbers in plain decimal digits, as Java's ``Long.parseLong`` takes them."""
-
-    def parse(text: str) -> int:
-        if not _WHOLE_NUMBER.fullmatch(text) or not least <= int(text) <= most:
-            raise ValueError(text)
-        return int(text)
-
-    return parse
-
-
-def ratio(text: str) -> float:
-    """A share above 0 and at most 1."""
-    if not _DECIMAL.fullmatch(text) or not 0 < float(text) <= 1:
-        raise ValueError(text)
-    return float(text)
-
-
-def number(text: str) -> float:
-    """A number in plain decimal digits, 0 or more, below a thousand million."""
-    if not _DECIMAL.fullmatch(text) or len(text) > _DECIMAL_LENGTH_MAX or float(text) >= _NUMBER_LIMIT:
-        raise ValueError(text)
-    return float(text)
-
-
-def yes_or_no(text: str) -> bool:
-    """``true`` or ``false``, in any case as Java writes them; anything else is an error, not ``false``."""
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower() == "true"
-
-
-def duration_ms(text: str) -> int:
-    """An ISO-8601 duration in weeks, or in days, hours, minutes and seconds; months and years have no fixed length."""
-    match = _DURATION.fullmatch(text)
-    if match is None or not any(match.groups()):
-        raise ValueError(text)
-    return sum(int(number) * _MS_PER_UNIT[unit] for unit, number in match.groupdict().items() if number is not None)
-
-
-_DURATIONS = "an ISO-8601 duration in weeks, or days, hours, minutes and seconds (PT2H, P1DT12H)"
-_NUMBERS = "a number in plain digits, below 1000000000 (0.05)"
-_BYTES = "a whole number of bytes, at least 1, in digits alone (536870912)"
-
 SETTINGS: tuple[Setting, ...] = (
     Setting(
         MODE_KEY,
@@ -112,7 +47,7 @@ SETTINGS: tuple[Setting, ...] = (
         "target_file_size_bytes",
         whole_number(1),
         512 * MIB,
-        _BYTES,
+        BYTES,
         "Size of the files that writers and merges aim at: Iceberg's own property and default.",
     ),
     Setting(
@@ -130,7 +65,7 @@ SETTINGS: tuple[Setting, ...] = (
         "level_1_size_bytes",
         whole_number(1),
         2_048 * MIB,
-        _BYTES,
+        BYTES,
         "Level 1: a table with a layout has the files of a partition put into its order as soon as so many bytes are "
         "not in it. Lower, and the order comes earlier, in more runs that overlap each other.",
     ),
@@ -201,7 +136,7 @@ SETTINGS: tuple[Setting, ...] = (
         "max_file_group_size_bytes",
         whole_number(1),
         192 * MIB,
-        _BYTES,
+        BYTES,
         "The most that one merge reads. A merge runs in one Python worker, which may hold all of it decoded: "
         "1.1 GB were measured for 164 MB of Parquet, so 192 MiB keep within a worker's 1.5 GB.",
     ),
@@ -219,7 +154,7 @@ SETTINGS: tuple[Setting, ...] = (
         "max_task_size_bytes",
         whole_number(1),
         4_096 * MIB,
-        _BYTES,
+        BYTES,
         "The most that one task reads, and commits at once. A core merges and proves about 33 MB a second, so two "
         "cores need about a minute for 4 GiB.",
     ),
@@ -247,7 +182,7 @@ SETTINGS: tuple[Setting, ...] = (
         "write_window_ms",
         duration_ms,
         None,
-        _DURATIONS,
+        DURATIONS,
         "How long the owner's longest DELETE, UPDATE or MERGE runs. A partition that lost rows is left alone for as "
         "long, because a rewrite that commits first can make such a statement fail.",
     ),
@@ -264,7 +199,7 @@ SETTINGS: tuple[Setting, ...] = (
         "trigger_target_size_bytes",
         whole_number(1),
         128 * MIB,
-        _BYTES,
+        BYTES,
         "Size that `mse` and `tiered` measure files against, and merge them to, where it is below the target of the "
         "table: 128 MB, as published for both.",
     ),
@@ -281,7 +216,7 @@ SETTINGS: tuple[Setting, ...] = (
         "mse_interval_ms",
         duration_ms,
         3_600_000,
-        _DURATIONS,
+        DURATIONS,
         "`mse`: how long a partition is left alone after a rewrite.",
     ),
     Setting(
@@ -307,7 +242,7 @@ SETTINGS: tuple[Setting, ...] = (
         "tiered_minor_interval_ms",
         duration_ms,
         3_600_000,
-        _DURATIONS,
+        DURATIONS,
         "`tiered`: two or more of them are merged when the last rewrite of the partition is so long ago. Default as "
         "Amoro's `self-optimizing.minor.trigger.interval`.",
     ),
@@ -316,7 +251,7 @@ SETTINGS: tuple[Setting, ...] = (
         "tiered_full_interval_ms",
         duration_ms,
         None,
-        _DURATIONS,
+        DURATIONS,
         "`tiered`: once in each such span of time, counted from 1970, all small files of a partition are merged "
         "together. Never by default, as Amoro's `self-optimizing.full.trigger.interval`.",
     ),
@@ -325,7 +260,7 @@ SETTINGS: tuple[Setting, ...] = (
         "scans_per_day",
         number,
         600.0,
-        _NUMBERS,
+        NUMBERS,
         "`cost-benefit`: how many queries a day read a partition whole. Nobody tells icewright yet: the default is "
         "assumed, as many as keep no more files than an hourly cron of Iceberg's procedure does (B2).",
     ),
@@ -334,7 +269,7 @@ SETTINGS: tuple[Setting, ...] = (
         "horizon_ms",
         duration_ms,
         604_800_000,
-        _DURATIONS,
+        DURATIONS,
         "`cost-benefit`: how long a merged file is of use, where nothing tells that it is written again sooner.",
     ),
     Setting(
@@ -342,7 +277,7 @@ SETTINGS: tuple[Setting, ...] = (
         "open_ms",
         number,
         1.0,
-        _NUMBERS,
+        NUMBERS,
         "`cost-benefit`: CPU milliseconds to open one more file. Default as measured on a local disk (B2); "
         "on object storage put in what a request costs you.",
     ),
@@ -351,7 +286,7 @@ SETTINGS: tuple[Setting, ...] = (
         "plan_ms",
         number,
         0.05,
-        _NUMBERS,
+        NUMBERS,
         "`cost-benefit`: CPU milliseconds to plan a scan of one more file.",
     ),
     Setting(
@@ -359,7 +294,7 @@ SETTINGS: tuple[Setting, ...] = (
         "rewrite_ms",
         number,
         400.0,
-        _NUMBERS,
+        NUMBERS,
         "`cost-benefit`: CPU milliseconds of a rewrite however small, planning, commit and verification. Default as "
         "measured (B2).",
     ),
@@ -368,7 +303,7 @@ SETTINGS: tuple[Setting, ...] = (
         "read_bytes_per_s",
         whole_number(1),
         200_000_000,
-        _BYTES,
+        BYTES,
         "`cost-benefit`: bytes that a rewrite reads in a CPU second. Both rates together are as measured (B2).",
     ),
     Setting(
@@ -376,7 +311,7 @@ SETTINGS: tuple[Setting, ...] = (
         "write_bytes_per_s",
         whole_number(1),
         85_000_000,
-        _BYTES,
+        BYTES,
         "`cost-benefit`: bytes that a rewrite writes, and proves, in a CPU second.",
     ),
     Setting(
@@ -411,20 +346,3 @@ def documentation() -> str:
 
 def _default(setting: Setting) -> str:
     return "none" if setting.default is None else f"`{value_text(setting, setting.default)}`"
-
-
-def value_text(setting: Setting, value: Any) -> str:
-    """A value as it would be set; empty where there is none."""
-    if value is None:
-        return ""
-    if setting.parse is duration_ms:
-        return _duration_text(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _duration_text(span_ms: int) -> str:
-    """``P7D``, ``PT90S``: in the largest unit that keeps it whole."""
-    for unit, sign in (("days", "P{}D"), ("hours", "PT{}H"), ("minutes", "PT{}M")):
-        if span_ms and span_ms % _MS_PER_UNIT[unit] == 0:
-            return sign.format(span_ms // _MS_PER_UNIT[unit])
-    return f"PT{span_ms // _MS_PER_UNIT['seconds']}S"

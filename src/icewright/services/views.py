@@ -17,7 +17,8 @@ from icewright.domain.policy import Mode, Policy, PolicyProblem
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 from icewright.planning import histogram
 from icewright.planning.inventory import optimization_ratio
-from icewright.planning.settings import SETTINGS, value_text
+from icewright.planning.setting_values import value_text
+from icewright.planning.settings import SETTINGS
 from icewright.services.schema_views import (
     ColumnView,
     LayoutView,
