@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyiceberg.table import Table
 
 KEPT = 20
 """One in so many orders is deleted again: 5 % of the rows."""
@@ -91,10 +90,3 @@ def by_key(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows by their key, in the types of ``schema``: what every reader has to agree on, whatever its own types."""
     typed = rows.select(schema.names).cast(schema)
     return typed.sort_by([("l_orderkey", "ascending"), ("l_linenumber", "ascending")]).combine_chunks()
-
-
-def files_opened(table: Table, lookups: Sequence[int], snapshot_id: int | None = None) -> float:
-    """How many data files of a snapshot a lookup of a part opens, on the mean over some parts."""
-    scans = [table.scan(row_filter=f"l_partkey == {part}", snapshot_id=snapshot_id) for part in lookups]
-    opened = [len(list(scan.plan_files())) for scan in scans]
-    return sum(opened) / len(opened)

@@ -1,6 +1,11 @@
 """Levels 0, 1 and 2 on a table that goes on being written: nobody does anything, and lookups open few files.
 
-The short form, in CI, has a fiftieth of TPC-H's scale factor 1; ``make acceptance`` has all of it in 400 commits.
+The short form, in CI, has a thirtieth of TPC-H's scale factor 1; ``make acceptance`` has all of it in 400 commits.
+
+On a slow machine more arrives while a level is at work. What is asked of lookups, rows, files read and the levels that
+come does not depend on that. These do: each wait ends after ``PATIENCE_S``; a task whose lease of 4 s is lost three
+times, since nobody beats so long, has failed; a DELETE may meet a rewrite 20 times in a row; and the bytes written are
+predicted with more or less experience, by which tasks came before which: within 5 % where it was looked at, of 25 %.
 """
 
 from __future__ import annotations
@@ -23,10 +28,11 @@ from pyspark.sql import SparkSession
 from icewright.adapters.http.client import Client
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.names import TableName
-from icewright.domain.tables import LEVEL_KEY, Json
+from icewright.domain.tables import LAYOUT_KEY, LEVEL_KEY, TASK_ID_KEY, Json
 from icewright_spark.iceberg import first_line
 from tests.acceptance import lineitem
 from tests.acceptance.house import ENDED, WAIT_S, House, house, missing_paths
+from tests.acceptance.lookups import check_at_rest, check_level_2, look_up
 from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import make_lake, writer
 from tests.readers.duck import duckdb_with_iceberg
@@ -38,6 +44,8 @@ PATIENCE_S = 1800.0 if LONG else WAIT_S
 SCALE = lineitem.LONG if LONG else lineitem.SHORT
 LAYOUT = "sort(l_partkey)"
 LOOKUPS = 50
+YOUNG_MS = 60_000
+"""Files of other writers may be too young for Level 2 so long."""
 
 
 def test_levels_play_out_by_themselves(spark: SparkSession, tmp_path: Path) -> None:
@@ -61,7 +69,7 @@ def test_levels_play_out_by_themselves(spark: SparkSession, tmp_path: Path) -> N
     assert set(levels) == {"level-0", "level-1", "level-2"}, f"{levels}\n{logs}"
     assert set(levels_of(spark, arrived)) == {"level-0"}
     check_rows(spark, entry, (ordered, arrived), lineitem.not_deleted(rows), tmp_path)
-    check_lookups(entry, ordered, arrived, rows)
+    check_lookups(entry, ordered, arrived, rows, tasks)
     check_predictions(documents)
 
 
@@ -170,27 +178,32 @@ def check_rows(
         assert missing_paths(spark, name) == []
 
 
-def check_lookups(entry: CatalogEntry, ordered: TableName, arrived: TableName, rows: pa.Table) -> None:
+def check_lookups(
+    entry: CatalogEntry, ordered: TableName, arrived: TableName, rows: pa.Table, tasks: Sequence[Json]
+) -> None:
     """A lookup opens a tenth of the files that it opens where Level 0 alone was at work, were they as many.
 
-    So it is where Level 2 has just been. Each run of Level 1 since then is one more file to be opened, and so are the
-    files that are not in order yet: at the end, wherever that is, it is a fifth.
+    So it is of the files that each Level 2 made, and it took all that there was when it was planned, but for files of
+    the last minute, which may be too young. Those that arrived while it was at work are as many as the machine is slow,
+    and are counted apart; so are, at the end, those that are too little for a Level 1.
     """
     parts = random.Random(1).sample(rows["l_partkey"].to_pylist(), LOOKUPS)  # noqa: S311 - a choice of lookups
     tables = {name: writer(entry).load_table(name.path) for name in (ordered, arrived)}
-    levels = [(one.snapshot_id, one.summary[LEVEL_KEY]) for one in tables[ordered].snapshots() if one.summary]
-    after_level_2 = [snapshot_id for snapshot_id, level in levels if level == "level-2"][-1]
-    whole = shares_opened(tables[arrived], parts, None)
-    then, now = (shares_opened(tables[ordered], parts, at) for at in (after_level_2, None))
-    print(f"opened of files, Level 0 alone: {whole}; after Level 2: {then}; at the end: {now}")  # noqa: T201 - figures for whoever runs it
-    assert now[1] >= 64, now
-    assert then[0] / then[1] <= whole[0] / whole[1] / 10, (then, whole)
-    assert now[0] / now[1] <= whole[0] / whole[1] / 5, (now, whole)
-
-
-def shares_opened(table: Table, parts: Sequence[int], snapshot_id: int | None) -> tuple[float, int]:
-    """How many data files a lookup of a part opens, on the mean, and of how many."""
-    return lineitem.files_opened(table, parts, snapshot_id), len(list(table.scan(snapshot_id=snapshot_id).plan_files()))
+    snapshots = tables[ordered].snapshots()
+    said = {one.snapshot_id: one.summary.additional_properties for one in snapshots if one.summary}
+    in_order = {snapshot_id for snapshot_id, summary in said.items() if LAYOUT_KEY in summary}
+    based_on = {task["task_id"]: task["action"]["base_snapshot_id"] for task in tasks}
+    committed_at = {one.snapshot_id: one.timestamp_ms for one in snapshots}
+    alone, now = (look_up(tables[name], "l_partkey", parts) for name in (arrived, ordered))
+    for snapshot_id in (one for one, summary in said.items() if summary.get(LEVEL_KEY) == "level-2"):
+        then = look_up(tables[ordered], "l_partkey", parts, snapshot_id)
+        print(f"opened after Level 2: {then}, of its own files {then.added_by({snapshot_id})}")  # noqa: T201 - figures for whoever runs it
+        old_at = committed_at[based_on[said[snapshot_id][TASK_ID_KEY]]] - YOUNG_MS
+        before = {one for one, at in committed_at.items() if at <= old_at} | in_order - {snapshot_id}
+        check_level_2(then, snapshot_id, before, alone)
+    print(f"at the end: {now}, of those in order {now.added_by(in_order)}; Level 0 alone: {alone}")  # noqa: T201 - the same
+    assert len(now.files) >= 64, now
+    check_at_rest(now, in_order, SCALE.level_1_size_bytes, SCALE.level_2_runs, alone)
 
 
 def check_predictions(documents: Sequence[Json]) -> None:
@@ -201,8 +214,8 @@ def check_predictions(documents: Sequence[Json]) -> None:
     said, took = Counter[str](), Counter[str]()
     for document in documents:
         prediction, measured = document["task"]["prediction"], document["measured"]
-        if measured["groups_conflicted"] or measured["groups_failed"]:
-            continue  # what is not in the table was not measured either
+        if measured is None or measured["groups_conflicted"] or measured["groups_failed"]:
+            continue  # what was not reported, or is not in the table, was not measured either
         for key in ("input_files", "output_files", "input_bytes"):
             assert within(prediction[key], measured[key], 0.1), (key, document)
         assert within(prediction["records"], measured["records"] + measured["deleted_records"], 0.1), document
