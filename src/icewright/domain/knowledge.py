@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from icewright.domain.plans import Reason
+from icewright.domain.reasons import Reason
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from icewright.domain.errors import InvalidLocation
 from icewright.domain.locations import CanonicalPath, is_ambiguous
-from icewright.domain.plans import Reason
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 
 

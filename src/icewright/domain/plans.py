@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from icewright.domain.actions import Action
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
+from icewright.domain.reasons import Reason as Reason  # noqa: PLC0414 - most find it here
 from icewright.domain.tables import Instant
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why something is, or is not, done: a stable code for programs, a sentence for people, and the figures."""
-
-    code: str
-    text: str
-    figures: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
 class Verdict(StrEnum):
