@@ -211,8 +211,8 @@ class _Optimized:
     input_bytes: int = 0
 
     def add(self, spec: TaskSpec) -> None:
-        self.tasks, self.groups = self.tasks + 1, self.groups + len(spec.action.groups)
-        self.input_bytes += spec.action.input_bytes
+        self.tasks, self.groups = self.tasks + 1, self.groups + len(spec.rewrite.groups)
+        self.input_bytes += spec.rewrite.input_bytes
 
 
 @dataclass(slots=True)
@@ -242,7 +242,7 @@ class _Contest:
     def _optimize(self, meter: Meter, done: _Optimized) -> None:
         def add(spec: TaskSpec) -> None:
             done.add(spec)
-            self.say(f"  task {done.tasks}: {len(spec.action.groups)} groups, {spec.action.output_files} files")
+            self.say(f"  task {done.tasks}: {len(spec.rewrite.groups)} groups, {spec.rewrite.output_files} files")
 
         IcewrightRewriter(self.spark, self.entry, self.table.name).optimize(meter, add)
 

@@ -65,7 +65,7 @@ class IcewrightRewriter:
 
     def _carry_out(self, plane: ControlPlane, spec: TaskSpec, meter: Meter) -> None:
         meter.mark(PLANNING)
-        phase = Phase(len(spec.action.groups))
+        phase = Phase(len(spec.rewrite.groups))
         done = rewrite_data_files(
             self._spark,
             SparkTable(self._spark, spec.table_name),

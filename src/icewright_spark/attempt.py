@@ -78,7 +78,7 @@ class Attempt:
     ) -> None:
         self._spark, self._server, self._spec, self._pool, self._seat = spark, server, spec, pool, seat
         self._job_group = f"{spec.task_id}/{spec.attempt}"
-        self._phase = Phase(len(spec.action.groups))
+        self._phase = Phase(len(spec.rewrite.groups))
         self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s)
 
     def run(self) -> TaskReport:

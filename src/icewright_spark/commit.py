@@ -95,7 +95,7 @@ def commit_rewrite(
     for attempt in range(_TRIES_MAX):
         table.refresh()
         _check_still_fitting(table, spec, format_version)
-        met = lost_since(table, spec.action.only(group_ids))
+        met = lost_since(table, spec.rewrite.only(group_ids))
         if refused is not None and not met:
             return Commit(refused, lost)
         lost.update(met)
@@ -139,8 +139,8 @@ def _part(table: SparkTable, spec: TaskSpec, group_ids: Collection[int]) -> Rewr
     Two attempts cannot both commit the whole action, which Iceberg refuses the second time; two different parts of it
     they could.
     """
-    part = spec.action.only(group_ids)
-    if len(part.groups) < len(spec.action.groups):
+    part = spec.rewrite.only(group_ids)
+    if len(part.groups) < len(spec.rewrite.groups):
         made = table.snapshot_of_task(spec.task_id)
         if made is not None:
             raise Conflict(f"another attempt at {spec.task_id} has committed, as snapshot {made}")
@@ -151,8 +151,8 @@ def _check_still_fitting(table: SparkTable, spec: TaskSpec, format_version: int)
     base = spec.action.base_snapshot_id
     if table.format_version != format_version:
         raise Conflict(f"{spec.table_name} was upgraded to format version {table.format_version} during the merge")
-    if table.schema_id != spec.action.schema_id:
-        raise Conflict(f"the schema changed from {spec.action.schema_id} to {table.schema_id} during the merge")
+    if table.schema_id != spec.rewrite.schema_id:
+        raise Conflict(f"the schema changed from {spec.rewrite.schema_id} to {table.schema_id} during the merge")
     check_spec(table, spec.action)
     if not table.has_snapshot(base):
         raise Conflict(f"the planned snapshot {base} expired during the merge")
@@ -199,7 +199,7 @@ def _rewrite(
     operation.set(LEVEL_KEY, part.level.value)
     if part.layout is not None:
         operation.set(LAYOUT_KEY, part.layout.key)
-    if len(part.groups) < len(spec.action.groups):
+    if len(part.groups) < len(spec.rewrite.groups):
         operation.set(GROUPS_KEY, group_ids_text(group_ids))
     return operation
 

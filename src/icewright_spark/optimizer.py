@@ -223,7 +223,7 @@ class Optimizer:
     def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int, seat: Seat | None) -> None:
         log = _log.bind(task=spec.task_id, attempt=spec.attempt, table=str(spec.table_name))
         fault(Fault.TASK_CLAIMED)
-        log.info("task started", groups=len(spec.action.groups), files=spec.action.input_files)
+        log.info("task started", groups=len(spec.rewrite.groups), files=spec.rewrite.input_files)
         try:
             report = self._engine.attempt(spec, claimed_s=claimed_s, pool=_pool(slot), seat=seat)
         finally:

@@ -259,7 +259,7 @@ class TestSpeed:
 
     def test_an_action_of_many_files_is_stored_in_little_room(self, engine: Engine, store: SqlTaskStore) -> None:
         task = new_task("task-1")
-        group = task.action.groups[0]
+        group = task.rewrite.groups[0]
         files = tuple(replace(group.files[0], path=f"s3://b/data/{number}.parquet") for number in range(10_000))
         action = replace(task.action, groups=(replace(group, files=files),))
         store.enqueue(replace(task, action=action))

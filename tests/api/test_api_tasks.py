@@ -35,7 +35,7 @@ def claimed(served: Served, optimizer_id: str = "optimizer-1", request: ClaimReq
 
 def carry_out(served: Served, spec: TaskSpec) -> int:
     """What an optimizer does to the table, without any bytes; the snapshot that it committed."""
-    (group,) = spec.action.groups
+    (group,) = spec.rewrite.groups
     proof = f"memory;groups=1;records={group.record_count};deleted=0;digest=0"
     merged = MemoryFile(f"{spec.task_id}.parquet", group.partition, group.size_bytes, group.record_count)
     return served.lake.commit_rewrite(

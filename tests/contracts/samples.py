@@ -13,7 +13,7 @@ from icewright.domain.inventory import (
 )
 from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello
 from icewright.domain.names import PART_LENGTH_MAX, TableId, TableName
-from icewright.domain.plans import PartitionVerdict, Plan, Prediction, Reason, Verdict
+from icewright.domain.plans import PartitionVerdict, Plan, Reason, RewritePrediction, Verdict
 from icewright.domain.policy import Mode
 from icewright.domain.tasks import NewTask, Outcome, Progress
 from icewright.ports.store import TableRecord
@@ -62,7 +62,7 @@ def new_task(
         plan_id=plan_id,
         action=action(base_snapshot_id),
         reason=reason,
-        prediction=Prediction(40, 1, 40, 1, 400, 80),
+        prediction=RewritePrediction(40, 1, 40, 1, 400, 80),
         priority=priority,
         resource_group=resource_group,
         attempts_max=3,
@@ -121,7 +121,7 @@ def plan(plan_id: str, *, table: int = 1, planned_at: int = 1_000) -> Plan:
         reason=REASON,
         verdicts=(PartitionVerdict(partition, "month=2013-01", Verdict.REWRITE, REASON, 40, 1),),
         verdict_counts={Verdict.REWRITE: 1, Verdict.LEAVE: 2},
-        prediction=Prediction(40, 1, 40, 1, 400, 80),
+        prediction=RewritePrediction(40, 1, 40, 1, 400, 80),
         look_again_at=None,
     )
 

@@ -15,7 +15,7 @@ from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableId
 from icewright.domain.observation import Observation, Removals, WorkerAccess
-from icewright.domain.plans import Plan, Prediction, Reason, Verdict
+from icewright.domain.plans import Plan, Reason, RewritePrediction, Verdict
 from icewright.domain.policy import Mode, Policy, PolicyProblem
 from icewright.domain.tables import PartitionField, PartitionSpec, Schema, SortField, TableMetadata
 from icewright.planning.check_moves import move_violations
@@ -74,7 +74,7 @@ def acting(action: RewriteDataFiles) -> Plan:
     assert PREDICTION is not None
     files = [file for group in action.groups for file in group.files]
     before = PREDICTION.data_files_before
-    figures = Prediction(
+    figures = RewritePrediction(
         data_files_before=before,
         data_files_after=before - len(files) + len(action.groups),
         input_files=len(files),
@@ -156,7 +156,7 @@ FOR_PEOPLE = {"layout", "call", "estimate"}
 """Of a prediction: nothing goes by these."""
 
 
-@pytest.mark.parametrize("field", [name for name in Prediction.__slots__ if name not in FOR_PEOPLE])
+@pytest.mark.parametrize("field", [name for name in RewritePrediction.__slots__ if name not in FOR_PEOPLE])
 def test_every_figure_of_the_prediction_is_checked(field: str) -> None:
     assert PREDICTION is not None
     wrong = replace(PREDICTION, **{field: getattr(PREDICTION, field) + 1})

@@ -204,7 +204,7 @@ def test_stale_work_is_not_given_out_and_planned_again(house: Lakehouse) -> None
     assert Worker(house).claim_if_any() is None
     house.pass_time(2 * HOUR_MS)
     assert house.control.keeper.look(NAME).enqueued is not None
-    assert Worker(house).claimed().action.input_files == 7
+    assert Worker(house).claimed().rewrite.input_files == 7
 
 
 def test_claims_of_stale_work_do_not_park_a_table(house: Lakehouse) -> None:

@@ -55,7 +55,7 @@ def test_a_busy_partition_and_the_others_take_turns_also_where_its_tasks_come_to
     for _ in range(4):
         house.control.keeper.look(NAME, plan_anew=True)
         spec = worker.claimed()
-        partitions = {group.partition for group in spec.action.groups}
+        partitions = {group.partition for group in spec.rewrite.groups}
         turns.append(partitions)
         if BONN in partitions:
             lost_rows(house)

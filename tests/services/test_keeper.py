@@ -85,7 +85,7 @@ def test_a_changed_table_is_planned_anew_and_its_waiting_task_renewed(house: Lak
     assert second.plan.plan_id != first.plan.plan_id
     assert second.enqueued is not None
     assert second.enqueued.coalesced
-    assert house.only_task().action.input_files == 10
+    assert house.only_task().rewrite.input_files == 10
 
 
 def test_a_plan_whose_time_has_come_is_made_again() -> None:
@@ -478,6 +478,6 @@ def test_a_table_of_ten_thousand_partitions(house: Lakehouse) -> None:
         house.pass_time(10 * MINUTE_MS)
     looked = house.control.keeper.look(WIDE)
     assert looked.enqueued is not None
-    assert [group.partition for group in looked.enqueued.task.action.groups] == [many[4711]]
+    assert [group.partition for group in looked.enqueued.task.rewrite.groups] == [many[4711]]
     assert len(house.tables.partitions(house.record(WIDE).table_id)) == 10_000
     assert len(dumps(looked.plan)) < 100_000

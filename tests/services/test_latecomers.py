@@ -126,7 +126,7 @@ def test_another_part_that_comes_when_one_was_verified_is_verified_too(lost_rows
     first = house.tasks.get(spec.task_id)
     assert first.state is TaskState.SUCCEEDED
 
-    other, part = Worker(house, lost_rows=lost_rows), spec.action.only([1])
+    other, part = Worker(house, lost_rows=lost_rows), spec.rewrite.only([1])
     house.catalog.delete(NAME, ["d"])  # what kept the first attempt from committing it
     late = house.catalog.commit_rewrite(
         NAME,

@@ -44,7 +44,7 @@ def work(house: Lakehouse) -> list[Level]:
     worker = Worker(house)
     house.control.keeper.look(NAME, plan_anew=True)
     while (spec := worker.claim_if_any()) is not None:
-        action: RewriteDataFiles = spec.action
+        action = spec.rewrite
         levels.append(action.level)
         task = house.control.verifier.verify(worker.report(spec, worker.try_commit(spec)))
         assert task.state is TaskState.SUCCEEDED, task.outcome
@@ -84,7 +84,7 @@ def test_lookups_are_measured_beside_what_was_predicted() -> None:
     assert task.prediction.estimate is not None
     assert task.outcome is not None
     assert [one.column for one in task.prediction.estimate.lookups] == ["id", "city"]
-    made = task.action.output_files
+    made = task.rewrite.output_files
     assert made > 1
     # This lake's files have no bounds, so that all of them may have any value; and so it was predicted.
     assert {one.files_after for one in task.prediction.estimate.lookups} == {made}

@@ -47,7 +47,7 @@ def test_the_others_are_committed_and_the_group_that_failed_waits() -> None:
         failed_at + PUT_OFF_BASE_MS,
     )
     assert looked.plan.look_again_at == failed_at + PUT_OFF_BASE_MS
-    assert {file.path for file in house.only_task().action.groups[1].files} == set(files)
+    assert {file.path for file in house.only_task().rewrite.groups[1].files} == set(files)
 
 
 def test_it_is_tried_again_after_a_while_and_each_time_later() -> None:
@@ -87,7 +87,7 @@ def test_new_files_beside_those_that_failed_do_not_wait() -> None:
     house.pass_time(PUT_OFF_BASE_MS // 2)
     enqueued = house.control.keeper.look(NAME).enqueued
     assert enqueued is not None
-    planned = {file.path for group in enqueued.task.action.groups for file in group.files}
+    planned = {file.path for group in enqueued.task.rewrite.groups for file in group.files}
     assert len(planned) == 8
     assert planned.isdisjoint(files)
 
@@ -109,4 +109,4 @@ def test_conflicts_put_nothing_off_nor_do_tasks_that_nobody_tried() -> None:
     heads = [house.only_task()]
     assert files_put_off(house.tasks, heads) == {}
     assert files_put_off(house.tasks, [replace(heads[0], state=TaskState.SUPERSEDED, attempt=0, outcome=None)]) == {}
-    assert [group.partition for group in heads[0].action.groups] == [BONN, KYOTO]
+    assert [group.partition for group in heads[0].rewrite.groups] == [BONN, KYOTO]

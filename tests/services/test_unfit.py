@@ -49,7 +49,7 @@ def test_what_cannot_be_stitched_is_merged_next() -> None:
     assert task.state is TaskState.SUPERSEDED
     assert NAME in list(house.control.dispatcher.moved())
     assert planned(house) == {Executor.MERGE}
-    assert {group.executor for group in worker.claimed().action.groups} == {Executor.MERGE}
+    assert {group.executor for group in worker.claimed().rewrite.groups} == {Executor.MERGE}
 
 
 def test_a_group_that_is_left_is_told_as_well() -> None:
@@ -95,7 +95,7 @@ def test_what_is_not_sorted_is_shuffled_next_and_not_put_off() -> None:
     assert planned(house) == {Executor.MERGE}
     worker = Worker(house)
     spec = worker.claimed()
-    worker.unreadable, worker.failure = {spec.action.groups[0].files[0].path}, NOT_SORTED
+    worker.unreadable, worker.failure = {spec.rewrite.groups[0].files[0].path}, NOT_SORTED
 
     task = worker.report(spec, worker.try_commit(spec))
 
@@ -118,7 +118,7 @@ def test_a_file_that_was_to_be_kept_in_its_order_and_has_none_is_put_off() -> No
     assert planned(house) == {Executor.MERGE}
     worker = Worker(house)
     spec = worker.claimed()
-    assert (spec.action.level, spec.action.layout is None) == (Level.LEVEL_0, False)
+    assert (spec.rewrite.level, spec.rewrite.layout is None) == (Level.LEVEL_0, False)
     worker.unreadable, worker.failure = {file.path}, NOT_SORTED
     task = worker.report(spec, replace(FINAL, code=NOT_SORTED))
     assert task.state is TaskState.FAILED

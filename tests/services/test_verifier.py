@@ -307,7 +307,7 @@ def test_what_a_commit_did_to_other_partitions_is_noticed(house: Lakehouse) -> N
     worker = Worker(house)
     spec = worker.claimed()
     house.append(1, KYOTO)
-    paths = [file.path for group in spec.action.groups for file in group.files]
+    paths = [file.path for group in spec.rewrite.groups for file in group.files]
     moved = [MemoryFile("bonn", BONN, 1, 79), MemoryFile("kyoto", KYOTO, 1, 1)]
     house.catalog.commit_rewrite(
         NAME,
@@ -377,7 +377,7 @@ def two_groups() -> tuple[Lakehouse, Worker, TaskSpec]:
     assert house.control.keeper.look(NAME).enqueued is not None
     worker = Worker(house)
     spec = worker.claimed()
-    assert [group.partition for group in spec.action.groups] == [BONN, KYOTO]
+    assert [group.partition for group in spec.rewrite.groups] == [BONN, KYOTO]
     delete = MemoryFile("d", KYOTO, 100, 1, content=FileContent.POSITION_DELETES, referenced_data_file=files[0].path)
     house.catalog.overwrite(NAME, add=[delete], remove=[])
     return house, worker, spec
@@ -395,7 +395,7 @@ def test_the_groups_that_met_no_other_commit_are_verified_and_the_others_planned
     house.pass_time(HOUR_MS)
     house.control.keeper.look(NAME)
     (again,) = [t for t in house.all_tasks() if t.state is TaskState.QUEUED]
-    assert [group.partition for group in again.action.groups] == [KYOTO]
+    assert [group.partition for group in again.rewrite.groups] == [KYOTO]
     house.control.verifier.verify(worker.carry_out())
     assert [t.state for t in house.all_tasks()] == [TaskState.SUCCEEDED] * 2
 
@@ -433,7 +433,7 @@ def test_a_commit_in_part_has_to_say_of_which_part_it_is(said: str | None) -> No
     if part is not None:
         assert problem_of(part, snapshot, changes_between(house.catalog, metadata, parent, snapshot, part)) is not None
     part = committed_part(spec.action, metadata.current_snapshot)
-    assert part == spec.action.only([0])
+    assert part == spec.rewrite.only([0])
     assert problem_of(part, snapshot, changes_between(house.catalog, metadata, parent, snapshot, part)) is None
 
 
@@ -452,7 +452,7 @@ def test_every_part_that_attempts_at_a_task_committed_is_verified(lost_rows: int
     snapshot = worker.try_commit(spec)
     house.catalog.delete(NAME, ["d"])
     other = Worker(house, lost_rows=lost_rows)
-    part = spec.action.only([1])
+    part = spec.rewrite.only([1])
     house.catalog.commit_rewrite(
         NAME,
         base_snapshot_id=spec.action.base_snapshot_id,
@@ -491,7 +491,7 @@ def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, lea
 
 
 def _inputs(spec: TaskSpec) -> set[str]:
-    return {file.path for group in spec.action.groups for file in group.files}
+    return {file.path for group in spec.rewrite.groups for file in group.files}
 
 
 # Deletes.

@@ -41,7 +41,7 @@ def carried_out(house: Lakehouse) -> Task:
 def test_rows_that_moved_are_verified_beside_files_that_were_merged(house: Lakehouse) -> None:
     task = carried_out(house)
     assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert {group.output_spec_id for group in task.action.groups} == {None, 1}
+    assert {group.output_spec_id for group in task.rewrite.groups} == {None, 1}
     assert task.outcome is not None
     assert task.outcome.reason.text == "18 files became 7, the same 180 rows"
     assert {file.partition.spec_id for file in house.catalog.live_files(NAME)} == {1}

@@ -90,7 +90,7 @@ class Worker:
 
     def beat(self, spec: TaskSpec, phase: str = "merging") -> HeartbeatReply:
         """Say that the attempt is still running. Raises ``LeaseLost``."""
-        progress = Progress(phase, 0, len(spec.action.groups))
+        progress = Progress(phase, 0, len(spec.rewrite.groups))
         return self.lakehouse.control.dispatcher.heartbeat(spec.task_id, Heartbeat(spec.fencing_token, progress))
 
     def look(self, spec: TaskSpec) -> bool:
@@ -106,13 +106,13 @@ class Worker:
         snapshot, base = metadata.current_snapshot, metadata.snapshot(spec.action.base_snapshot_id)
         if snapshot is None or base is None:
             return False
-        keys, partitions = catalog.manifests(metadata, snapshot), frozenset(g.partition for g in spec.action.groups)
+        keys, partitions = catalog.manifests(metadata, snapshot), frozenset(g.partition for g in spec.rewrite.groups)
         live = {file.path for file in catalog.data_files(metadata, snapshot, keys, partitions)}
         deletes = catalog.delete_files(metadata, snapshot, keys, partitions)
         deleted_from = {d.partition for d in deletes if d.data_sequence_number > base.sequence_number}
         lost = {
             group.group_id: "somebody changed its files"
-            for group in spec.action.groups
+            for group in spec.rewrite.groups
             if group.partition in deleted_from or any(file.path not in live for file in group.files)
         }
         known = self.lost.setdefault((spec.task_id, spec.attempt), {})
@@ -123,13 +123,13 @@ class Worker:
     def part_of(self, spec: TaskSpec) -> RewriteDataFiles:
         """What an attempt commits, as far as it has looked."""
         left = {group.group_id for group in self.left(spec)}
-        return spec.action.only({group.group_id for group in spec.action.groups} - left)
+        return spec.rewrite.only({group.group_id for group in spec.rewrite.groups} - left)
 
     def left(self, spec: TaskSpec) -> tuple[GroupLeft, ...]:
         """The groups that an attempt leaves out, as far as it has looked."""
         lost = self.lost.get((spec.task_id, spec.attempt), {})
         met = [GroupLeft(group_id, GROUP_CONFLICT, why, retryable=True) for group_id, why in lost.items()]
-        bad = [g.group_id for g in spec.action.groups if not self.unreadable.isdisjoint(f.path for f in g.files)]
+        bad = [g.group_id for g in spec.rewrite.groups if not self.unreadable.isdisjoint(f.path for f in g.files)]
         failed = [GroupLeft(n, self.failure, "a file is missing", retryable=True) for n in bad if n not in lost]
         return (*met, *failed)
 

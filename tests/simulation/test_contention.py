@@ -157,11 +157,11 @@ class Contest:
             whole = self.worker.part_of(spec) == spec.action
             if not whole:
                 self.worker.lost[spec.task_id, spec.attempt] = {
-                    g.group_id: "all or nothing" for g in spec.action.groups
+                    g.group_id: "all or nothing" for g in spec.rewrite.groups
                 }
             result = self.worker.try_commit(spec)
         kept = {g.group_id for g in self.worker.part_of(spec).groups} if isinstance(result, Committed) else set()
-        self.in_part += 0 < len(kept) < len(spec.action.groups)
+        self.in_part += 0 < len(kept) < len(spec.rewrite.groups)
         self.written += sum(attempt.written.values())
         self.wasted += sum(size for group_id, size in attempt.written.items() if group_id not in kept)
         self.worker.wall_ms = self.house.clock.now() - attempt.begun_at

@@ -30,7 +30,7 @@ def layout_of(curve: Curve, *ids: int) -> Layout:
 def shuffle_of(spark: SparkSession, name: TableName, layout: Layout, files: int, task_id: str = "task-1") -> TaskSpec:
     """All live files, a group of so many files for each partition, by the layout."""
     spec = plan_of(spark, name, task_id)
-    groups = tuple(replace(group, executor=Executor.SHUFFLE, output_files=files) for group in spec.action.groups)
+    groups = tuple(replace(group, executor=Executor.SHUFFLE, output_files=files) for group in spec.rewrite.groups)
     return replace(spec, action=replace(spec.action, groups=groups, level=Level.LEVEL_1, layout=layout))
 
 

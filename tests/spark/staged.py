@@ -108,7 +108,7 @@ def delete_file(said: dict[str, Any], data_sequence_number: int) -> DeleteFile:
 def rewrite(spark: SparkSession, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Rewrite:
     """Carry the plan out, as an attempt does."""
     table = SparkTable(spark, spec.table_name)
-    return rewrite_data_files(spark, table, spec, Phase(len(spec.action.groups)), may_commit)
+    return rewrite_data_files(spark, table, spec, Phase(len(spec.rewrite.groups)), may_commit)
 
 
 def rewritten(loop: SparkLoop, name: TableName, planned: Executor = Executor.STAGED) -> TaskReport:
@@ -117,8 +117,8 @@ def rewritten(loop: SparkLoop, name: TableName, planned: Executor = Executor.STA
     ``planned`` is whom the planner must choose; groups that could be merged are staged all the same.
     """
     before, spec = contents(loop.spark, name), loop.claim(name)
-    assert {group.executor for group in spec.action.groups} == {planned}
-    groups = tuple(replace(group, executor=Executor.STAGED) for group in spec.action.groups)
+    assert {group.executor for group in spec.rewrite.groups} == {planned}
+    groups = tuple(replace(group, executor=Executor.STAGED) for group in spec.rewrite.groups)
     report = loop.attempt(replace(spec, action=replace(spec.action, groups=groups)))
     loop.control.dispatcher.report(report)
     loop.control.loop.round()

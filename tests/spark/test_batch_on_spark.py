@@ -107,7 +107,7 @@ def jobs_begun(spark: SparkSession) -> int:
 
 def test_tables_share_one_job_and_a_bad_or_cancelled_one_ends_alone(loop: SparkLoop, spark: SparkSession) -> None:
     bad = next(task for task in loop.tasks() if task.table_name == loop.name("db", "t2"))
-    path = Path(bad.action.groups[0].files[3].path.removeprefix("file://").removeprefix("file:"))
+    path = Path(bad.rewrite.groups[0].files[3].path.removeprefix("file://").removeprefix("file:"))
     whole = path.read_bytes()
     path.write_bytes(whole[:-8] + bytes(8))
     before = jobs_begun(spark)

@@ -45,12 +45,12 @@ def test_levels_play_out_by_themselves_and_files_end_up_in_order(spark: SparkSes
             loop.control.loop.round()
             task = loop.control.tasks.get(spec.task_id)
             assert task.state is TaskState.SUCCEEDED, task.outcome
-            levels.append(spec.action.level)
+            levels.append(spec.rewrite.level)
             loop.clock.ahead_ms += 120_000
         if Level.LEVEL_2 in levels:
             break
     assert levels == [Level.LEVEL_0, Level.LEVEL_1, Level.LEVEL_0, Level.LEVEL_1, Level.LEVEL_2]
-    assert {group.executor for group in task.action.groups} == {Executor.MERGE}  # both runs are in order already
+    assert {group.executor for group in task.rewrite.groups} == {Executor.MERGE}  # both runs are in order already
     first, second = (f.span for f in sorted(files(loop, name), key=lambda f: f.span or ()))
     assert first is not None
     assert second is not None

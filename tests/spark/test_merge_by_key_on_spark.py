@@ -26,7 +26,7 @@ VALUES = "SELECT id * 2 + {number}, IF(id % 9 = 0, NULL, double(id * 7919 % 500)
 
 def by_key(spark: SparkSession, name: TableName, layout: Layout, output_files: int) -> TaskSpec:
     spec = hand_planned(spark, name)
-    groups = tuple(replace(group, executor=Executor.MERGE, output_files=output_files) for group in spec.action.groups)
+    groups = tuple(replace(group, executor=Executor.MERGE, output_files=output_files) for group in spec.rewrite.groups)
     return replace(spec, action=replace(spec.action, groups=groups, layout=layout))
 
 

@@ -161,7 +161,7 @@ def moving(spark: SparkSession, name: TableName, task_id: str = "task-1", files:
     spec, current = plan_of(spark, name, task_id), SparkTable(spark, name).spec_id
     groups = tuple(
         replace(group, output_spec_id=current, output_files=files)
-        for group in spec.action.groups
+        for group in spec.rewrite.groups
         if group.partition.spec_id != current
     )
     return replace(spec, action=replace(spec.action, groups=groups))

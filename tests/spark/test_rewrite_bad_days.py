@@ -102,9 +102,9 @@ def test_a_group_with_a_damaged_input_is_left_and_the_other_committed(
     loop: SparkLoop, name: TableName, damage: Callable[[Path], None], executor: Executor, code: str, *, retryable: bool
 ) -> None:
     spec = loop.claim(name)
-    groups = tuple(replace(group, executor=executor) for group in spec.action.groups)
+    groups = tuple(replace(group, executor=executor) for group in spec.rewrite.groups)
     spec = replace(spec, action=replace(spec.action, groups=groups))
-    bad = spec.action.groups[0]
+    bad = spec.rewrite.groups[0]
     path = local(bad.files[3].path)
     whole, before = path.read_bytes(), ids(loop)
     damage(path)
@@ -127,7 +127,7 @@ def test_a_group_with_a_damaged_input_is_left_and_the_other_committed(
 
 def test_a_failed_proof_stops_every_group(loop: SparkLoop, name: TableName, monkeypatch: pytest.MonkeyPatch) -> None:
     spec, before = loop.claim(name), snapshots(loop)
-    groups = tuple(replace(group, executor=Executor.STAGED) for group in spec.action.groups)
+    groups = tuple(replace(group, executor=Executor.STAGED) for group in spec.rewrite.groups)
 
     def wrong(group: FileGroup, *_: object) -> None:
         if group.group_id == 0:
@@ -298,7 +298,7 @@ def test_a_wish_to_cancel_before_the_first_job_reaches_it(loop: SparkLoop, name:
 
 def test_an_output_that_stands_there_already_is_not_written_over(loop: SparkLoop, name: TableName) -> None:
     spec, before = loop.claim(name), snapshots(loop)
-    group = spec.action.groups[0]
+    group = spec.rewrite.groups[0]
     taken = local(group.files[0].path).parent / f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
     taken.write_text("somebody's")
 

@@ -154,7 +154,7 @@ def test_vectors_of_version_3_are_folded_in_and_every_row_keeps_its_lineage(dele
     assert deletes.live(name) == {("PARQUET", 0): 2}  # no vector without its data file
     assert deletes.by_duckdb(name) == deletes.by_pyiceberg(name) == plain(before)
     assert deletes.missing(name) == []
-    assert int(deletes.summary(name)["removed-dvs"]) == sum(len(group.delete_files) for group in spec.action.groups) > 0
+    assert int(deletes.summary(name)["removed-dvs"]) == sum(len(group.delete_files) for group in spec.rewrite.groups) > 0
 
     # Once more, now from files that have the lineage as columns, with rows deleted and added since.
     deletes.delete(name, "id % 10 = 5")
@@ -234,8 +234,8 @@ def test_a_delete_on_one_group_leaves_the_others_to_be_committed(deletes: Lake, 
     name = deletes.table(3)
     deletes.delete(name, "id % 10 IN (3, 4)")
     spec = deletes.loop.claim(name)
-    assert len(spec.action.groups) == 2
-    (lost,) = [group for group in spec.action.groups if '"c0"' in group.partition.values]
+    assert len(spec.rewrite.groups) == 2
+    (lost,) = [group for group in spec.rewrite.groups if '"c0"' in group.partition.values]
 
     def delete() -> None:
         deletes.delete(name, "id = 16")
@@ -248,7 +248,7 @@ def test_a_delete_on_one_group_leaves_the_others_to_be_committed(deletes: Lake, 
 
     assert [(left.group_id, left.code) for left in report.left] == [(lost.group_id, "conflict")]
     assert [group.group_id for group in report.groups] == [
-        group.group_id for group in spec.action.groups if group != lost or comes == "before the commit"
+        group.group_id for group in spec.rewrite.groups if group != lost or comes == "before the commit"
     ]
     task = deletes.loop.control.tasks.get(spec.task_id)
     assert task.outcome is not None
@@ -260,7 +260,7 @@ def test_a_delete_on_one_group_leaves_the_others_to_be_committed(deletes: Lake, 
 
     deletes.loop.clock.ahead_ms += MONTH_MS
     again = deletes.loop.claim(name)
-    assert [group.partition for group in again.action.groups] == [lost.partition]
+    assert [group.partition for group in again.rewrite.groups] == [lost.partition]
     deletes.carry_out(again)
     assert sorted(row["id"] for row in deletes.contents(name)) == kept
     assert deletes.by_duckdb(name) == deletes.by_pyiceberg(name) == plain(deletes.contents(name))
@@ -373,29 +373,29 @@ def test_a_delete_that_comes_second_fails_as_iceberg_says_and_nothing_is_lost(
 
 def changed(spec: TaskSpec, files: tuple[InputFile, ...]) -> TaskSpec:
     """The spec with other files in its first group."""
-    first, *others = spec.action.groups
+    first, *others = spec.rewrite.groups
     return replace(spec, action=replace(spec.action, groups=(replace(first, files=files), *others)))
 
 
 def _without_a_delete(spec: TaskSpec) -> TaskSpec:
     """As a planner would have it that forgot a delete file of the last data file."""
-    group = spec.action.groups[0]
+    group = spec.rewrite.groups[0]
     files = (*group.files[:-1], replace(group.files[-1], deletes=()))
     return changed(spec, files)
 
 
 def _with_another_row_id(spec: TaskSpec) -> TaskSpec:
-    first, *others = spec.action.groups[0].files
+    first, *others = spec.rewrite.groups[0].files
     return changed(spec, (replace(first, first_row_id=(first.first_row_id or 0) + 1), *others))
 
 
 def _with_another_sequence_number(spec: TaskSpec) -> TaskSpec:
-    first, *others = spec.action.groups[0].files
+    first, *others = spec.rewrite.groups[0].files
     return changed(spec, (replace(first, data_sequence_number=99), *others))
 
 
 def _with_deletes_of_another_file(spec: TaskSpec) -> TaskSpec:
-    first, second, *others = spec.action.groups[0].files
+    first, second, *others = spec.rewrite.groups[0].files
     return changed(spec, (replace(first, deletes=second.deletes), replace(second, deletes=first.deletes), *others))
 
 
@@ -432,7 +432,7 @@ def test_equality_deletes_are_refused_and_delete_files_elsewhere_are_no_matter(d
     name = deletes.table(2)
     deletes.delete(name, "city = 'c1' AND id % 10 = 3")
     spec = deletes.loop.claim(name)
-    c0, c1 = sorted(spec.action.groups, key=lambda group: group.partition)
+    c0, c1 = sorted(spec.rewrite.groups, key=lambda group: group.partition)
     assert (len(c0.delete_files) > 0, len(c1.delete_files) > 0) == (False, True)
     table = SparkTable(deletes.spark, name)
     for group in (c0, c1):  # those of other partitions never leave the JVM

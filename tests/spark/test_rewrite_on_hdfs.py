@@ -86,7 +86,7 @@ def test_from_commit_to_verified(loop: SparkLoop, spark: SparkSession, cluster: 
     (report,) = loop.probe()
     assert report.access is WorkerAccess.REFUSED, "Arrow needs Hadoop's own library for HDFS, which is not here"
     spec = loop.claim(name)
-    assert {group.executor for group in spec.action.groups} == {Executor.STAGED}
+    assert {group.executor for group in spec.rewrite.groups} == {Executor.STAGED}
     loop.control.dispatcher.report(loop.attempt(spec))
     loop.control.loop.round()
 

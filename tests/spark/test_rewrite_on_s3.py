@@ -154,7 +154,7 @@ def test_from_commit_to_verified(make_loop: Any, s3: S3Server, spark: SparkSessi
     assert (report.access, report.detail) == (WorkerAccess.PROVED, "")
 
     spec = loop.claim(name)
-    assert {group.executor for group in spec.action.groups} == {Executor.MERGE}
+    assert {group.executor for group in spec.rewrite.groups} == {Executor.MERGE}
     loop.control.dispatcher.report(loop.attempt(spec))
     loop.control.loop.round()
 

@@ -201,10 +201,10 @@ def test_a_group_with_an_input_that_is_not_what_was_planned_is_left(loop: SparkL
     name = loop.name("db", "events")
     spec = loop.claim(name)
     before = live_files(lake)
-    group = spec.action.groups[0]
+    group = spec.rewrite.groups[0]
     lying = replace(group, files=(replace(group.files[0], record_count=99), *group.files[1:]))
 
-    report = loop.attempt(replace(spec, action=replace(spec.action, groups=(lying, *spec.action.groups[1:]))))
+    report = loop.attempt(replace(spec, action=replace(spec.action, groups=(lying, *spec.rewrite.groups[1:]))))
 
     assert isinstance(report.result, Committed), report.result
     assert [(left.group_id, left.code, left.retryable) for left in report.left] == [(0, "file-changed", False)]
@@ -319,10 +319,10 @@ def test_a_partition_that_iceberg_does_not_take_is_no_matter_for_another_try(
     fill(lake)
     spec = loop.claim(loop.name("db", "events"))
     before = live_files(lake)
-    group = spec.action.groups[0]
+    group = spec.rewrite.groups[0]
     odd = replace(group, partition=replace(group.partition, values=values))
 
-    report = loop.attempt(replace(spec, action=replace(spec.action, groups=(odd, *spec.action.groups[1:]))))
+    report = loop.attempt(replace(spec, action=replace(spec.action, groups=(odd, *spec.rewrite.groups[1:]))))
 
     assert isinstance(report.result, Failed), report.result
     assert (report.result.code, report.result.retryable) == ("unsupported", False), report.result

@@ -209,8 +209,8 @@ def test_a_damaged_input_of_one_group_leaves_the_others_that_share_its_jobs(
     create(spark, name, 2, "part", times=2, rows=20)
     before = contents(spark, name)
     spec = shuffle_of(spark, name, layout_of(Curve.SORT, 1), 2)
-    assert len(spec.action.groups) == 2
-    bad = spec.action.groups[0]
+    assert len(spec.rewrite.groups) == 2
+    bad = spec.rewrite.groups[0]
     path = Path(bad.files[1].path.removeprefix("file:"))
     whole = path.read_bytes()
     path.unlink()

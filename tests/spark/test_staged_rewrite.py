@@ -302,7 +302,7 @@ def test_rows_keep_their_order_and_no_order_is_claimed(spark: SparkSession, name
     spark.sql(f"ALTER TABLE {table} WRITE ORDERED BY city, id")
     insert(spark, table, "SELECT int(id + {number} * 10), 'c' FROM range(0, 10, 1, 1)", times=3)
     spec = plan_of(spark, name)
-    written = [row for file in spec.action.groups[0].files for row in ids_in(file.path)]
+    written = [row for file in spec.rewrite.groups[0].files for row in ids_in(file.path)]
 
     rewrite(spark, spec)
 
@@ -441,20 +441,20 @@ def test_a_cancelled_attempt_ends_and_leaves_nothing_staged(
 
 
 def without_deletes(spec: TaskSpec) -> TaskSpec:
-    (group,) = spec.action.groups
+    (group,) = spec.rewrite.groups
     files = tuple(replace(file, deletes=()) for file in group.files)
     return replace(spec, action=replace(spec.action, groups=(replace(group, files=files, delete_files=()),)))
 
 
 def with_other_rows(spec: TaskSpec) -> TaskSpec:
-    (group,) = spec.action.groups
+    (group,) = spec.rewrite.groups
     first, *rest = group.files
     files = (replace(first, record_count=first.record_count + 1), *rest)
     return replace(spec, action=replace(spec.action, groups=(replace(group, files=files),)))
 
 
 def with_another_file(spec: TaskSpec) -> TaskSpec:
-    (group,) = spec.action.groups
+    (group,) = spec.rewrite.groups
     first, *rest = group.files
     files = (replace(first, path=f"{first.path}-other"), *rest)
     return replace(spec, action=replace(spec.action, groups=(replace(group, files=files),)))

@@ -80,7 +80,7 @@ def test_large_row_groups_are_stitched(
     before, files = contents(spark, name), live(lake)
     task = loop.rewrite(name)
     assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert {group.executor for group in task.action.groups} == {Executor.STITCH}
+    assert {group.executor for group in task.rewrite.groups} == {Executor.STITCH}
     assert "stitched" in task.reason.text
 
     (file,) = live(lake)
@@ -145,7 +145,7 @@ def test_files_of_two_writers_are_merged_after_all(
     table.append(table.scan(row_filter="id < 1000").to_arrow())  # by PyIceberg
     before, files = contents(spark, name), {local(file["file_path"]) for file in live(lake)}
     spec = loop.claim(name)
-    assert {group.executor for group in spec.action.groups} == {Executor.STITCH}
+    assert {group.executor for group in spec.rewrite.groups} == {Executor.STITCH}
     report = loop.attempt(spec)
     assert isinstance(report.result, Failed), report.result
     assert report.result.code == "not-stitchable"
@@ -156,5 +156,5 @@ def test_files_of_two_writers_are_merged_after_all(
 
     task = loop.rewrite(name)
     assert task.state is TaskState.SUCCEEDED, task.outcome
-    assert {group.executor for group in task.action.groups} == {Executor.MERGE}
+    assert {group.executor for group in task.rewrite.groups} == {Executor.MERGE}
     assert contents(spark, name) == before

@@ -126,7 +126,7 @@ class Table:
         self.seen = SnapshotList(self.history)
         self.operations: list[Operation] = []
         self.did: list[str] = []
-        self.schema_id = SPEC.action.schema_id
+        self.schema_id = SPEC.rewrite.schema_id
         self.format_version = 2
         self.upgraded_to = 2
         self.refresh_errors: dict[int, Exception] = {}
@@ -175,7 +175,7 @@ class Table:
 def outputs() -> list[Rewritten]:
     return [
         Rewritten(group.group_id, path := f"file:/t/out-{group.group_id}", 20, data_file=path)
-        for group in SPEC.action.groups
+        for group in SPEC.rewrite.groups
     ]
 
 
@@ -236,7 +236,7 @@ def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_a
     (operation,) = table.operations
     assert operation.base_snapshot_id == BASE_SNAPSHOT_ID
     assert operation.deletes_with == "nothing"
-    assert operation.deleted == [file.path for group in SPEC.action.groups for file in group.files]
+    assert operation.deleted == [file.path for group in SPEC.rewrite.groups for file in group.files]
     assert operation.added == ["file:/t/out-0", "file:/t/out-1"]
     signature = {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "3", PROOF_KEY: "p[0, 1]", LEVEL_KEY: "level-0"}
     assert operation.properties == signature
@@ -269,7 +269,7 @@ def test_deletion_vectors_go_with_their_data_files() -> None:
     table = Table((True, None))
     table.upgraded_to = 3
     assert commit(table, version=3) == Committed(900)
-    inputs = [file.path for group in SPEC.action.groups for file in group.files]
+    inputs = [file.path for group in SPEC.rewrite.groups for file in group.files]
     assert table.operations[0].deleted == [*inputs, "vector of file:/t/0-0.parquet", "vector of file:/t/1-1.parquet"]
 
 
@@ -418,7 +418,7 @@ def test_a_group_that_met_another_commit_is_left_out_and_the_other_is_committed(
     end = committed(table, version=3, lost_since=lost_from({lost: "a delete"}, 1))
     assert end == Commit(Committed(900), {lost: "a delete"})
     (operation,) = table.operations
-    inputs = [file.path for file in SPEC.action.groups[kept].files]
+    inputs = [file.path for file in SPEC.rewrite.groups[kept].files]
     assert operation.deleted == [*inputs, f"vector of {inputs[kept]}"]
     assert operation.added == [f"file:/t/out-{kept}"]
     assert operation.properties[GROUPS_KEY] == str(kept)
@@ -462,7 +462,7 @@ def test_a_group_without_an_output_is_no_part_of_the_commit() -> None:
     table = Table((True, None))
     assert committed(table, written=outputs()[1:]).result == Committed(900)
     assert table.operations[0].properties[GROUPS_KEY] == "1"
-    assert table.operations[0].deleted == [file.path for file in SPEC.action.groups[1].files]
+    assert table.operations[0].deleted == [file.path for file in SPEC.rewrite.groups[1].files]
 
 
 def test_two_attempts_never_commit_two_parts() -> None:

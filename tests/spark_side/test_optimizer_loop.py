@@ -493,7 +493,7 @@ def test_a_batch_is_closed_and_every_seat_of_it_is_left() -> None:
 
 def test_a_task_that_does_not_fit_or_cannot_share_or_was_tried_before_runs_alone() -> None:
     staged = spec_of("staged", groups=1)
-    (one,) = staged.action.groups
+    (one,) = staged.rewrite.groups
     action = replace(staged.action, groups=(replace(one, executor=Executor.STAGED),))
     alone = [spec_of("large", groups=6), replace(staged, action=action), spec_of("again", attempt=2, groups=1)]
     server, engine = Server(*alone), Engine()

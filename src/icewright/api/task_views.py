@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from icewright.domain.actions import ActionFigures
 from icewright.domain.names import TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.tables import Instant
@@ -22,7 +23,6 @@ from icewright.domain.tasks import (
     TaskState,
 )
 from icewright.services.measures import Measured, measured
-from icewright.services.plan_views import ActionView, action_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TaskView:
     uuid: str
     plan_id: str
     state: TaskState
-    action: ActionView
+    action: ActionFigures
     reason: Reason
     prediction: Prediction
     priority: int
@@ -89,7 +89,7 @@ def task_view(task: Task | ListedTask) -> TaskView:
         uuid=task.table_id.uuid,
         plan_id=task.plan_id,
         state=task.state,
-        action=action_view(task.figures, task.prediction),
+        action=task.figures,
         reason=task.reason,
         prediction=task.prediction,
         priority=task.priority,

@@ -93,10 +93,10 @@ class ActionKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ActionFigures:
-    """What lists show of an action: everything but its files, which may be many thousands."""
+class RewriteFigures:
+    """What lists show of a rewrite: everything but its files, which may be many thousands."""
 
-    kind: ActionKind
+    kind: ClassVar[Literal["rewrite_data_files"]] = "rewrite_data_files"
     base_snapshot_id: int
     groups: int
     staged_groups: int
@@ -161,10 +161,9 @@ class RewriteDataFiles:
         return replace(self, groups=tuple(group for group in self.groups if group.group_id in group_ids))
 
     @property
-    def figures(self) -> ActionFigures:
+    def figures(self) -> RewriteFigures:
         """The action without its files."""
-        return ActionFigures(
-            kind=ActionKind(self.kind),
+        return RewriteFigures(
             base_snapshot_id=self.base_snapshot_id,
             groups=len(self.groups),
             staged_groups=sum(group.executor is Executor.STAGED for group in self.groups),
@@ -180,4 +179,14 @@ class RewriteDataFiles:
 
 
 Action: TypeAlias = RewriteDataFiles
-"""Any action; a union as soon as there are two."""
+"""Any action."""
+
+ActionFigures: TypeAlias = RewriteFigures
+"""Those of any action."""
+
+
+def rewrite_of(action: Action) -> RewriteDataFiles:
+    """The action, which is known to be to rewrite data files. Raises :class:`TypeError` for any other."""
+    if not isinstance(action, RewriteDataFiles):
+        raise TypeError(f"expected to rewrite data files, found {action.kind}")
+    return action

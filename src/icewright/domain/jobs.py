@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias
 
-from icewright.domain.actions import Action
+from icewright.domain.actions import Action, RewriteDataFiles, rewrite_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import Progress
 
@@ -42,6 +42,11 @@ class TaskSpec:
     table_name: TableName
     action: Action
     lease_ms: int
+
+    @property
+    def rewrite(self) -> RewriteDataFiles:
+        """The action, where it is known to be to rewrite data files. Raises :class:`TypeError` for any other."""
+        return rewrite_of(self.action)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +101,13 @@ class GroupLeft:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The commit is in the table, of the groups that the report does not say are left."""
+    """The commit is in the table, of the groups that the report does not say are left.
+
+    ``snapshot_id`` is None for what makes no snapshot.
+    """
 
     kind: ClassVar[Literal["committed"]] = "committed"
-    snapshot_id: int
+    snapshot_id: int | None
 
 
 @dataclass(frozen=True, slots=True)

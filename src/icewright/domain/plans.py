@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar, Literal, TypeAlias
 
-from icewright.domain.actions import Action
+from icewright.domain.actions import Action, FileGroup, RewriteDataFiles
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
@@ -95,12 +96,13 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """What carrying out the plan would bring, over the whole table; exact but for the ``estimate``.
+class RewritePrediction:
+    """What rewriting data files would bring, over the whole table; exact but for the ``estimate``.
 
     ``layout`` is that of the new files by the names of its columns, ``call`` the Spark statement that comes nearest.
     """
 
+    kind: ClassVar[Literal["rewrite_data_files"]] = "rewrite_data_files"
     data_files_before: int
     data_files_after: int
     input_files: int
@@ -110,6 +112,10 @@ class Prediction:
     layout: str | None = None
     call: str = ""
     estimate: Estimate | None = None
+
+
+Prediction: TypeAlias = RewritePrediction
+"""What carrying out a plan would bring, by the kind of its action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +147,9 @@ class Plan:
     def is_empty(self) -> bool:
         """Whether the plan is to do nothing."""
         return not self.actions
+
+    @property
+    def groups(self) -> tuple[FileGroup, ...]:
+        """The groups of files that are to be rewritten; none where that is not what is planned."""
+        rewrites = (action for action in self.actions if isinstance(action, RewriteDataFiles))
+        return tuple(group for action in rewrites for group in action.groups)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
-from icewright.domain.actions import Action, ActionFigures
+from icewright.domain.actions import Action, ActionFigures, RewriteDataFiles, rewrite_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.tables import Instant
@@ -150,6 +150,11 @@ class Task(TaskHead):
     """A task as it stands, with all that its action needs."""
 
     action: Action
+
+    @property
+    def rewrite(self) -> RewriteDataFiles:
+        """The action, where it is known to be to rewrite data files. Raises :class:`TypeError` for any other."""
+        return rewrite_of(self.action)
 
     @property
     def figures(self) -> ActionFigures:

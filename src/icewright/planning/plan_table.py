@@ -13,7 +13,7 @@ from icewright.domain.actions import Action, Executor, FileGroup, InputFile, Rew
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation
-from icewright.domain.plans import Migration, PartitionVerdict, Plan, Prediction, Reason, Verdict
+from icewright.domain.plans import Migration, PartitionVerdict, Plan, Reason, RewritePrediction, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import outcome, wording
@@ -265,11 +265,11 @@ def _file_group(number: int, partition: Partition, path: str, group: Group, inde
 
 def _prediction(
     observation: Observation, policy: Policy, action: Action, chosen: Mapping[Partition, tuple[Group, ...]]
-) -> Prediction:
+) -> RewritePrediction:
     metadata = observation.metadata
     files = {partition: [file for group in groups for file in group.files] for partition, groups in chosen.items()}
     before = sum(statistics.counts.data_files for statistics in observation.inventory.partitions)
-    return Prediction(
+    return RewritePrediction(
         data_files_before=before,
         data_files_after=before - action.input_files + action.output_files,
         input_files=action.input_files,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.plans import Prediction
+from icewright.domain.plans import RewritePrediction
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.planning.lookups import by_column
 from icewright.ports.catalog import Catalog
 
 
 def measured_lookups(
-    catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, part: RewriteDataFiles, prediction: Prediction
+    catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, part: RewriteDataFiles, prediction: RewritePrediction
 ) -> Mapping[str, int | float]:
     """``lookup_1_files`` and ``lookup_1_mean`` for the first lookup that was predicted, and so on.
 

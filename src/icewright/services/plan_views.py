@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from icewright.domain.actions import ActionFigures, Executor, FileGroup
 from icewright.domain.files import Partition
-from icewright.domain.layouts import Level
 from icewright.domain.plans import Migration, PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant
@@ -17,29 +16,6 @@ from icewright.services.views import FiguresView
 
 DELETED_SHARE_SHOWN = 0.1
 """From this share of deleted rows on, deletes are said to be something wrong with a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActionView:
-    """One action, without its list of files; ``call`` is the Spark statement that comes nearest.
-
-    ``layout`` is the order of the new files, by names. ``staged_groups`` are carried out by Spark's own reader and
-    writer. ``delete_files`` are folded in.
-    """
-
-    action: str
-    level: Level
-    layout: str | None
-    base_snapshot_id: int
-    groups: int
-    staged_groups: int
-    delete_files: int
-    input_files: int
-    input_bytes: int
-    output_files: int
-    records: int
-    target_file_size_bytes: int
-    call: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +60,7 @@ class PlanView:
     prediction: Prediction | None
     verdict_counts: Mapping[str, int]
     verdicts: tuple[VerdictView, ...]
-    actions: tuple[ActionView, ...]
+    actions: tuple[ActionFigures, ...]
     executors: Mapping[str, int]
     look_again_at: Instant | None
     migration: Migration | None = None
@@ -93,8 +69,7 @@ class PlanView:
 def plan_view(plan: Plan) -> PlanView:
     """The plan for display: everything but the names of the files."""
     groups: dict[Partition, list[FileGroup]] = {}
-    planned = [group for action in plan.actions for group in action.groups]
-    for group in planned:
+    for group in plan.groups:
         groups.setdefault(group.partition, []).append(group)
     return PlanView(
         plan_id=plan.plan_id,
@@ -111,8 +86,8 @@ def plan_view(plan: Plan) -> PlanView:
         prediction=plan.prediction,
         verdict_counts={verdict.value: count for verdict, count in plan.verdict_counts.items()},
         verdicts=tuple(_verdict_view(item, groups.get(item.partition, ())) for item in plan.verdicts),
-        actions=tuple(action_view(action.figures, plan.prediction) for action in plan.actions),
-        executors={each.value: n for each in Executor if (n := sum(g.executor is each for g in planned))},
+        actions=tuple(action.figures for action in plan.actions),
+        executors={each.value: n for each in Executor if (n := sum(g.executor is each for g in plan.groups))},
         look_again_at=plan.look_again_at,
         migration=plan.migration,
     )
@@ -153,22 +128,3 @@ def findings(figures: FiguresView, policy: Policy, plan: Plan) -> tuple[Reason, 
         counted = {"delete_files": figures.delete_files, "equality_delete_files": figures.equality_delete_files}
         found.append(Reason("deletes", text, counted))
     return tuple(found)
-
-
-def action_view(action: ActionFigures, prediction: Prediction | None) -> ActionView:
-    """The action for display, with what was predicted of it."""
-    return ActionView(
-        action=action.kind,
-        level=action.level,
-        layout=action.layout if prediction is None else prediction.layout,
-        base_snapshot_id=action.base_snapshot_id,
-        groups=action.groups,
-        staged_groups=action.staged_groups,
-        delete_files=action.delete_files,
-        input_files=action.input_files,
-        input_bytes=action.input_bytes,
-        output_files=action.output_files,
-        records=action.record_count,
-        target_file_size_bytes=action.target_file_size_bytes,
-        call="" if prediction is None else prediction.call,
-    )

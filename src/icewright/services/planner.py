@@ -101,7 +101,7 @@ class Planner:
         plan = replace(plan, rules=rules(observation, policy, layout))
         if isinstance(layout, Reason):
             plan = replace(plan, reason=outcome.unordered(plan.reason, layout))
-        partitions = frozenset(group.partition for action in plan.actions for group in action.groups)
+        partitions = frozenset(group.partition for group in plan.groups)
         deletes = tuple(self._delete_files(observation, known, partitions))
         files = self._planned_files(plan, observation, known, partitions)
         violations = check_plan(
@@ -126,7 +126,7 @@ class Planner:
         self, plan: Plan, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]
     ) -> dict[str, DataFile]:
         """The files of a plan as the manifests describe them, read anew: the checker does not trust the planner."""
-        planned = {file.path for action in plan.actions for group in action.groups for file in group.files}
+        planned = {file.path for group in plan.groups for file in group.files}
         return {file.path: file for file in self._data_files(observation, known, partitions) if file.path in planned}
 
     def _data_files(

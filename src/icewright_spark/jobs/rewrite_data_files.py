@@ -70,7 +70,7 @@ def rewrite_data_files(
     cannot do without loss, and :class:`ProofFailed` when a group did not give back its rows; in all these
     cases nothing has been committed.
     """
-    action: RewriteDataFiles = spec.action
+    action = spec.rewrite
     check_planned_table(table, spec)
     format_version, vectors = table.format_version, check_planned_files(table, action)
     left = conflicts(lost_groups(table, action))  # nothing is spent on what would not be committed
@@ -116,7 +116,7 @@ def conflicts(lost: Mapping[int, str]) -> list[GroupLeft]:
 def without(spec: TaskSpec, left: Iterable[GroupLeft]) -> TaskSpec:
     """The spec without these groups."""
     gone = {group.group_id for group in left}
-    return replace(spec, action=spec.action.only({group.group_id for group in spec.action.groups} - gone))
+    return replace(spec, action=spec.rewrite.only({group.group_id for group in spec.rewrite.groups} - gone))
 
 
 def nothing_done(left: Sequence[GroupLeft]) -> Conflicted | Failed:
@@ -136,7 +136,7 @@ def of_executor(action: RewriteDataFiles, *executors: Executor) -> tuple[FileGro
 
 def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
     """Refuse a table that is not the planned one. Raises :class:`Conflict`."""
-    action: RewriteDataFiles = spec.action
+    action = spec.rewrite
     if table.uuid != spec.table_id.uuid:
         raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
     if table.format_version > FORMAT_VERSION_MAX:

@@ -67,7 +67,7 @@ def shuffle_groups(
     if not groups:
         return
     refuse_what_would_be_lost(table)
-    layout = spec.action.layout
+    layout = spec.rewrite.layout
     if layout is None:
         raise Unsupported("a shuffle is planned, and no layout")
     by_spec = sorted(groups, key=lambda group: (group.partition.spec_id, group.group_id))
