@@ -278,7 +278,7 @@ class _Running:
         verdicts = shortlist(observation, policy, table.now)
         files = (file for members in table.files.values() for file in members.values())
         plan = plan_table(observation, policy, verdicts, files, plan_id="p", now=table.now)
-        for action in plan.actions:
+        for action in plan.rewrites:
             self.groups = [
                 (group.partition, [file.path for file in group.files], group.size_bytes) for group in action.groups
             ]

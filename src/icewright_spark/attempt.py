@@ -9,13 +9,16 @@ from typing import Final, Protocol
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
+from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import (
     Conflict,
     IcewrightError,
     LeaseLost,
+    NotAllowed,
     NotFound,
     Unavailable,
 )
+from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
     PROTOCOL_VERSION,
@@ -78,7 +81,7 @@ class Attempt:
     ) -> None:
         self._spark, self._server, self._spec, self._pool, self._seat = spark, server, spec, pool, seat
         self._job_group = f"{spec.task_id}/{spec.attempt}"
-        self._phase = Phase(len(spec.rewrite.groups))
+        self._phase = Phase(len(spec.action.groups) if isinstance(spec.action, RewriteDataFiles) else 1)
         self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s)
 
     def run(self) -> TaskReport:
@@ -118,10 +121,14 @@ class Attempt:
         table = SparkTable(self._spark, self._spec.table_name)
         self._check_same_table(table)
         fault(Fault.TABLE_CHECKED)
-        done = rewrite_data_files(
-            self._spark, table, self._spec, self._phase, self.lease.may_commit, carrier=self._seat
-        )
-        return _Done(done.result, done.receipts, done.figures, done.left)
+        match self._spec.action:
+            case RewriteDataFiles():
+                done = rewrite_data_files(
+                    self._spark, table, self._spec, self._phase, self.lease.may_commit, carrier=self._seat
+                )
+                return _Done(done.result, done.receipts, done.figures, done.left)
+            case ExpireSnapshots():
+                raise NotAllowed("snapshots are expired by the server, which writes no rows")
 
     def _check_same_table(self, table: SparkTable) -> None:
         """Server and Spark must look at the same table through their two catalogs. Raises :class:`Conflict`."""

@@ -148,12 +148,12 @@ def _part(table: SparkTable, spec: TaskSpec, group_ids: Collection[int]) -> Rewr
 
 
 def _check_still_fitting(table: SparkTable, spec: TaskSpec, format_version: int) -> None:
-    base = spec.action.base_snapshot_id
+    base = spec.rewrite.base_snapshot_id
     if table.format_version != format_version:
         raise Conflict(f"{spec.table_name} was upgraded to format version {table.format_version} during the merge")
     if table.schema_id != spec.rewrite.schema_id:
         raise Conflict(f"the schema changed from {spec.rewrite.schema_id} to {table.schema_id} during the merge")
-    check_spec(table, spec.action)
+    check_spec(table, spec.rewrite)
     if not table.has_snapshot(base):
         raise Conflict(f"the planned snapshot {base} expired during the merge")
     if format_version >= ROW_LINEAGE_SINCE and table.gives_row_ids() and not table.gives_row_ids(base):

@@ -15,6 +15,7 @@ import structlog
 from pyspark import InheritableThread
 
 from icewright import __version__
+from icewright.domain.actions import shareable_bytes
 from icewright.domain.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
@@ -169,7 +170,7 @@ class Optimizer:
 
         Not when it was tried before: what brings down the whole process would take the same neighbours along again.
         """
-        size_bytes = spec.action.shareable_bytes
+        size_bytes = shareable_bytes(spec.action)
         fits = size_bytes is not None and size_bytes <= self._settings.batch_bytes
         return fits and spec.attempt == 1 and self._settings.batch_tasks > 1
 
@@ -180,7 +181,7 @@ class Optimizer:
         try:
             for left_tasks in reversed(range(self._settings.batch_tasks)):
                 self._start(slot, spec, claimed_s, batch.seat())
-                left_bytes -= spec.action.shareable_bytes or 0
+                left_bytes -= shareable_bytes(spec.action) or 0
                 if self._stopping or not left_tasks:
                     return
                 claimed_s = self._clock()

@@ -87,7 +87,7 @@ def test_estimates_of_the_version_before_are_kept(store_url: str, lookup: Any) -
         stored_tasks.get("task-0").prediction,
         stored_tasks.get(f"task-{COUNT - 1:04d}").prediction,
     ):
-        assert isinstance(prediction, Prediction)
+        assert isinstance(prediction, RewritePrediction)
         estimate = prediction.estimate
         assert isinstance(estimate, Estimate)
         assert (estimate.output_bytes, estimate.modelled_bytes, estimate.cpu_ms) == (400, 400, 7)

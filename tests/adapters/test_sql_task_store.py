@@ -17,6 +17,7 @@ from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.schema import attempts, counters, tasks
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.actions import rewrite_of
 from icewright.domain.errors import Conflict, LeaseLost, Unavailable, Unreadable
 from icewright.domain.tasks import ACTIVE_STATES, AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
@@ -238,7 +239,7 @@ class TestSpeed:
         listed = store.tasks(TaskFilter(), limit=9)
         monkeypatch.setattr(actions, "unpack", None)
         assert store.tasks(TaskFilter(), limit=9) == listed
-        assert [task.action.base_snapshot_id for task in listed] == [2, 1]
+        assert [task.rewrite.base_snapshot_id for task in listed] == [2, 1]
 
     def test_a_list_for_people_decodes_no_action_at_all(
         self, engine: Engine, store: SqlTaskStore, monkeypatch: pytest.MonkeyPatch
@@ -259,9 +260,9 @@ class TestSpeed:
 
     def test_an_action_of_many_files_is_stored_in_little_room(self, engine: Engine, store: SqlTaskStore) -> None:
         task = new_task("task-1")
-        group = task.rewrite.groups[0]
+        group = rewrite_of(task.action).groups[0]
         files = tuple(replace(group.files[0], path=f"s3://b/data/{number}.parquet") for number in range(10_000))
-        action = replace(task.action, groups=(replace(group, files=files),))
+        action = replace(rewrite_of(task.action), groups=(replace(group, files=files),))
         store.enqueue(replace(task, action=action))
         with reading(engine) as connection:
             size_bytes = connection.execute(select(func.length(tasks.c.action))).scalar_one()
@@ -270,10 +271,10 @@ class TestSpeed:
 
 
 def test_no_more_actions_are_kept_than_name_so_many_files() -> None:
-    kept = KeptActions(files_max=4)
+    kept = KeptActions(names_max=4)
     packed = [pack(new_task("t", base_snapshot_id=number).action) for number in range(3)]
     first = kept.unpack(packed[0])
-    assert first.input_files == 2
+    assert rewrite_of(first).input_files == 2
     second = kept.unpack(packed[1])
     assert kept.unpack(packed[0]) is first
     kept.unpack(packed[2])

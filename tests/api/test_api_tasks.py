@@ -40,7 +40,7 @@ def carry_out(served: Served, spec: TaskSpec) -> int:
     merged = MemoryFile(f"{spec.task_id}.parquet", group.partition, group.size_bytes, group.record_count)
     return served.lake.commit_rewrite(
         spec.table_name,
-        base_snapshot_id=spec.action.base_snapshot_id,
+        base_snapshot_id=spec.rewrite.base_snapshot_id,
         remove=[file.path for file in group.files],
         add=[merged],
         summary={TASK_ID_KEY: spec.task_id, PROOF_KEY: proof},
@@ -95,7 +95,7 @@ def test_a_claim_that_fills_a_batch_gets_what_fits() -> None:
     assert served.http.post(path, json={"shareable_bytes_max": 0}).status_code == 204
     problem(served.http.post(path, json={"shareable_bytes_max": "all"}), 400, "invalid-message")
     spec = claimed(served, request=ClaimRequest(shareable_bytes_max=1 << 40))
-    assert spec.action.shareable_bytes is not None
+    assert spec.rewrite.shareable_bytes is not None
 
 
 def test_an_optimizer_of_another_version_is_refused_with_what_to_do() -> None:
@@ -194,5 +194,5 @@ def test_a_task_is_shown_without_its_files_but_with_the_call_that_comes_nearest(
     served = queued()
     (task,) = served.get("/tasks")["items"]
     assert task["action"]["input_files"] == 12
-    assert task["action"]["call"].startswith("CALL ")
+    assert task["prediction"]["call"].startswith("CALL ")
     assert ".parquet" not in str(task)

@@ -204,7 +204,7 @@ def test_a_plan_without_a_server_says_that_it_cannot_be_applied() -> None:
     answer = icewright("plan", "db.events", "--json").json
     view = from_json(PlanView, answer["plan"])
     assert (answer["from_server"], view.can_apply) == (False, True)
-    assert view.prediction is not None
+    assert isinstance(view.prediction, RewritePrediction)
     assert view.prediction.data_files_after == 2
 
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from icewright.domain.actions import Executor, rewrite_of
 
 from icewright.adapters.memory.clock import ManualClock
-from icewright.domain.actions import Executor
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
@@ -64,13 +64,14 @@ def claim(
 def sized(task_id: str, size_bytes: int, *executors: Executor, table: int = 1) -> NewTask:
     """A task of one file of that size for each executor; a merge if there is none."""
     new = new_task(task_id, table=table)
-    (group,) = new.action.groups
+    action = rewrite_of(new.action)
+    (group,) = action.groups
     file = replace(group.files[0], size_bytes=size_bytes)
     groups = tuple(
         replace(group, group_id=number, files=(file,), executor=executor)
         for number, executor in enumerate(executors or (Executor.MERGE,))
     )
-    return replace(new, action=replace(new.action, groups=groups))
+    return replace(new, action=replace(action, groups=groups))
 
 
 def started(store: TaskStore, task_id: str = "task-1", *, table: int = 1) -> Task:
@@ -251,7 +252,7 @@ class TestClaim:
         assert claim(store, shareable_bytes_max=119) is None
         task = claim(store, shareable_bytes_max=120)
         assert task is not None
-        assert task.action.shareable_bytes == 120
+        assert task.rewrite.shareable_bytes == 120
 
     def test_a_bound_passes_over_what_was_tried_before(self, store: TaskStore) -> None:
         move(store, started(store), TaskState.QUEUED)
@@ -265,7 +266,7 @@ class TestClaim:
         store.enqueue(sized("task-3", 20))
         task = claim(store, shareable_bytes_max=999)
         assert task is not None
-        assert (task.task_id, task.action.shareable_bytes) == ("task-1", 20)
+        assert (task.task_id, task.rewrite.shareable_bytes) == ("task-1", 20)
 
     def test_what_does_not_fit_ahead_does_not_hide_what_fits(self, store: TaskStore) -> None:
         for number in range(60):  # more than any window

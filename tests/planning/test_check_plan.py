@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableId
@@ -52,7 +52,7 @@ BY_PATH = {file.path: file for file in FILES}
 POLICY = policy()
 OBSERVATION = observe(FILES)
 PLAN = plan_table(OBSERVATION, POLICY, shortlist(OBSERVATION, POLICY, NOW), FILES, plan_id="plan-1", now=NOW)
-(ACTION,) = PLAN.actions
+(ACTION,) = PLAN.rewrites
 PREDICTION = PLAN.prediction
 
 
@@ -71,7 +71,7 @@ def test_the_sound_plan_is_sound() -> None:
 
 def acting(action: RewriteDataFiles) -> Plan:
     """The plan with another action, and with figures that fit to it."""
-    assert PREDICTION is not None
+    assert isinstance(PREDICTION, RewritePrediction)
     files = [file for group in action.groups for file in group.files]
     before = PREDICTION.data_files_before
     figures = RewritePrediction(
@@ -158,7 +158,7 @@ FOR_PEOPLE = {"layout", "call", "estimate"}
 
 @pytest.mark.parametrize("field", [name for name in RewritePrediction.__slots__ if name not in FOR_PEOPLE])
 def test_every_figure_of_the_prediction_is_checked(field: str) -> None:
-    assert PREDICTION is not None
+    assert isinstance(PREDICTION, RewritePrediction)
     wrong = replace(PREDICTION, **{field: getattr(PREDICTION, field) + 1})
     assert codes(replace(PLAN, prediction=wrong)) == {"wrong-prediction"}
     assert codes(replace(PLAN, prediction=None)) == {"wrong-prediction"}
@@ -267,7 +267,7 @@ def stitch_codes(
 
 
 def test_what_is_stitched_has_large_row_groups() -> None:
-    (action,) = STITCH.actions
+    (action,) = STITCH.rewrites
     assert [group.executor for group in action.groups] == [Executor.STITCH]
     assert stitch_codes() == set()
     for wrong in (2, None):
@@ -281,7 +281,7 @@ def test_what_is_stitched_can_be() -> None:
     assert stitch_codes(replace(COARSE_SEEN, metadata=asking)) == {"not-stitchable"}
     assert stitch_codes(replace(COARSE_SEEN, metadata=table(format_version=3))) == {"not-stitchable", "no-row-ids"}
     assert stitch_codes(replace(COARSE_SEEN, worker_access=WorkerAccess.UNKNOWN)) == {"no-access"}
-    (action,) = STITCH.actions
+    (action,) = STITCH.rewrites
     (group,) = action.groups
     first, *rest = group.files
     avro = replace(group, files=(replace(first, file_format=FileFormat.AVRO), *rest))
@@ -364,7 +364,7 @@ PLAN_WITH_DELETES = plan_table(
 
 
 def delete_codes(change: Callable[[FileGroup], FileGroup], deletes: Sequence[DeleteFile] = WITH_DELETES) -> set[str]:
-    (action,) = PLAN_WITH_DELETES.actions
+    (action,) = PLAN_WITH_DELETES.rewrites
     first, *others = action.groups
     groups = (first, change(*others)) if first.partition == month(2) else (change(first), *others)
     plan = replace(PLAN_WITH_DELETES, actions=(replace(action, groups=groups),))
@@ -404,7 +404,7 @@ def test_a_file_alone_or_large_has_to_have_many_deletes() -> None:
         plan = plan_table(
             observation, eager, shortlist(observation, eager, NOW), [large], deletes, plan_id="plan-1", now=NOW
         )
-        assert len(plan.actions) == 1
+        assert len(plan.rewrites) == 1
         found = check_plan(plan, observation, POLICY, {large.path: large}, deletes)
         assert {violation.code for violation in found} == expected
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
 from icewright.domain.actions import Executor
+
 from icewright.domain.files import DataFile, FileFormat
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy
@@ -38,7 +38,7 @@ def test_large_files_of_other_formats_are_left_unless_the_owner_asks() -> None:
 
 def test_where_the_owner_asks_they_are_rewritten_each_and_the_others_are_not() -> None:
     plan = planned([*files_of(AVRO, 2), *files_of(ORC, 1), *files_of(PARQUET, 2)])
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     assert sorted(file.file_format for group in action.groups for file in group.files) == [AVRO, AVRO, ORC]
     assert {group.executor for group in action.groups} == {Executor.STAGED}
     assert plan.reason.code == "other-format"
@@ -48,18 +48,18 @@ def test_where_the_owner_asks_they_are_rewritten_each_and_the_others_are_not() -
 
 
 def test_small_files_of_other_formats_are_brought_along_whoever_asks() -> None:
-    (action,) = planned(files_of(AVRO, 6, MIB), NOT_ASKED).actions
+    (action,) = planned(files_of(AVRO, 6, MIB), NOT_ASKED).rewrites
     assert [len(group.files) for group in action.groups] == [6]
 
 
 def test_few_small_ones_are_rewritten_where_the_owner_asks() -> None:
     assert planned(files_of(AVRO, 1, MIB), NOT_ASKED).actions == ()
-    (action,) = planned(files_of(AVRO, 1, MIB)).actions
+    (action,) = planned(files_of(AVRO, 1, MIB)).rewrites
     assert action.input_files == 1
 
 
 def test_the_tables_own_format_counts() -> None:
-    (action,) = planned([*files_of(AVRO, 2), *files_of(PARQUET, 1)], properties={WRITE_FORMAT: "AVRO"}).actions
+    (action,) = planned([*files_of(AVRO, 2), *files_of(PARQUET, 1)], properties={WRITE_FORMAT: "AVRO"}).rewrites
     assert [file.file_format for group in action.groups for file in group.files] == [PARQUET]
 
 
@@ -76,7 +76,7 @@ def test_what_nobody_can_write_is_refused_with_the_reason() -> None:
     observation = observe(files_of(ORC, 1), table(fields=fields))
     verdicts = shortlist(observation, ASKED, NOW)
     plan = plan_table(observation, ASKED, verdicts, files_of(ORC, 1), plan_id="p", now=NOW)
-    assert plan.actions == ()
+    assert plan.rewrites == ()
     assert [verdict.verdict for verdict in plan.verdicts] == [Verdict.REFUSE]
 
 

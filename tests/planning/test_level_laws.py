@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from icewright.domain.actions import Executor, RewriteDataFiles
 
 from icewright.domain import codec
-from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.files import DataFile, FileFormat, Span
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.plans import Plan, Verdict
@@ -109,14 +109,14 @@ def test_the_checker_accepts_every_plan(table: Leveled) -> None:
     assert codec.loads(Plan, codec.dumps(plan)) == plan
     for verdict in plan.verdicts:
         assert (verdict.verdict is Verdict.REWRITE) == any(
-            group.partition == verdict.partition for action in plan.actions for group in action.groups
+            group.partition == verdict.partition for action in plan.rewrites for group in action.groups
         )
 
 
 @many
 @given(leveled())
 def test_only_level_2_takes_files_in_order_among_others(table: Leveled) -> None:
-    for action in table.plan().actions:
+    for action in table.plan().rewrites:
         inputs = {file.path for group in action.groups for file in group.files}
         match (action.level, action.layout is not None):
             case (Level.LEVEL_0, True):
@@ -132,7 +132,7 @@ def test_only_level_2_takes_files_in_order_among_others(table: Leveled) -> None:
 @given(leveled())
 def test_a_task_is_of_one_level_and_within_its_bounds(table: Leveled) -> None:
     policy = table.case.policy
-    for action in table.plan().actions:
+    for action in table.plan().rewrites:
         assert action.layout in (None, table.layout)
         assert action.input_files <= policy.max_task_files
         assert action.input_bytes <= policy.max_task_size_bytes
@@ -167,7 +167,7 @@ def test_planning_again_and_again_comes_to_an_end(table: Leveled) -> None:
 def carried_out(case: Case, plan: Plan) -> Case:
     """The table after the action of a plan, committed an hour ago."""
     files, metadata = list(case.files), case.observation.metadata
-    for action in plan.actions:
+    for action in plan.rewrites:
         base = metadata.snapshots[-1]
         number = base.sequence_number + 1
         made = Snapshot(number, base.snapshot_id, number, case.now - HOUR_MS, None, "", 0, {})

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+
 from icewright.domain.files import DataFile, DeleteFile
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.plans import Plan, Reason, Verdict
@@ -87,7 +87,7 @@ class TestLevel1:
     def test_what_is_not_in_order_is_put_in_it_once_there_is_enough(self) -> None:
         files = spanning(data_files(month(1), 12, 9 * MIB), (0, 9))
         plan = planned(files)
-        (action,) = plan.actions
+        (action,) = plan.rewrites
         (group,) = action.groups
         assert (action.level, action.layout) == (Level.LEVEL_1, SORTED)
         assert (group.executor, len(group.files), group.output_files) == (Executor.SHUFFLE, 12, 11)
@@ -102,7 +102,7 @@ class TestLevel1:
     def test_few_rows_are_sorted_by_one_worker(self) -> None:
         low = replace(LOW, level_1_size_bytes=10 * MIB)
         few = spanning(data_files(month(1), 4, 8 * MIB), (0, 9))
-        (action,) = planned(few, by=low).actions
+        (action,) = planned(few, by=low).rewrites
         assert [(one.executor, len(one.files), one.output_files) for one in action.groups] == [(Executor.SORT, 4, 4)]
         truncated = replace(SORTED, fields=(replace(BY_CARRIER, transform="truncate[2]"),))
         equality = equality_deletes(month(1), 1, sequence_number=9)
@@ -116,31 +116,31 @@ class TestLevel1:
             (few, SORTED, low, [], {"not_sorted": "more than a worker may hold"}),
         ]
         for files, layout, by, deletes, known in others:
-            (action,) = planned(files, layout=layout, by=by, deletes=deletes, **known).actions
+            (action,) = planned(files, layout=layout, by=by, deletes=deletes, **known).rewrites
             assert [one.executor for one in action.groups] == [Executor.SHUFFLE]
 
     def test_less_is_left_to_level_0(self) -> None:
-        (action,) = planned(spanning(data_files(month(1), 12, MIB), (0, 9))).actions
+        (action,) = planned(spanning(data_files(month(1), 12, MIB), (0, 9))).rewrites
         assert (action.level, action.layout) == (Level.LEVEL_0, None)
 
     def test_files_in_order_do_not_count_and_are_not_touched(self) -> None:
         files = spanning([*run_files(2, 90 * MIB), *data_files(month(1), 9, 9 * MIB)], (0, 9))
         assert planned(files, runs(2)).actions == ()
         more = spanning([*files, *data_files(month(1), 30, 9 * MIB)[9:]], (0, 9))
-        (action,) = planned(more, runs(2)).actions
+        (action,) = planned(more, runs(2)).rewrites
         assert {file.path for file in action.groups[0].files} == {f.path for f in more if f.snapshot_id == 1}
 
     @pytest.mark.parametrize("other", [CURVED, replace(SORTED, fields=(replace(BY_CARRIER, direction="desc"),))])
     def test_another_order_is_none(self, other: Layout) -> None:
-        (action,) = planned(spanning(run_files(2, 90 * MIB), (0, 9)), runs(2, other)).actions
+        (action,) = planned(spanning(run_files(2, 90 * MIB), (0, 9)), runs(2, other)).rewrites
         assert (action.level, action.input_files) == (Level.LEVEL_1, 4)
 
     def test_data_that_comes_in_order_is_left_to_level_0(self) -> None:
         by_time = spanning(data_files(month(1), 12, 9 * MIB), *((n, n + 1) for n in range(12)))
         plan = planned(by_time)
-        assert plan.actions == ()
+        assert plan.rewrites == ()
         assert plan.verdicts[0].reason.code == "in-order"
-        assert planned(by_time, layout=CURVED).actions[0].level is Level.LEVEL_1
+        assert planned(by_time, layout=CURVED).rewrites[0].level is Level.LEVEL_1
 
     def test_young_files_are_waited_for(self) -> None:
         snapshots = [snapshot(1), snapshot(2, NOW - 1_000)]
@@ -154,14 +154,14 @@ class TestLevel1:
         by = replace(LOW, max_task_size_bytes=60 * MIB)
         files = spanning(data_files(month(1), 12, 9 * MIB), *((12 - n, 20) for n in range(12)))
         plan = planned(files, by=by)
-        assert [file.path for file in plan.actions[0].groups[0].files] == [f.path for f in reversed(files)][:6]
+        assert [file.path for file in plan.rewrites[0].groups[0].files] == [f.path for f in reversed(files)][:6]
         assert plan.verdicts[0].reason.figures["files_following"] == 6
 
     def test_more_than_a_task_may_read_is_done_by_age_under_a_curve(self) -> None:
         by = replace(LOW, max_task_size_bytes=60 * MIB)
         files = spanning(data_files(month(1), 12, 9 * MIB), *((12 - n, 20) for n in range(12)))
         plan = planned(files, layout=CURVED, by=by)
-        assert [file.path for file in plan.actions[0].groups[0].files] == [f.path for f in files][:6]
+        assert [file.path for file in plan.rewrites[0].groups[0].files] == [f.path for f in files][:6]
 
     def test_a_file_larger_than_a_task_is_refused(self) -> None:
         by = replace(LOW, max_task_size_bytes=60 * MIB)
@@ -176,7 +176,7 @@ class TestLevel1:
         levels = Levels.of(observation, LOW, SORTED)
         verdicts = shortlist(observation, LOW, NOW, levels)
         plan = plan_table(observation, LOW, verdicts, files, plan_id="p", now=NOW, levels=levels)
-        assert plan.actions == ()
+        assert plan.rewrites == ()
 
     def test_at_most_so_many_partitions_are_looked_at_others_each_time(self) -> None:
         files = [data_file(month(n), 1, 100 * MIB) for n in range(PARTITIONS_LOOKED_AT + 10)]
@@ -192,13 +192,13 @@ class TestLevel1:
 class TestLevel2:
     def test_enough_runs_become_one(self) -> None:
         files = spanning([*run_files(3), *data_files(month(1), 2, 9 * MIB)], (0, 9))
-        (action,) = planned(files, runs(3)).actions
+        (action,) = planned(files, runs(3)).rewrites
         assert (action.level, action.layout, action.input_files) == (Level.LEVEL_2, SORTED, 8)
         assert planned(files, runs(3), by=replace(LOW, level_2_runs=4)).actions == ()
 
     def test_files_that_are_all_in_order_are_merged_by_their_key_where_a_merge_can_do_it(self) -> None:
         files = spanning(run_files(3), (0, 9))
-        (action,) = planned(files, runs(3)).actions
+        (action,) = planned(files, runs(3)).rewrites
         assert [(group.executor, group.output_files) for group in action.groups] == [(Executor.MERGE, 5)]
         day = replace(SORTED, fields=(replace(BY_CARRIER, transform="truncate[2]"),))
         others = [
@@ -208,12 +208,12 @@ class TestLevel2:
             (files, day, LOW),
         ]
         for some, layout, by in others:
-            (action,) = planned(some, runs(3, layout), layout, by).actions
+            (action,) = planned(some, runs(3, layout), layout, by).rewrites
             assert (action.level, action.groups[0].executor) == (Level.LEVEL_2, Executor.SHUFFLE)
 
     def test_files_that_turned_out_not_to_be_sorted_are_shuffled_and_the_plan_says_why(self) -> None:
         plan = planned(spanning(run_files(3), (0, 9)), runs(3), not_sorted="the rows of a.parquet are in disorder")
-        assert [(one.executor, one.output_files) for one in plan.actions[0].groups] == [(Executor.SHUFFLE, 5)]
+        assert [(one.executor, one.output_files) for one in plan.rewrites[0].groups] == [(Executor.SHUFFLE, 5)]
         said = "shuffled, because files in its order could not be merged by their key: the rows of a.parquet"
         assert said in plan.verdicts[0].reason.text
 
@@ -225,28 +225,28 @@ class TestLevel2:
     def test_a_run_of_just_now_is_taken_with_the_others(self) -> None:
         snapshots = [*runs(2), ours(snapshot(4, NOW - 1), Level.LEVEL_1, SORTED.key), snapshot(5, NOW)]
         files = spanning([*run_files(3), data_file(month(1), 1, MIB, snapshot_id=5)], (0, 9))
-        (action,) = planned(files, snapshots).actions
+        (action,) = planned(files, snapshots).rewrites
         assert {file.path for file in action.groups[0].files} == {file.path for file in run_files(3)}
 
     def test_two_runs_on_top_of_each_other_are_too_many_where_two_are_enough(self) -> None:
-        (action,) = planned(spanning(run_files(2)[::2], (0, 9)), runs(2), by=replace(LOW, level_2_runs=2)).actions
+        (action,) = planned(spanning(run_files(2)[::2], (0, 9)), runs(2), by=replace(LOW, level_2_runs=2)).rewrites
         assert (action.level, action.input_files) == (Level.LEVEL_2, 2)
 
     def test_runs_that_follow_each_other_are_left(self) -> None:
         plan = planned(spanning(run_files(4), *((n, n + 1) for n in range(8))), runs(4))
-        assert (plan.actions, plan.verdicts[0].reason.code) == ((), "in-order")
+        assert (plan.rewrites, plan.verdicts[0].reason.code) == ((), "in-order")
 
     def test_a_partition_larger_than_a_task_is_done_in_pieces_that_end(self) -> None:
         by = replace(LOW, max_task_size_bytes=60 * MIB)
         files = spanning(run_files(8), (0, 9), (5, 19))
-        (action,) = planned(files, runs(8), by=by).actions
+        (action,) = planned(files, runs(8), by=by).rewrites
         assert (action.level, action.input_files, action.input_bytes) == (Level.LEVEL_2, 7, 56 * MIB)
 
     def test_a_piece_has_most_bytes_of_level_1(self) -> None:
         done = [data_file(month(1), n, 8 * MIB, snapshot_id=9) for n in range(6)]
         snapshots = [*runs(3), *(snapshot(n) for n in range(5, 9)), ours(snapshot(9), Level.LEVEL_2, SORTED.key)]
         files = [*spanning(done, (0, 3)), *spanning(run_files(3), (20, 30))]
-        (action,) = planned(files, snapshots, by=replace(LOW, max_task_size_bytes=50 * MIB)).actions
+        (action,) = planned(files, snapshots, by=replace(LOW, max_task_size_bytes=50 * MIB)).rewrites
         assert {file.path for file in action.groups[0].files} == {file.path for file in run_files(3)}
 
     def test_pieces_of_very_many_files_are_found_in_time(self) -> None:
@@ -270,7 +270,7 @@ class TestDeletes:
         files = spanning(run_files(2), (0, 9))
         vectors = [deletion_vector(file, file.record_count // 2, sequence_number=4) for file in files[:2]]
         plan = planned(files, [*runs(2), snapshot(4, NOW - DAY_MS)], deletes=vectors)
-        (action,) = plan.actions
+        (action,) = plan.rewrites
         assert (action.level, action.layout) == (Level.LEVEL_0, SORTED)
         assert [len(group.files) for group in action.groups] == [1, 1]
         assert plan.verdicts[0].reason.text.startswith(
@@ -308,13 +308,13 @@ class TestTurns:
         due = spanning(data_files(month(2), 12, 9 * MIB), (0, 9))
         fresh = spanning(data_files(month(1), 12), (0, 9))
         first = planned([*due, *fresh])
-        assert first.actions[0].level is Level.LEVEL_0
+        assert first.rewrites[0].level is Level.LEVEL_0
         follows = next(v for v in first.verdicts if v.path == "month=2")
         assert follows.reason.text.startswith(
             "12 files follow in a later task; this one is of Level 0; Level 1 is due: 108.0"
         )
         then = planned([*due, *fresh], [snapshot(1), ours(snapshot(2, NOW - HOUR_MS // 6), Level.LEVEL_0, None)])
-        assert then.actions[0].level is Level.LEVEL_1
+        assert then.rewrites[0].level is Level.LEVEL_1
 
 
 def test_a_layout_that_cannot_be_used_is_said_and_stops_nothing() -> None:
@@ -335,12 +335,12 @@ def found(plan: Plan, files: Sequence[DataFile], metadata: TableMetadata, layout
 
 
 def with_action(plan: Plan, **changes: Any) -> Plan:
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     return replace(plan, actions=(replace(action, **changes),))
 
 
 def with_group(plan: Plan, **changes: Any) -> Plan:
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     return with_action(plan, groups=(replace(action.groups[0], **changes), *action.groups[1:]))
 
 
@@ -413,7 +413,7 @@ def test_a_sort_of_much_or_by_no_columns_is_found() -> None:
 
 
 def test_two_runs_of_one_commit_in_a_partition_are_found() -> None:
-    (action,) = PLAN.actions
+    (action,) = PLAN.rewrites
     first, second = (
         replace(action.groups[0], group_id=n, files=action.groups[0].files[n::2], output_files=5) for n in (0, 1)
     )
@@ -422,11 +422,11 @@ def test_two_runs_of_one_commit_in_a_partition_are_found() -> None:
 
 def _inputs(plan: Plan, other: DataFile) -> tuple[InputFile, ...]:
     """The planned files, one of another size."""
-    files = plan.actions[0].groups[0].files
+    files = plan.rewrites[0].groups[0].files
     return tuple(replace(one, size_bytes=other.size_bytes) if one.path == other.path else one for one in files)
 
 
 def _alone(plan: Plan, file: DataFile) -> FileGroup:
-    action: RewriteDataFiles = plan.actions[0]
+    action: RewriteDataFiles = plan.rewrites[0]
     inputs = tuple(one for one in action.groups[0].files if one.path == file.path)
     return replace(action.groups[0], files=inputs, executor=Executor.MERGE, output_files=1)

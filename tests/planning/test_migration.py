@@ -66,14 +66,14 @@ def test_what_a_task_cannot_have_remains_and_is_told() -> None:
 )
 def test_where_there_is_nothing_to_migrate_it_says_so(migration: Migration, said: str) -> None:
     plan = demanded(migration, SMALL)
-    assert plan.actions == ()
+    assert plan.rewrites == ()
     assert (plan.reason.code, plan.reason.text) == ("nothing-to-migrate", said)
 
 
 @pytest.mark.parametrize("migration", [Migration.SPEC, Migration.ALL])
 def test_what_cannot_be_moved_is_refused_and_not_merged_instead(migration: Migration) -> None:
     plan = demanded(migration, data_files(OLD, 9), new="identity price")
-    assert plan.actions == ()
+    assert plan.rewrites == ()
     assert {verdict.verdict for verdict in plan.verdicts} <= {Verdict.REFUSE, Verdict.LEAVE}
     assert plan.reason.figures["files_remaining"] == 9
 

@@ -16,6 +16,7 @@ from icewright.planning.check_plan import check_plan
 from icewright.planning.specs import PARTITIONS_MAX
 from tests.planning.observations import Case, cases, observe
 from tests.planning.test_plan_laws import committed, groups_of, plan_of
+from tests.predictions import predicted
 
 CURRENT = PartitionSpec(2, (PartitionField(1, 1001, "month_bucket", "bucket[3]"),))
 """Of an older partition by month it makes one, of the unpartitioned spec's four."""
@@ -74,7 +75,7 @@ def test_verdicts_and_prediction_agree_with_the_action(case: Case) -> None:
     if plan.prediction is not None:
         made = sum(group.output_files for group in groups_of(plan))
         inputs = sum(len(group.files) for group in groups_of(plan))
-        assert plan.prediction.data_files_after == plan.prediction.data_files_before - inputs + made
+        assert predicted(plan).data_files_after == predicted(plan).data_files_before - inputs + made
 
 
 @settings(max_examples=100, deadline=None)

@@ -10,15 +10,16 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from icewright.domain.actions import FileGroup, InputFile
 
 from icewright.domain import codec
-from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat
 from icewright.domain.plans import Plan, Verdict
 from icewright.planning.check_plan import check_plan
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import MINUTE_MS, Case, cases, observe
+from tests.predictions import predicted
 
 many = settings(max_examples=120, deadline=None)
 
@@ -32,7 +33,7 @@ def plan_of(case: Case, files: tuple[DataFile, ...] | None = None) -> Plan:
 
 
 def groups_of(plan: Plan) -> list[FileGroup]:
-    return [group for action in plan.actions for group in action.groups]
+    return [group for action in plan.rewrites for group in action.groups]
 
 
 @many
@@ -99,7 +100,7 @@ def test_verdicts_and_prediction_agree_with_the_action(case: Case) -> None:
         assert (verdict.verdict is Verdict.REWRITE) == (verdict.path in touched)
         assert verdict.wait_until is None or verdict.wait_until > case.now
     if plan.prediction is not None:
-        assert plan.prediction.data_files_before - plan.prediction.data_files_after == sum(fewer.values())
+        assert predicted(plan).data_files_before - predicted(plan).data_files_after == sum(fewer.values())
         others = [f for g in groups_of(plan) for f in g.files if f.file_format is not FileFormat.PARQUET]
         gained = bool(others) and case.policy.migrate_formats
         assert sum(fewer.values()) > 0 or gained or any(group.delete_files for group in groups_of(plan))

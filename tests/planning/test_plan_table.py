@@ -30,6 +30,7 @@ from tests.planning.observations import (
     snapshot,
     table,
 )
+from tests.predictions import predicted
 
 
 def planned(
@@ -42,13 +43,15 @@ def planned(
 
 
 def paths(plan: Plan) -> list[list[str]]:
-    return [[file.path.rsplit("/", 1)[1] for file in group.files] for action in plan.actions for group in action.groups]
+    return [
+        [file.path.rsplit("/", 1)[1] for file in group.files] for action in plan.rewrites for group in action.groups
+    ]
 
 
 def test_a_plan_says_everything_that_its_executor_needs() -> None:
     files = [*data_files(month(1), 7), *data_files(month(2), 3)]
     plan = planned(files)
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     assert (action.base_snapshot_id, action.schema_id, action.target_file_size_bytes) == (1, 0, 512 * MIB)
     (group,) = action.groups
     assert (group.group_id, group.partition, group.partition_path) == (0, month(1), "month=1")
@@ -56,7 +59,7 @@ def test_a_plan_says_everything_that_its_executor_needs() -> None:
         (f.path, f.size_bytes, f.record_count, 1) for f in files[:7]
     ]
     assert plan.prediction is not None
-    assert (plan.prediction.data_files_before, plan.prediction.data_files_after) == (10, 4)
+    assert (predicted(plan).data_files_before, predicted(plan).data_files_after) == (10, 4)
     assert plan.reason.text == "merge 7 small files (7.0 MiB) in 1 partition into 1"
     assert plan.look_again_at is None
 
@@ -64,7 +67,7 @@ def test_a_plan_says_everything_that_its_executor_needs() -> None:
 def test_partitions_with_most_gain_go_first_and_the_rest_is_counted() -> None:
     files = [*data_files(month(1), 5), *data_files(month(2), 9), *data_files(month(3), 6)]
     plan = planned(files, policy(max_task_files=10))
-    assert [group.partition for action in plan.actions for group in action.groups] == [month(2)]
+    assert [group.partition for action in plan.rewrites for group in action.groups] == [month(2)]
     assert (
         plan.reason.text == "merge 9 small files (9.0 MiB) in 1 partition into 1; 11 more files in 2 partitions follow"
     )
@@ -137,7 +140,7 @@ def test_a_file_listed_twice_is_never_merged() -> None:
     files = data_files(month(1), 6)
     plan = planned([*files, files[0], *data_files(month(2), 6)])
     assert [v.reason.code for v in plan.verdicts if v.verdict is Verdict.REFUSE] == ["file-listed-twice"]
-    assert [group.partition for action in plan.actions for group in action.groups] == [month(2)]
+    assert [group.partition for action in plan.rewrites for group in action.groups] == [month(2)]
 
 
 def test_a_file_listed_in_two_partitions_stops_both() -> None:
@@ -211,7 +214,7 @@ def test_a_burdened_file_larger_than_a_task_is_refused() -> None:
         verdicts = shortlist(observation, rules, NOW)
         plan = plan_table(observation, rules, verdicts, [large], deletes, plan_id="plan-1", now=NOW)
         assert plan.verdicts[0].reason.code == expected
-    assert [group.executor for action in plan.actions for group in action.groups] == []
+    assert [group.executor for action in plan.rewrites for group in action.groups] == []
 
 
 def test_two_vectors_of_one_file_stop_its_partition() -> None:
@@ -221,7 +224,7 @@ def test_two_vectors_of_one_file_stop_its_partition() -> None:
     verdicts = shortlist(observation, policy(), NOW)
     plan = plan_table(observation, policy(), verdicts, files, vectors, plan_id="plan-1", now=NOW)
     assert [v.reason.code for v in plan.verdicts if v.verdict is Verdict.REFUSE] == ["vectors-listed-twice"]
-    assert [group.partition for action in plan.actions for group in action.groups] == [month(2)]
+    assert [group.partition for action in plan.rewrites for group in action.groups] == [month(2)]
 
 
 def test_young_files_are_no_reason_to_wait_where_deletes_alone_count() -> None:

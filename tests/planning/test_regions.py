@@ -12,8 +12,8 @@ from random import Random
 from typing import Any
 
 import pytest
-
 from icewright.domain.actions import FileGroup
+
 from icewright.domain.curves import hilbert_table
 from icewright.domain.files import DataFile, FileFormat
 from icewright.domain.layouts import Level
@@ -27,6 +27,7 @@ from icewright.planning.regions import OLDER_BYTES_MAX, region
 from tests.planning.observations import DAY_MS, MIB, NOW, data_file, month, observe, policy, snapshot, table
 from tests.planning.test_level_laws import ours
 from tests.planning.test_levels import CURVED, LOW, planned, run_files, runs
+from tests.predictions import estimated
 
 FILE_BYTES = 100
 ROWS_OF_A_FILE = 20
@@ -207,16 +208,15 @@ class TestPlans:
     def test_a_partition_larger_than_a_task_is_done_in_parts(self) -> None:
         files = boxed(run_files(8), (0, 9), (5, 19))
         plan = planned(files, runs(8, CURVED), CURVED, self.by)
-        (action,) = plan.actions
+        (action,) = plan.rewrites
         assert (action.level, action.input_files, action.input_bytes) == (Level.LEVEL_2, 6, 48 * MIB)
         assert plan.verdicts[0].reason.figures["files_following"] == 10
         assert plan.prediction is not None
-        assert plan.prediction.estimate is not None
-        assert len(plan.prediction.estimate.lookups) == 2
+        assert len(estimated(plan).lookups) == 2
 
     def test_what_fits_is_done_as_a_whole(self) -> None:
         files = boxed(run_files(8), (0, 9), (5, 19))
-        (action,) = planned(files, runs(8, CURVED), CURVED, replace(self.by, max_task_size_bytes=128 * MIB)).actions
+        (action,) = planned(files, runs(8, CURVED), CURVED, replace(self.by, max_task_size_bytes=128 * MIB)).rewrites
         assert action.input_files == 16
 
     def test_what_lies_apart_is_left(self) -> None:
@@ -261,7 +261,7 @@ class TestSecondOpinion:
         return [file.snapshot_id for file in self.files if file.path in self.planned_paths()]
 
     def planned_paths(self) -> list[str]:
-        group: FileGroup = planned(self.files, runs(8, CURVED), CURVED, self.by).actions[0].groups[0]
+        group: FileGroup = planned(self.files, runs(8, CURVED), CURVED, self.by).rewrites[0].groups[0]
         return [file.path for file in group.files]
 
     def levels(self, new: int) -> list[Any]:

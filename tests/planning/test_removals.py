@@ -8,8 +8,8 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from icewright.domain.actions import Executor
+
 from icewright.domain.observation import Experience, Observation, Removals
 from icewright.domain.plans import Plan, Verdict
 from icewright.planning.commits import rhythm_ms
@@ -158,7 +158,7 @@ def planned(ratio: float = 0.1, experience: Experience = Experience()) -> Plan: 
 
 
 def partitions_of(plan: Plan) -> set[str]:
-    return {group.partition_path for group in plan.actions[0].groups}
+    return {group.partition_path for group in plan.rewrites[0].groups}
 
 
 class TestPlans:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from icewright.domain.actions import Executor, FileGroup
+
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.observation import Observation
@@ -81,7 +81,7 @@ def planned(files: list[DataFile], rules: Policy, metadata: TableMetadata, **kin
 
 
 def groups_of(plan: Plan) -> list[FileGroup]:
-    return [group for action in plan.actions for group in action.groups]
+    return [group for action in plan.rewrites for group in action.groups]
 
 
 def spanned(files: list[DataFile], spans: list[tuple[int, int]]) -> list[DataFile]:
@@ -162,7 +162,7 @@ def test_what_cannot_be_computed_is_refused_with_the_reason(new: str, said: str)
     assert obstacle is not None
     assert obstacle.code == "partition-transform"
     plan = planned(files, ALL, metadata)
-    assert plan.actions == ()
+    assert plan.rewrites == ()
     (verdict,) = plan.verdicts
     assert verdict.verdict is Verdict.REFUSE
     assert re.search(said, verdict.reason.text)
@@ -178,7 +178,7 @@ def test_all_files_move_whatever_their_size_and_the_plan_says_from_where_to_wher
     assert plan.reason.code == "other-spec"
     assert plan.reason.text.endswith("into at most 24, staged for Spark, moved to the current partition spec")
     assert plan.verdicts[0].files_after == 0
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     assert "'output-spec-id', '1'" in (plan.prediction.call if plan.prediction else "")
     assert still_applies(action, plan.table_id, metadata) is None
     other = replace(metadata, specs=(*metadata.specs, spec(2, "bucket[4] id")), default_spec_id=2)
@@ -240,7 +240,7 @@ def test_a_spec_whose_writer_deletes_by_equality_moves_when_it_has_been_quiet_fo
         observation = upserted(ago)
         verdicts = shortlist(observation, ALL, NOW)
         plan = plan_table(observation, ALL, verdicts, files, deletes, plan_id="p", now=NOW)
-        assert bool(plan.actions) == moves
+        assert bool(plan.rewrites) == moves
         if not moves:
             assert [(v.verdict, v.reason.code) for v in plan.verdicts] == [(Verdict.WAIT, "spec-in-use")]
             assert plan.look_again_at == NOW + HOUR_MS
@@ -289,7 +289,7 @@ def test_deletes_by_equality_of_an_unpartitioned_spec_reach_everywhere_and_need_
 
 def wrong(plan: Plan, **changes: Any) -> Plan:
     """The plan with its group changed."""
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     (group,) = action.groups
     return replace(plan, actions=(replace(action, groups=(replace(group, **changes),)),))
 
@@ -314,7 +314,7 @@ def test_the_checker_finds_what_must_not_be_moved() -> None:
     assert "not-movable" in codes(plan, unknown)
     assert "too-soon" in codes(plan, upserted(HOUR_MS))
     assert "too-soon" not in codes(plan, upserted(3 * DAY_MS))
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     layout = Layout(Curve.SORT, (SortField(2, "identity", "asc", "nulls-first"),))
     ordered = replace(plan, actions=(replace(action, level=Level.LEVEL_1, layout=layout),))
     assert "layout-moved" in codes(ordered, observation)

@@ -74,7 +74,7 @@ class TestMse:
     def test_files_too_far_below_the_target_are_merged_into_its_size(self) -> None:
         files = sized(*[TARGET] * 5, *[16 * MIB] * 4)
         made = plan(observe(files), files, self.under)
-        (group,) = made.actions[0].groups
+        (group,) = made.rewrites[0].groups
         assert [file.size_bytes for file in group.files] == [16 * MIB] * 4
         (said,) = made.verdicts
         assert said.reason.code == "size-error"
@@ -131,7 +131,7 @@ class TestTiered:
         files = sized(*[self.fragment] * 12, self.undersized)
         observation = replace(observe(files), rewritten_at={HERE: NOW})
         made = plan(observation, files, self.under)
-        assert sorted(len(group.files) for group in made.actions[0].groups) == [4, 8]
+        assert sorted(len(group.files) for group in made.rewrites[0].groups) == [4, 8]
         assert made.verdicts[0].reason.code == "minor"
         said = "minor: 12 fragments of at most 16.0 MiB and 1 undersized file (60.0 MiB) of 13"
         assert said in made.verdicts[0].reason.text
@@ -147,7 +147,7 @@ class TestTiered:
     def test_undersized_files_of_a_target_together_are_a_major_one(self) -> None:
         files = sized(self.undersized, self.undersized, self.undersized, MIB)
         made = plan(replace(observe(files), rewritten_at={HERE: NOW}), files, self.under)
-        (group,) = made.actions[0].groups
+        (group,) = made.rewrites[0].groups
         assert (made.verdicts[0].reason.code, len(group.files)) == ("major", 2)
         short = sized(self.undersized, self.undersized, MIB)
         said = opinion(short, self.under, rewritten_at={HERE: NOW})
@@ -164,7 +164,7 @@ class TestTiered:
         yesterday, today = ({HERE: midnight + by} for by in (-1, 0))
         made = plan(replace(observe(files), rewritten_at=yesterday), files, full)
         assert made.verdicts[0].reason.code == "full"
-        assert [len(group.files) for group in made.actions[0].groups] == [3]
+        assert [len(group.files) for group in made.rewrites[0].groups] == [3]
         waits = verdict(replace(observe(files), rewritten_at=today), full)
         assert (waits.verdict, waits.wait_until) == (Verdict.WAIT, midnight + DAY_MS)
         assert opinion(sized(self.undersized, MIB), full, rewritten_at=yesterday).reason.code == "no-tier"
@@ -175,7 +175,7 @@ class TestTiered:
         observation = replace(observe(files, deletes=deletes), rewritten_at={HERE: NOW})
         verdicts = shortlist(observation, self.under, NOW)
         made = plan_table(observation, self.under, verdicts, files, deletes, plan_id="plan-1", now=NOW)
-        assert [[file.path for file in group.files] for group in made.actions[0].groups] == [[files[0].path]]
+        assert [[file.path for file in group.files] for group in made.rewrites[0].groups] == [[files[0].path]]
 
     def test_the_interval_is_looked_at_again_where_no_file_has_many_deletes(self) -> None:
         files = sized(*[MIB] * 5)
@@ -271,7 +271,7 @@ class TestCostBenefit:
     def test_a_large_one_is_not_written_again_for_many_tiny_ones(self) -> None:
         files = sized(130 * MIB, *[MIB // 4] * 200)
         made = plan(observe(files), files, self.under)
-        (group,) = made.actions[0].groups
+        (group,) = made.rewrites[0].groups
         assert len(group.files) == 200
 
 

@@ -52,7 +52,7 @@ def last_attempt(house: Lakehouse, task: Task) -> AttemptState:
 def test_exactly_the_plan_that_was_looked_at_is_queued(house: Lakehouse) -> None:
     plan = planned(house, "approve")
     task = dispatcher(house).apply(plan.plan_id)
-    assert (task.state, task.plan_id, task.action) == (TaskState.QUEUED, plan.plan_id, plan.actions[0])
+    assert (task.state, task.plan_id, task.rewrite) == (TaskState.QUEUED, plan.plan_id, plan.rewrites[0])
     assert dispatcher(house).apply(plan.plan_id).task_id == task.task_id  # twice is once
 
 
@@ -69,7 +69,7 @@ def test_an_approval_counts_whenever_the_plan_was_made(house: Lakehouse) -> None
     task = dispatcher(house).apply(plan.plan_id)
     assert house.control.keeper.look(NAME).plan.mode is Mode.APPROVE
     spec = Worker(house).claimed()
-    assert (spec.task_id, spec.action) == (task.task_id, plan.actions[0])
+    assert (spec.task_id, spec.rewrite) == (task.task_id, plan.rewrites[0])
     assert not Worker(house).beat(spec, "committing").cancel
 
 
@@ -187,7 +187,7 @@ def test_a_claim_gives_all_that_an_attempt_needs(house: Lakehouse) -> None:
     task = house.only_task()
     assert task.lease is not None
     assert (spec.task_id, spec.attempt, spec.fencing_token) == (task.task_id, 1, task.lease.fencing_token)
-    assert (spec.table_id, spec.table_name, spec.action) == (task.table_id, NAME, looked.plan.actions[0])
+    assert (spec.table_id, spec.table_name, spec.rewrite) == (task.table_id, NAME, looked.plan.rewrites[0])
     assert spec.lease_ms == LEASE_MS == dispatcher(house).lease_ms
     assert Worker(house, "optimizer-b").claim_if_any() is None
 
@@ -195,7 +195,7 @@ def test_a_claim_gives_all_that_an_attempt_needs(house: Lakehouse) -> None:
 def test_what_an_owner_approved_is_given_out(house: Lakehouse) -> None:
     plan = planned(house, "approve")
     dispatcher(house).apply(plan.plan_id)
-    assert Worker(house).claimed().action == plan.actions[0]
+    assert Worker(house).claimed().action == plan.rewrites[0]
 
 
 def test_stale_work_is_not_given_out_and_planned_again(house: Lakehouse) -> None:
@@ -361,7 +361,7 @@ def test_what_an_earlier_attempt_committed_and_the_owner_rolled_back_does_not_co
     spec = worker.claimed()
     zombie.commit(slow)
     assert not worker.beat(spec, "committing").cancel  # the commit itself finds its files gone
-    house.catalog.set_ref(NAME, "main", spec.action.base_snapshot_id)
+    house.catalog.set_ref(NAME, "main", spec.rewrite.base_snapshot_id)
     assert worker.beat(spec, "committing").cancel
     assert house.tasks.history(spec.task_id)[-1].reason.code == "rolled-back"
 

@@ -9,6 +9,7 @@ from icewright.planning.removals import duration_ms
 from icewright.services.experience import PACE_MAX, experience
 from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
+from tests.predictions import estimated
 
 
 def house_with_a_busy_partition() -> Lakehouse:
@@ -35,8 +36,7 @@ def test_the_pace_is_what_tasks_took_against_what_was_expected() -> None:
     assert experience(house.tasks, []) == Experience(1.0, was_tight=False)
     task = house.control.keeper.look(NAME).enqueued
     assert task is not None
-    assert task.task.prediction.estimate is not None
-    expected_ms = duration_ms(task.task.prediction.estimate.cpu_ms, 1.0)
+    expected_ms = duration_ms(estimated(task.task).cpu_ms, 1.0)
     worker = Worker(house)
     for wall_ms, pace in ((round(3 * expected_ms), 3.0), (10**9, PACE_MAX)):
         worker.wall_ms = wall_ms

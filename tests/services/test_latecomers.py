@@ -130,7 +130,7 @@ def test_another_part_that_comes_when_one_was_verified_is_verified_too(lost_rows
     house.catalog.delete(NAME, ["d"])  # what kept the first attempt from committing it
     late = house.catalog.commit_rewrite(
         NAME,
-        base_snapshot_id=spec.action.base_snapshot_id,
+        base_snapshot_id=spec.rewrite.base_snapshot_id,
         remove=[file.path for group in part.groups for file in group.files],
         add=other._outputs(spec, part.groups[0]),
         summary=other._summary(spec, part),

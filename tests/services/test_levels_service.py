@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.layouts import Level
 from icewright.domain.plans import Plan
 from icewright.domain.tables import MAIN_BRANCH, SortField
 from icewright.domain.tasks import TaskState
 from tests.services.lakehouse import MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
+from tests.predictions import estimated, predicted
 
 SMALL = {"icewright.level-1.size-bytes": str(16 * MIB), "icewright.level-2.runs": "3"}
 SORTED = {**SMALL, "icewright.layout": "sort(id)", "write.target-file-size-bytes": str(8 * MIB)}
@@ -35,7 +35,7 @@ def planned(house: Lakehouse) -> Plan:
 
 
 def level_of(plan: Plan) -> Level | None:
-    return plan.actions[0].level if plan.actions else None
+    return plan.rewrites[0].level if plan.rewrites else None
 
 
 def work(house: Lakehouse) -> list[Level]:
@@ -81,13 +81,12 @@ def test_lookups_are_measured_beside_what_was_predicted() -> None:
     house = laid_out({**SORTED, "icewright.layout": "zorder(id, city)", "write.target-file-size-bytes": str(MIB)})
     assert work(house) == [Level.LEVEL_1]
     task = house.only_task()
-    assert task.prediction.estimate is not None
     assert task.outcome is not None
-    assert [one.column for one in task.prediction.estimate.lookups] == ["id", "city"]
+    assert [one.column for one in estimated(task).lookups] == ["id", "city"]
     made = task.rewrite.output_files
     assert made > 1
     # This lake's files have no bounds, so that all of them may have any value; and so it was predicted.
-    assert {one.files_after for one in task.prediction.estimate.lookups} == {made}
+    assert {one.files_after for one in estimated(task).lookups} == {made}
     found = {key: figure for key, figure in task.outcome.reason.figures.items() if key.startswith("lookup_")}
     assert found == {"lookup_1_files": made, "lookup_1_mean": made, "lookup_2_files": made, "lookup_2_mean": made}
 
@@ -139,7 +138,7 @@ def test_the_tables_own_sort_order_is_a_layout() -> None:
     house.catalog.create(NAME, sort_fields=[order], properties=SMALL)
     house.append(20)
     house.pass_time(5 * MINUTE_MS)
-    (action,) = planned(house).actions
+    (action,) = planned(house).rewrites
     assert action.layout is not None
     assert (action.level, action.layout.fields, action.layout.sort_order_id) == (Level.LEVEL_1, (order,), 1)
 

@@ -83,7 +83,7 @@ def test_in_mode_observe_it_is_shown_and_not_applied(house: Lakehouse) -> None:
 
 def test_no_level_has_its_turn(house: Lakehouse) -> None:
     house.catalog.set_properties(NAME, {"icewright.layout": "sort(id)", "icewright.level-1.size-bytes": str(MIB)})
-    assert [action.level for action in house.control.keeper.look(NAME).plan.actions] == [Level.LEVEL_1]
-    (action,) = house.control.keeper.plan_migration(NAME, Migration.SPEC).actions
+    assert [action.level for action in house.control.keeper.look(NAME).plan.rewrites] == [Level.LEVEL_1]
+    (action,) = house.control.keeper.plan_migration(NAME, Migration.SPEC).rewrites
     assert (action.level, action.layout) == (Level.LEVEL_0, None)
     assert [group.output_spec_id for group in action.groups] == [1]

@@ -27,7 +27,7 @@ def house() -> Lakehouse:
 def doubled_rows(*args: Any, **kwargs: Any) -> Plan:
     """A planner gone wrong: one of its files has other figures than the manifests say."""
     plan = plan_table(*args, **kwargs)
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     group = action.groups[0]
     files = (replace(group.files[0], record_count=20), *group.files[1:])
     return replace(plan, actions=(replace(action, groups=(replace(group, files=files),)),))
@@ -36,7 +36,7 @@ def doubled_rows(*args: Any, **kwargs: Any) -> Plan:
 def strange_file(*args: Any, **kwargs: Any) -> Plan:
     """A planner gone wrong: a file that is not in the table."""
     plan = plan_table(*args, **kwargs)
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     group = action.groups[0]
     files = (replace(group.files[0], path="elsewhere.parquet"), *group.files[1:])
     return replace(plan, actions=(replace(action, groups=(replace(group, files=files),)),))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from icewright.domain.actions import Executor
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.lake import MemoryFile
-from icewright.domain.actions import Executor
 from icewright.domain.files import FileContent
 from icewright.domain.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, GroupLeft, TaskReport
 from icewright.domain.layouts import Level
@@ -35,7 +35,7 @@ def with_large_row_groups(house: Lakehouse, properties: dict[str, str]) -> None:
 
 def planned(house: Lakehouse) -> set[Executor]:
     plan = house.control.keeper.look(NAME).plan
-    return {group.executor for action in plan.actions for group in action.groups}
+    return {group.executor for action in plan.rewrites for group in action.groups}
 
 
 def test_what_cannot_be_stitched_is_merged_next() -> None:

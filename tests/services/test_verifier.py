@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from icewright.domain.actions import Executor, RewriteDataFiles
 
 from icewright.adapters.memory.lake import MemoryFile
-from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Committed, CommitUnknown, TaskSpec
@@ -311,7 +311,7 @@ def test_what_a_commit_did_to_other_partitions_is_noticed(house: Lakehouse) -> N
     moved = [MemoryFile("bonn", BONN, 1, 79), MemoryFile("kyoto", KYOTO, 1, 1)]
     house.catalog.commit_rewrite(
         NAME,
-        base_snapshot_id=spec.action.base_snapshot_id,
+        base_snapshot_id=spec.rewrite.base_snapshot_id,
         remove=paths,
         add=moved,
         summary={TASK_ID_KEY: spec.task_id},
@@ -321,7 +321,7 @@ def test_what_a_commit_did_to_other_partitions_is_noticed(house: Lakehouse) -> N
 
 
 def test_what_changed_is_compared_with_the_action_in_files_rows_and_deletes(house: Lakehouse) -> None:
-    action: RewriteDataFiles = house.only_task().action
+    action: RewriteDataFiles = house.only_task().rewrite
     before = house.metadata()
     Worker(house).carry_out()
     metadata = house.metadata()
@@ -429,10 +429,10 @@ def test_a_commit_in_part_has_to_say_of_which_part_it_is(said: str | None) -> No
     if said is None:
         del summary[GROUPS_KEY]
     snapshot = replace(metadata.current_snapshot, summary=summary)
-    part = committed_part(spec.action, snapshot)
+    part = committed_part(spec.rewrite, snapshot)
     if part is not None:
         assert problem_of(part, snapshot, changes_between(house.catalog, metadata, parent, snapshot, part)) is not None
-    part = committed_part(spec.action, metadata.current_snapshot)
+    part = committed_part(spec.rewrite, metadata.current_snapshot)
     assert part == spec.rewrite.only([0])
     assert problem_of(part, snapshot, changes_between(house.catalog, metadata, parent, snapshot, part)) is None
 
@@ -455,7 +455,7 @@ def test_every_part_that_attempts_at_a_task_committed_is_verified(lost_rows: int
     part = spec.rewrite.only([1])
     house.catalog.commit_rewrite(
         NAME,
-        base_snapshot_id=spec.action.base_snapshot_id,
+        base_snapshot_id=spec.rewrite.base_snapshot_id,
         remove=[file.path for group in part.groups for file in group.files],
         add=other._outputs(spec, part.groups[0]),
         summary=other._summary(spec, part),
@@ -475,18 +475,18 @@ def test_other_files_than_those_of_the_action_are_an_alarm(house: Lakehouse, lea
     paths = sorted(_inputs(spec))
     parent = house.metadata().current_snapshot
     removed = [*paths[1:], stranger] if leaves_one_out else paths
-    summary = worker._summary(spec, spec.action)
+    summary = worker._summary(spec, spec.rewrite)
     output = MemoryFile("out", BONN, 1, 80)
     snapshot = house.catalog.commit_rewrite(
-        NAME, base_snapshot_id=spec.action.base_snapshot_id, remove=removed, add=[output], summary=summary
+        NAME, base_snapshot_id=spec.rewrite.base_snapshot_id, remove=removed, add=[output], summary=summary
     )
     assert parent is not None
-    changes = changes_between(house.catalog, house.metadata(), parent, snapshot, spec.action)
-    assert problem_of(spec.action, snapshot, changes) == (
+    changes = changes_between(house.catalog, house.metadata(), parent, snapshot, spec.rewrite)
+    assert problem_of(spec.rewrite, snapshot, changes) == (
         f"1 input files are still listed, first {paths[0]}" if leaves_one_out else None
     )
     assert "9 files of partition" in str(
-        problem_of(spec.action, snapshot, replace(changes, kept_files=frozenset(), removed_files={BONN: 9}))
+        problem_of(spec.rewrite, snapshot, replace(changes, kept_files=frozenset(), removed_files={BONN: 9}))
     )
 
 
@@ -551,7 +551,7 @@ def test_position_deletes_may_say_less_than_they_list_but_the_proof_has_to_agree
 
 def verdict_on(house: Lakehouse, changes: Callable[[Changes], Changes], **summary: str) -> str | None:
     """What is wrong with the commit of the only task when it did something else, or says so."""
-    action: RewriteDataFiles = house.only_task().action
+    action: RewriteDataFiles = house.only_task().rewrite
     parent = house.metadata().current_snapshot
     assert parent is not None
     Worker(house).carry_out()
@@ -613,7 +613,7 @@ def test_delete_files_may_go_that_apply_to_nothing_and_no_others(deleted_from: L
     changes = changes_between(house.catalog, house.metadata(), parent, snapshot, NOTHING)
     assert {delete.path for delete in changes.removed_deletes} == {"old", "new"}
     assert [delete.path for delete in changes.lost_deletes] == ["new"]
-    action: RewriteDataFiles = house.only_task().action
+    action: RewriteDataFiles = house.only_task().rewrite
     empty = replace(action, groups=())
     proof = replace(snapshot, summary={PROOF_KEY: "m;groups=0;records=0"})
     assert problem_of(empty, proof, changes) == "1 delete files went that still apply, first new"
@@ -667,7 +667,7 @@ def test_the_commit_of_the_attempt_counts_not_an_older_one_that_was_rolled_back(
     tried_again(house, task)
     spec = worker.claimed()
     zombie.commit(slow)
-    rolled_back(house, spec.action.base_snapshot_id)
+    rolled_back(house, spec.rewrite.base_snapshot_id)
     snapshot = worker.commit(spec)
     task = worker.report(spec, Committed(snapshot.snapshot_id) if told else CommitUnknown("no answer"))
     house.pass_time(LEASE_MS)
@@ -685,7 +685,7 @@ def test_what_an_earlier_attempt_committed_is_not_given_out_again(house: Lakehou
     tried_again(house, task)
     snapshot = zombie.commit(slow)
     if rolls_back:
-        rolled_back(house, slow.action.base_snapshot_id)
+        rolled_back(house, slow.rewrite.base_snapshot_id)
     house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
     assert Worker(house, "optimizer-b").claim_if_any() is None
     assert house.only_task().state is TaskState.IN_DOUBT

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
 from icewright.domain.actions import FileGroup, RewriteDataFiles
+
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Committed
 from icewright.domain.tables import PartitionField, Snapshot
@@ -78,7 +78,7 @@ def moved(house: Lakehouse) -> tuple[RewriteDataFiles, Snapshot, Changes]:
     snapshot = worker.commit(spec)
     parent = house.metadata().snapshot(snapshot.parent_id)
     assert parent is not None
-    return spec.action, snapshot, changes_between(house.catalog, house.metadata(), parent, snapshot, spec.action)
+    return spec.rewrite, snapshot, changes_between(house.catalog, house.metadata(), parent, snapshot, spec.rewrite)
 
 
 def test_what_changed_is_compared_with_the_action_in_files_and_rows(house: Lakehouse) -> None:

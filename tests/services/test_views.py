@@ -187,13 +187,14 @@ def test_a_plan_says_what_it_reads_and_the_call_it_resembles(world: World) -> No
     view = plan_view(world.planned().plan)
     assert view.can_apply
     (action,) = view.actions
-    assert (action.action, action.input_files, action.output_files, action.input_bytes) == (
+    assert isinstance(action, RewriteFigures)
+    assert (action.kind, action.input_files, action.output_files, action.input_bytes) == (
         "rewrite_data_files",
         10,
         1,
         10 * MIB,
     )
-    assert "`lake`.system.rewrite_data_files(table => '`db`.`events`'" in action.call
+    assert "`lake`.system.rewrite_data_files(table => '`db`.`events`'" in (view.prediction.call if view.prediction else "")
     bonn = next(verdict for verdict in view.verdicts if verdict.path == "city=Bonn")
     assert (bonn.files_before, bonn.files_after, bonn.input_files, bonn.input_bytes) == (10, 1, 10, 10 * MIB)
 
@@ -231,7 +232,7 @@ def test_views_survive_the_journey_as_json(world: World) -> None:
     assert codec.loads(views.TableView, codec.dumps(table)) == table
     plan = plan_view(planned.plan)
     again = json.loads(codec.dumps(plan))
-    assert again["actions"][0]["action"] == "rewrite_data_files"
+    assert again["actions"][0]["kind"] == "rewrite_data_files"
     assert codec.loads(type(plan), codec.dumps(plan)) == plan
 
 

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from icewright.domain.actions import Executor
+
 from icewright.domain.layouts import Level
 from icewright.domain.observation import Written
 from icewright.domain.tasks import Task, TaskState
 from icewright.services.written import COMMITS_MAX, written
 from tests.services.lakehouse import MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
+from tests.predictions import estimated, predicted
 
 
 def merged() -> tuple[Lakehouse, Task]:
@@ -34,17 +35,15 @@ def figures_of(task: Task, **changes: Any) -> Task:
 def test_the_manifests_tell_what_was_written_and_the_next_plan_goes_by_it() -> None:
     house, task = merged()
     assert task.outcome is not None
-    assert task.prediction.estimate is not None
     (file,) = house.catalog.live_files(NAME)
-    modelled = task.prediction.estimate.modelled_bytes
+    modelled = estimated(task).modelled_bytes
     assert task.outcome.reason.figures["output_bytes"] == file.size_bytes
     assert written([task]) == (Written(Level.LEVEL_0, Executor.MERGE, 1, modelled, file.size_bytes),)
     house.append(8)
     house.pass_time(5 * MINUTE_MS)
     plan = house.control.keeper.look(NAME).plan
     assert plan.prediction is not None
-    assert plan.prediction.estimate is not None
-    assert "since its latest 1 commit of level-0 wrote" in plan.prediction.estimate.output_reason.text
+    assert "since its latest 1 commit of level-0 wrote" in estimated(plan).output_reason.text
 
 
 def test_no_more_than_the_latest_count() -> None:
@@ -75,4 +74,4 @@ def test_tasks_that_did_not_succeed_tell_nothing() -> None:
     _, task = merged()
     assert written([replace(task, state=TaskState.FAILED)]) == ()
     assert written([replace(task, outcome=None)]) == ()
-    assert written([replace(task, prediction=replace(task.prediction, estimate=None))]) == ()
+    assert written([replace(task, prediction=replace(predicted(task), estimate=None))]) == ()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from icewright.domain.actions import FileGroup, RewriteDataFiles
+
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.lake import MemoryFile
-from icewright.domain.actions import FileGroup, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotFound, TableReplaced
 from icewright.domain.files import Partition
 from icewright.domain.group_ids import group_ids_text
@@ -103,7 +104,7 @@ class Worker:
             metadata = catalog.load(spec.table_name)
         except NotFound:
             return False
-        snapshot, base = metadata.current_snapshot, metadata.snapshot(spec.action.base_snapshot_id)
+        snapshot, base = metadata.current_snapshot, metadata.snapshot(spec.rewrite.base_snapshot_id)
         if snapshot is None or base is None:
             return False
         keys, partitions = catalog.manifests(metadata, snapshot), frozenset(g.partition for g in spec.rewrite.groups)
@@ -145,7 +146,7 @@ class Worker:
         part = self.part_of(spec)
         if not part.groups:
             raise Conflict("all groups met other commits")
-        if part != spec.action and metadata.snapshot_of_task(spec.task_id) is not None:
+        if part != spec.rewrite and metadata.snapshot_of_task(spec.task_id) is not None:
             raise Conflict("another attempt has committed")
         snapshot = catalog.commit_rewrite(
             spec.table_name,
@@ -193,7 +194,7 @@ class Worker:
         proof = f"memory;groups={len(part.groups)};records={records};deleted={deleted};digest=0"
         signature = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: proof}
         signature[LEVEL_KEY] = part.level.value
-        if part != spec.action and self.signs_groups:
+        if part != spec.rewrite and self.signs_groups:
             signature[GROUPS_KEY] = self.groups_said or group_ids_text([group.group_id for group in part.groups])
         return signature if part.layout is None else {**signature, LAYOUT_KEY: part.layout.key}
 

@@ -154,7 +154,7 @@ class Contest:
             result = self.worker.try_commit(spec)
         else:
             self.worker.look(spec)
-            whole = self.worker.part_of(spec) == spec.action
+            whole = self.worker.part_of(spec) == spec.rewrite
             if not whole:
                 self.worker.lost[spec.task_id, spec.attempt] = {
                     g.group_id: "all or nothing" for g in spec.rewrite.groups

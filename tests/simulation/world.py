@@ -325,7 +325,7 @@ class World:
         if self.stores[1].get(spec.task_id).state in TERMINAL_STATES:
             self.counted["committed after the end"] += 1
         part = worker.part_of(spec)
-        self.counted["committed in part"] += part != spec.action
+        self.counted["committed in part"] += part != spec.rewrite
         self.writers.rewritten(spec, part)
 
     def _report(self, optimizer: Optimizer, spec: TaskSpec, result: Result) -> None:

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow.parquet as pq
+from icewright.domain.actions import Executor
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Executor
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.names import TableName
@@ -31,7 +31,7 @@ def shuffle_of(spark: SparkSession, name: TableName, layout: Layout, files: int,
     """All live files, a group of so many files for each partition, by the layout."""
     spec = plan_of(spark, name, task_id)
     groups = tuple(replace(group, executor=Executor.SHUFFLE, output_files=files) for group in spec.rewrite.groups)
-    return replace(spec, action=replace(spec.action, groups=groups, level=Level.LEVEL_1, layout=layout))
+    return replace(spec, action=replace(spec.rewrite, groups=groups, level=Level.LEVEL_1, layout=layout))
 
 
 def column_of(path: str, column: str) -> list[Any]:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
 from icewright.domain.names import TableId, TableName
@@ -119,7 +119,7 @@ def rewritten(loop: SparkLoop, name: TableName, planned: Executor = Executor.STA
     before, spec = contents(loop.spark, name), loop.claim(name)
     assert {group.executor for group in spec.rewrite.groups} == {planned}
     groups = tuple(replace(group, executor=Executor.STAGED) for group in spec.rewrite.groups)
-    report = loop.attempt(replace(spec, action=replace(spec.action, groups=groups)))
+    report = loop.attempt(replace(spec, action=replace(spec.rewrite, groups=groups)))
     loop.control.dispatcher.report(report)
     loop.control.loop.round()
     task = loop.control.tasks.get(spec.task_id)

@@ -14,11 +14,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, TaskSpec
@@ -104,7 +104,7 @@ def commit(rig: Rig, spec: TaskSpec, cell: Cell) -> tuple[CommitResult, list[str
     """Merge as the job does, commit into the cell; the result, and the files written."""
     table = SparkTable(rig.spark, spec.table_name)
     results = [merge_group(job) for job in merge_jobs(rig.spark, table, spec)]
-    outputs = merged_outputs(table, spec.action, results)
+    outputs = merged_outputs(table, spec.rewrite, results)
     receipts = [result.receipt for result in results]
     rig.proxy.cell = cell
     try:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+from icewright.domain.actions import Executor
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import NotSorted
 from icewright.domain.jobs import Committed, Failed, TaskSpec
@@ -27,7 +27,7 @@ VALUES = "SELECT id * 2 + {number}, IF(id % 9 = 0, NULL, double(id * 7919 % 500)
 def by_key(spark: SparkSession, name: TableName, layout: Layout, output_files: int) -> TaskSpec:
     spec = hand_planned(spark, name)
     groups = tuple(replace(group, executor=Executor.MERGE, output_files=output_files) for group in spec.rewrite.groups)
-    return replace(spec, action=replace(spec.action, groups=groups, layout=layout))
+    return replace(spec, action=replace(spec.rewrite, groups=groups, layout=layout))
 
 
 def test_sorted_files_become_sorted_files_in_the_tables_order(spark: SparkSession, lake: CatalogEntry) -> None:
@@ -66,8 +66,8 @@ def test_sorted_files_become_sorted_files_in_the_tables_order(spark: SparkSessio
     assert refused.code == NotSorted.code
     assert contents(spark, name) == before
     # Few rows are sorted by one worker, whatever their order.
-    groups = tuple(replace(group, executor=Executor.SORT, output_files=2) for group in by_another_order.action.groups)
-    few = replace(by_another_order, action=replace(by_another_order.action, groups=groups), task_id="sorted")
+    groups = tuple(replace(group, executor=Executor.SORT, output_files=2) for group in by_another_order.rewrite.groups)
+    few = replace(by_another_order, action=replace(by_another_order.rewrite, groups=groups), task_id="sorted")
     done = rewrite(spark, few)
     assert isinstance(done.result, Committed)
     assert contents(spark, name) == before
@@ -77,7 +77,7 @@ def test_sorted_files_become_sorted_files_in_the_tables_order(spark: SparkSessio
     assert {row[0] for row in spark.sql(f"SELECT sort_order_id FROM {table}.data_files").collect()} == {None}  # noqa: S608 - a test
     by_another_order = by_key(spark, name, Layout(Curve.SORT, order.fields[1:]), 1)
     # What the next plan does instead where they are many.
-    groups = tuple(replace(group, executor=Executor.SHUFFLE) for group in by_another_order.action.groups)
-    shuffled = replace(by_another_order, action=replace(by_another_order.action, groups=groups), task_id="shuffled")
+    groups = tuple(replace(group, executor=Executor.SHUFFLE) for group in by_another_order.rewrite.groups)
+    shuffled = replace(by_another_order, action=replace(by_another_order.rewrite, groups=groups), task_id="shuffled")
     assert isinstance(rewrite(spark, shuffled).result, Committed)
     assert contents(spark, name) == before

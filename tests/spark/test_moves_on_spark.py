@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from icewright.domain.actions import FileGroup
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import IntegerType, StringType, TimestamptzType
 from pyspark.sql import DataFrame, SparkSession
 
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
-from icewright.domain.actions import FileGroup
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict
 from icewright.domain.files import Partition
@@ -164,7 +164,7 @@ def moving(spark: SparkSession, name: TableName, task_id: str = "task-1", files:
         for group in spec.rewrite.groups
         if group.partition.spec_id != current
     )
-    return replace(spec, action=replace(spec.action, groups=groups))
+    return replace(spec, action=replace(spec.rewrite, groups=groups))
 
 
 def in_each_others_partitions(table: SparkTable, files: list[Any]) -> list[Any]:

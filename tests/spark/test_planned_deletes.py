@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
+from icewright.domain.actions import Executor, FileGroup, InputFile
 from pyspark.sql import Row, SparkSession
 
-from icewright.domain.actions import Executor, FileGroup, InputFile
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import DeleteFile
 from icewright.domain.names import TableName
@@ -91,8 +91,8 @@ def test_deletes_are_planned_folded_in_and_verified(spark: SparkSession, lake: C
     table.sql("DELETE FROM {t} WHERE id < 15")
     table.append(FILES)
     before = table.contents(), None if version == 2 else table.contents(LINEAGE)
-    (action,) = table.plan().actions
-    planned, by_hand = told(action.groups), told(hand_planned(spark, table.name).action.groups)
+    (action,) = table.plan().rewrites
+    planned, by_hand = told(action.groups), told(hand_planned(spark, table.name).rewrite.groups)
     assert planned.keys() == by_hand.keys()
     for path, (number, first_row_id, deletes) in planned.items():
         # By hand nothing is told by the bounds of paths, which is how version 2 says that deletes are for one file.
@@ -118,9 +118,9 @@ def test_an_upgraded_table_has_row_ids_from_its_next_commit_on(spark: SparkSessi
     (verdict,) = table.plan().verdicts
     assert verdict.reason.code == "no-row-ids"
     table.append(FILES)
-    (action,) = table.plan().actions
+    (action,) = table.plan().rewrites
     planned = told(action.groups)
-    assert planned == told(hand_planned(spark, table.name).action.groups)
+    assert planned == told(hand_planned(spark, table.name).rewrite.groups)
     firsts = {first for _, first, _ in planned.values()}
     assert firsts == {ROWS * number for number in range(FILES + 1)}
     before = table.contents(LINEAGE)
@@ -153,7 +153,7 @@ def test_equality_deletes_are_staged_and_verified(spark: SparkSession, lake: Cat
     table.append(FILES)
     before = table.contents()
     plan = table.plan()
-    (action,) = plan.actions
+    (action,) = plan.rewrites
     assert [group.executor for group in action.groups] == [Executor.STAGED]
     assert plan.verdicts[0].reason.text.endswith("equality deletes apply to it, which a merge cannot do")
     task = table.loop.rewrite(table.name)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from icewright.domain.actions import Executor, FileGroup
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
-from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskSpec
@@ -103,7 +103,7 @@ def test_a_group_with_a_damaged_input_is_left_and_the_other_committed(
 ) -> None:
     spec = loop.claim(name)
     groups = tuple(replace(group, executor=executor) for group in spec.rewrite.groups)
-    spec = replace(spec, action=replace(spec.action, groups=groups))
+    spec = replace(spec, action=replace(spec.rewrite, groups=groups))
     bad = spec.rewrite.groups[0]
     path = local(bad.files[3].path)
     whole, before = path.read_bytes(), ids(loop)
@@ -134,7 +134,7 @@ def test_a_failed_proof_stops_every_group(loop: SparkLoop, name: TableName, monk
             raise ProofFailed("the rows are others")
 
     monkeypatch.setattr(staged_rewrite, "check_same_rows", wrong)
-    report = loop.attempt(replace(spec, action=replace(spec.action, groups=groups)))
+    report = loop.attempt(replace(spec, action=replace(spec.rewrite, groups=groups)))
 
     assert isinstance(report.result, Failed), report.result
     assert report.result.code == "proof-failed"

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from icewright.domain.actions import FileGroup, InputFile
 from py4j.protocol import Py4JJavaError
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
-from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec
@@ -154,7 +154,9 @@ def test_vectors_of_version_3_are_folded_in_and_every_row_keeps_its_lineage(dele
     assert deletes.live(name) == {("PARQUET", 0): 2}  # no vector without its data file
     assert deletes.by_duckdb(name) == deletes.by_pyiceberg(name) == plain(before)
     assert deletes.missing(name) == []
-    assert int(deletes.summary(name)["removed-dvs"]) == sum(len(group.delete_files) for group in spec.rewrite.groups) > 0
+    assert (
+        int(deletes.summary(name)["removed-dvs"]) == sum(len(group.delete_files) for group in spec.rewrite.groups) > 0
+    )
 
     # Once more, now from files that have the lineage as columns, with rows deleted and added since.
     deletes.delete(name, "id % 10 = 5")
@@ -374,7 +376,7 @@ def test_a_delete_that_comes_second_fails_as_iceberg_says_and_nothing_is_lost(
 def changed(spec: TaskSpec, files: tuple[InputFile, ...]) -> TaskSpec:
     """The spec with other files in its first group."""
     first, *others = spec.rewrite.groups
-    return replace(spec, action=replace(spec.action, groups=(replace(first, files=files), *others)))
+    return replace(spec, action=replace(spec.rewrite, groups=(replace(first, files=files), *others)))
 
 
 def _without_a_delete(spec: TaskSpec) -> TaskSpec:
@@ -436,13 +438,13 @@ def test_equality_deletes_are_refused_and_delete_files_elsewhere_are_no_matter(d
     assert (len(c0.delete_files) > 0, len(c1.delete_files) > 0) == (False, True)
     table = SparkTable(deletes.spark, name)
     for group in (c0, c1):  # those of other partitions never leave the JVM
-        files = PartitionFiles(table, spec.action.base_snapshot_id, {group.partition})
+        files = PartitionFiles(table, spec.rewrite.base_snapshot_id, {group.partition})
         found = files.delete_files({file.path for file in group.files}, since=0)
         assert {each.delete.path for each in found} == {delete.path for delete in group.delete_files}
     base = add_equality_delete(deletes.spark, name, c1.partition)
 
     def attempt(*groups: FileGroup) -> TaskReport:
-        return deletes.loop.attempt(replace(spec, action=replace(spec.action, base_snapshot_id=base, groups=groups)))
+        return deletes.loop.attempt(replace(spec, action=replace(spec.rewrite, base_snapshot_id=base, groups=groups)))
 
     report = attempt(c0, c1)
     assert isinstance(report.result, Failed), report.result

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from icewright.domain.actions import Executor
 from pyarrow.fs import FileSelector
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.jobs import CommitUnknown, Failed
 from icewright.domain.names import TableName
@@ -196,7 +196,7 @@ def test_what_arrow_cannot_honour_is_left_to_spark(make_loop: Any, s3: S3Server,
 
     plan = loop.control.keeper.look(name).plan
 
-    assert {group.executor for action in plan.actions for group in action.groups} == {Executor.STAGED}
+    assert {group.executor for action in plan.rewrites for group in action.groups} == {Executor.STAGED}
     assert any("s3.write.tags.team" in line for line in plan_view(plan).explanation)
     with pytest.raises(UnsupportedLocation):
         worker_storage(spark, SparkTable(spark, name).java.io(), f"{loop.entry.warehouse}/db/events/data")
@@ -229,7 +229,7 @@ def test_workers_that_are_not_let_in_any_more_take_the_proof_back(
     assert SECRET_KEY not in report.result.detail
     assert task.state is TaskState.SUPERSEDED
     plan = loop.control.keeper.look(name).plan
-    assert {group.executor for action in plan.actions for group in action.groups} == {Executor.STAGED}
+    assert {group.executor for action in plan.rewrites for group in action.groups} == {Executor.STAGED}
     assert contents(spark, name) == before
 
 

@@ -156,7 +156,7 @@ def test_deletes_at_the_planned_snapshot_are_refused_by_the_job_itself(
     current = writer(lake).load_table("db.events").current_snapshot()
     assert current is not None
 
-    report = loop.attempt(replace(spec, action=replace(spec.action, base_snapshot_id=current.snapshot_id)))
+    report = loop.attempt(replace(spec, action=replace(spec.rewrite, base_snapshot_id=current.snapshot_id)))
 
     assert isinstance(report.result, Conflicted), report.result
     assert "was planned with the delete files (none)" in report.result.detail
@@ -177,7 +177,7 @@ def _schema_changed(loop: SparkLoop, spec: TaskSpec) -> TaskSpec:
 
 
 def _another_base(_loop: SparkLoop, spec: TaskSpec) -> TaskSpec:
-    return replace(spec, action=replace(spec.action, base_snapshot_id=12345))
+    return replace(spec, action=replace(spec.rewrite, base_snapshot_id=12345))
 
 
 @pytest.mark.parametrize("change", [_dropped_and_created_again, _schema_changed, _another_base])
@@ -204,7 +204,7 @@ def test_a_group_with_an_input_that_is_not_what_was_planned_is_left(loop: SparkL
     group = spec.rewrite.groups[0]
     lying = replace(group, files=(replace(group.files[0], record_count=99), *group.files[1:]))
 
-    report = loop.attempt(replace(spec, action=replace(spec.action, groups=(lying, *spec.rewrite.groups[1:]))))
+    report = loop.attempt(replace(spec, action=replace(spec.rewrite, groups=(lying, *spec.rewrite.groups[1:]))))
 
     assert isinstance(report.result, Committed), report.result
     assert [(left.group_id, left.code, left.retryable) for left in report.left] == [(0, "file-changed", False)]
@@ -322,7 +322,7 @@ def test_a_partition_that_iceberg_does_not_take_is_no_matter_for_another_try(
     group = spec.rewrite.groups[0]
     odd = replace(group, partition=replace(group.partition, values=values))
 
-    report = loop.attempt(replace(spec, action=replace(spec.action, groups=(odd, *spec.rewrite.groups[1:]))))
+    report = loop.attempt(replace(spec, action=replace(spec.rewrite, groups=(odd, *spec.rewrite.groups[1:]))))
 
     assert isinstance(report.result, Failed), report.result
     assert (report.result.code, report.result.retryable) == ("unsupported", False), report.result

@@ -74,7 +74,9 @@ def shuffled(spark: SparkSession, lake: CatalogEntry, spec: TaskSpec) -> Rewrite
     assert snapshot is not None
     parent = metadata.snapshot(snapshot.parent_id)
     assert parent is not None
-    assert problem_of(spec.action, snapshot, changes_between(catalog, metadata, parent, snapshot, spec.action)) is None
+    assert (
+        problem_of(spec.rewrite, snapshot, changes_between(catalog, metadata, parent, snapshot, spec.rewrite)) is None
+    )
     return done
 
 
@@ -189,7 +191,7 @@ def test_a_layout_that_spark_cannot_order_rows_by_is_refused(spark: SparkSession
     )
     for layout in wrong:
         with pytest.raises(Unsupported):
-            rewrite(spark, replace(spec, action=replace(spec.action, layout=layout)))
+            rewrite(spark, replace(spec, action=replace(spec.rewrite, layout=layout)))
 
 
 def test_a_delete_that_comes_meanwhile_is_a_conflict_and_stands(spark: SparkSession, name: TableName) -> None:

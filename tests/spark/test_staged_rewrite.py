@@ -9,12 +9,12 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from icewright.domain.actions import Executor, FileGroup
 from pyiceberg.schema import Schema
 from pyiceberg.types import FixedType, LongType, NestedField, UUIDType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit, when
 
-from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Unsupported
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskSpec
@@ -443,21 +443,21 @@ def test_a_cancelled_attempt_ends_and_leaves_nothing_staged(
 def without_deletes(spec: TaskSpec) -> TaskSpec:
     (group,) = spec.rewrite.groups
     files = tuple(replace(file, deletes=()) for file in group.files)
-    return replace(spec, action=replace(spec.action, groups=(replace(group, files=files, delete_files=()),)))
+    return replace(spec, action=replace(spec.rewrite, groups=(replace(group, files=files, delete_files=()),)))
 
 
 def with_other_rows(spec: TaskSpec) -> TaskSpec:
     (group,) = spec.rewrite.groups
     first, *rest = group.files
     files = (replace(first, record_count=first.record_count + 1), *rest)
-    return replace(spec, action=replace(spec.action, groups=(replace(group, files=files),)))
+    return replace(spec, action=replace(spec.rewrite, groups=(replace(group, files=files),)))
 
 
 def with_another_file(spec: TaskSpec) -> TaskSpec:
     (group,) = spec.rewrite.groups
     first, *rest = group.files
     files = (replace(first, path=f"{first.path}-other"), *rest)
-    return replace(spec, action=replace(spec.action, groups=(replace(group, files=files),)))
+    return replace(spec, action=replace(spec.rewrite, groups=(replace(group, files=files),)))
 
 
 def test_what_iceberg_plans_otherwise_is_refused(spark: SparkSession, name: TableName) -> None:
@@ -466,7 +466,7 @@ def test_what_iceberg_plans_otherwise_is_refused(spark: SparkSession, name: Tabl
     delete_where_equal(spark, java(spark, name), [{"id": 3}])
     spec = plan_of(spark, name)
     for change in (without_deletes, with_other_rows, with_another_file):
-        action = change(spec).action
+        action = change(spec).rewrite
         with pytest.raises(Unsupported, match="Iceberg"):
             planned_tasks(SparkTable(spark, name), action.base_snapshot_id, action.groups)
 

@@ -245,7 +245,7 @@ def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_a
 def test_the_summary_says_in_which_order_the_new_files_are() -> None:
     layout = Layout(Curve.SORT, (SortField(3, "identity", "asc", "nulls-first"),))
     table = Table((True, None))
-    committed(table, spec=replace(SPEC, action=replace(SPEC.action, level=Level.LEVEL_1, layout=layout)))
+    committed(table, spec=replace(SPEC, action=replace(SPEC.rewrite, level=Level.LEVEL_1, layout=layout)))
     (operation,) = table.operations
     assert (operation.properties[LEVEL_KEY], operation.properties[LAYOUT_KEY]) == ("level-1", "sort(3)")
 

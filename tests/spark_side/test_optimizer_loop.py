@@ -74,7 +74,7 @@ class Server:
 
 def fits(spec: TaskSpec, request: ClaimRequest) -> bool:
     """As the store has it."""
-    size_bytes = spec.action.shareable_bytes
+    size_bytes = spec.rewrite.shareable_bytes
     if request.shareable_bytes_max is None:
         return True
     return spec.attempt == 1 and size_bytes is not None and size_bytes <= request.shareable_bytes_max
@@ -494,7 +494,7 @@ def test_a_batch_is_closed_and_every_seat_of_it_is_left() -> None:
 def test_a_task_that_does_not_fit_or_cannot_share_or_was_tried_before_runs_alone() -> None:
     staged = spec_of("staged", groups=1)
     (one,) = staged.rewrite.groups
-    action = replace(staged.action, groups=(replace(one, executor=Executor.STAGED),))
+    action = replace(staged.rewrite, groups=(replace(one, executor=Executor.STAGED),))
     alone = [spec_of("large", groups=6), replace(staged, action=action), spec_of("again", attempt=2, groups=1)]
     server, engine = Server(*alone), Engine()
     with running(Optimizer(engine, server, settings_of(**BATCHES)), engine):

@@ -20,7 +20,7 @@ from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob
 from tests.spark_side.specs import group, spec_of
 
-ACTION = spec_of(groups=2).action
+ACTION = spec_of(groups=2).rewrite
 RECEIPTS = [Receipt(number, "m", f"d{number}", f"d{number}", 20) for number in (0, 1)]
 
 

@@ -205,7 +205,7 @@ def test_no_story_is_left_over() -> None:
 
 
 def _action(plan: Plan) -> list[str]:
-    groups = [group for action in plan.actions for group in action.groups]
+    groups = [group for action in plan.rewrites for group in action.groups]
     lines = [
         f"group {group.group_id}: {group.partition_path}, {group.executor.value}, "
         f"{wording.count(len(group.files), 'file')}, {wording.size(group.size_bytes)}, "

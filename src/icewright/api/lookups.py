@@ -200,7 +200,7 @@ class Lookups:
                 planned_at=plan.planned_at,
                 reason=plan.reason,
                 can_apply=not plan.is_empty,
-                data_files_after=None if plan.prediction is None else plan.prediction.data_files_after,
+                data_files_after=None if plan.rewrite_prediction is None else plan.rewrite_prediction.data_files_after,
             )
             with self._lock:
                 _remember(self._plans, plan_id, summary)

@@ -9,8 +9,10 @@ import typer
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
+from icewright.domain.actions import RewriteFigures
 from icewright.domain.errors import NotFound, Unavailable
-from icewright.domain.plans import Migration
+from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
+from icewright.domain.plans import Migration, RewritePrediction
 
 if TYPE_CHECKING:
     from icewright.domain.names import TableName
@@ -133,7 +135,6 @@ def _plan_by_server(
 
 
 def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, problem: Reason | None) -> None:
-    said = view.prediction
     terminal.pairs(
         [
             ("plan", view.plan_id if from_server else ""),
@@ -143,15 +144,7 @@ def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, proble
             ("migrates", "" if view.migration is None else view.migration.value),
             ("because", view.reason.text),
             ("but", "" if problem is None else problem.text),
-            ("files", "" if said is None else f"{said.data_files_before:,} -> {said.data_files_after:,}"),
-            (
-                "work",
-                ""
-                if said is None
-                else f"{said.input_files:,} files ({text.size(said.input_bytes)}, {said.records:,} rows) "
-                f"become {said.output_files:,}",
-            ),
-            *_before_and_after(view),
+            *_predicted(view),
             ("look again", "" if view.look_again_at is None else text.instant(view.look_again_at)),
         ]
     )
@@ -161,10 +154,10 @@ def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, proble
         more = sum(view.verdict_counts.values()) - len(view.verdicts)
         if more > 0:
             terminal.say(f"and {more:,} more partitions")
-    for action in view.actions:
+    if view.prediction is not None and view.prediction.call:
         terminal.say()
-        terminal.say("The Spark statement that comes nearest (it chooses its files itself, and proves nothing):")
-        terminal.say(f"  {action.call}")
+        terminal.say("The Spark statement that comes nearest (it chooses itself what it does, and proves nothing):")
+        terminal.say(f"  {view.prediction.call}")
     if view.can_apply:
         terminal.say()
         terminal.say(
@@ -174,15 +167,32 @@ def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, proble
         )
 
 
-def _before_and_after(view: PlanView) -> list[tuple[str, str]]:
-    """What a plan takes: by whom, in which order, and the estimates, which say that they are."""
+def _predicted(view: PlanView) -> list[tuple[str, str]]:
+    """What carrying out a plan would bring."""
+    match view.prediction:
+        case None:
+            return []
+        case RewritePrediction() as said:
+            work = f"{said.input_files:,} files ({text.size(said.input_bytes)}, {said.records:,} rows)"
+            return [
+                ("files", f"{said.data_files_before:,} -> {said.data_files_after:,}"),
+                ("work", f"{work} become {said.output_files:,}"),
+                *_before_and_after(view, said),
+            ]
+        case ExpireSnapshotsPrediction() as said:
+            return [
+                ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),
+                ("refs removed", ", ".join(said.refs_removed)),
+                ("undo", said.undo),
+            ]
+
+
+def _before_and_after(view: PlanView, said: RewritePrediction) -> list[tuple[str, str]]:
+    """What a rewrite takes: by whom, in which order, and the estimates, which say that they are."""
     from icewright.planning import lookups  # noqa: PLC0415 - `--help` stays quick
 
-    said = view.prediction
-    if said is None:
-        return []
     rows = [
-        ("level", ", ".join(action.level.value for action in view.actions)),
+        ("level", ", ".join(action.level.value for action in view.actions if isinstance(action, RewriteFigures))),
         ("order", said.layout or ""),
         ("done by", ", ".join(f"{name} ({text.count(n, 'group')})" for name, n in view.executors.items())),
     ]

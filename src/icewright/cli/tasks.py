@@ -9,9 +9,12 @@ import typer
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
 from icewright.cli.terminal import Column, Terminal
+from icewright.domain.actions import RewriteFigures
 from icewright.domain.codec import from_json
 from icewright.domain.events import CommitEvent
+from icewright.domain.expire_snapshots import ExpireSnapshotsFigures, ExpireSnapshotsPrediction
 from icewright.domain.names import TableName
+from icewright.domain.plans import Estimate, RewritePrediction
 from icewright.domain.tables import Json, Operation
 from icewright.domain.tasks import TaskState
 
@@ -154,7 +157,6 @@ def read_task(data: Json) -> TaskView:
 
 def print_task(terminal: Terminal, task: TaskView) -> None:
     """Print what a task is and how it stands."""
-    said = task.prediction
     stopping = task.cancel_requested and task.state is TaskState.RUNNING
     terminal.pairs(
         [
@@ -164,8 +166,8 @@ def print_task(terminal: Terminal, task: TaskView) -> None:
             ("because", task.reason.text),
             ("outcome", "" if task.outcome is None else task.outcome.reason.text),
             ("committed", "" if task.outcome is None else str(task.outcome.snapshot_id or "")),
-            ("action", task.action.action),
-            ("work", f"{said.input_files:,} files ({text.size(said.input_bytes)}) become {said.output_files:,}"),
+            ("action", task.action.kind),
+            ("work", _work(task)),
             ("progress", _progress(task)),
             ("try", f"{task.attempt} of {task.attempts_max}"),
             ("optimizer", "" if task.lease is None else task.lease.optimizer_id),
@@ -174,6 +176,15 @@ def print_task(terminal: Terminal, task: TaskView) -> None:
             ("changed", text.instant(task.updated_at)),
         ]
     )
+
+
+def _work(task: TaskView) -> str:
+    """What is to be done, in a few words."""
+    match task.prediction:
+        case RewritePrediction() as said:
+            return f"{said.input_files:,} files ({text.size(said.input_bytes)}) become {said.output_files:,}"
+        case ExpireSnapshotsPrediction() as said:
+            return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,}"
 
 
 def _event_name(table: str, catalogs: list[str]) -> TableName:
@@ -189,10 +200,11 @@ def _print_answer(terminal: Terminal, task: TaskView) -> None:
 
 def _print_document(terminal: Terminal, found: TaskDocument) -> None:
     print_task(terminal, found.task)
-    if found.measured is not None:
+    figures = [] if found.measured is None else _figures_cells(found.task, found.measured)
+    if figures:
         terminal.say()
         terminal.say("Figures", style="bold")
-        terminal.table(_FIGURES, _figures_cells(found.task, found.measured))
+        terminal.table(_FIGURES, figures)
     terminal.say()
     terminal.say("History", style="bold")
     terminal.table(
@@ -245,16 +257,27 @@ def _task_cells(task: TaskView) -> tuple[str, ...]:
         task.table,
         f"{task.attempt}/{task.attempts_max}",
         _progress(task) or "-",
-        text.number(task.action.input_files),
-        text.size(task.action.input_bytes),
+        *_read(task),
         text.instant(task.updated_at),
         (task.reason if task.outcome is None else task.outcome.reason).text,
     )
 
 
+def _read(task: TaskView) -> tuple[str, str]:
+    """How many files are read, and bytes."""
+    match task.action:
+        case RewriteFigures() as action:
+            return text.number(action.input_files), text.size(action.input_bytes)
+        case ExpireSnapshotsFigures():
+            return "-", "-"
+
+
 def _figures_cells(task: TaskView, measured: Measured) -> list[tuple[str, str, str]]:
-    """What the plan predicted and what the attempts measured, side by side."""
-    said, estimate = task.prediction, task.prediction.estimate
+    """What the plan of a rewrite predicted and what the attempts measured, side by side; nothing of other actions."""
+    said = task.prediction
+    if not (isinstance(said, RewritePrediction) and isinstance(task.action, RewriteFigures)):
+        return []
+    estimate = said.estimate
     left = measured.groups_conflicted + measured.groups_failed
     rows = [
         ("groups", text.number(task.action.groups), text.number(measured.groups_committed)),
@@ -268,7 +291,7 @@ def _figures_cells(task: TaskView, measured: Measured) -> list[tuple[str, str, s
             "" if estimate is None else text.size(estimate.output_bytes),
             text.size(measured.output_bytes),
         ),
-        *_lookup_cells(task),
+        *_lookup_cells(task, estimate),
         ("rows read", text.number(said.records), text.number(measured.records + measured.deleted_records)),
         ("rows deleted", "", text.number(measured.deleted_records)),
         ("CPU", "" if estimate is None else text.seconds(estimate.cpu_ms), text.seconds(measured.cpu_ms)),
@@ -280,9 +303,9 @@ def _figures_cells(task: TaskView, measured: Measured) -> list[tuple[str, str, s
     return [(name, predicted or "-", found) for name, predicted, found in rows if found]
 
 
-def _lookup_cells(task: TaskView) -> list[tuple[str, str, str]]:
+def _lookup_cells(task: TaskView, estimate: Estimate | None) -> list[tuple[str, str, str]]:
     """In how many of the new files one value of each column of the layout may be, on the mean and at worst."""
-    estimate, outcome = task.prediction.estimate, task.outcome
+    outcome = task.outcome
     found = {} if outcome is None else outcome.reason.figures
     rows = []
     for number, said in enumerate(() if estimate is None else estimate.lookups, start=1):

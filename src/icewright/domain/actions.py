@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
+from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsFigures
 from icewright.domain.files import DeleteFile, FileFormat, Partition
 from icewright.domain.layouts import Layout, Level
 
@@ -90,6 +91,7 @@ class ActionKind(StrEnum):
     """The actions there are, by the names of Iceberg's procedures."""
 
     REWRITE_DATA_FILES = "rewrite_data_files"
+    EXPIRE_SNAPSHOTS = "expire_snapshots"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +180,28 @@ class RewriteDataFiles:
         )
 
 
-Action: TypeAlias = RewriteDataFiles
+Action: TypeAlias = RewriteDataFiles | ExpireSnapshots
 """Any action."""
 
-ActionFigures: TypeAlias = RewriteFigures
+ActionFigures: TypeAlias = RewriteFigures | ExpireSnapshotsFigures
 """Those of any action."""
+
+ACTIONS_OF_THE_SERVER: Final = frozenset({ActionKind.EXPIRE_SNAPSHOTS})
+"""What reads and writes no rows, so that the server carries it out itself (decision 0027); the rest is Spark's."""
+
+
+def names_in(action: Action) -> int:
+    """How many files and snapshots an action names: what it weighs in memory."""
+    match action:
+        case RewriteDataFiles():
+            return action.input_files
+        case ExpireSnapshots():
+            return len(action.snapshot_ids) + len(action.retained_snapshot_ids)
+
+
+def shareable_bytes(action: Action) -> int | None:
+    """Bytes read, where all of an action can be carried out in a Spark job shared with other tasks; else None."""
+    return action.shareable_bytes if isinstance(action, RewriteDataFiles) else None
 
 
 def rewrite_of(action: Action) -> RewriteDataFiles:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import ClassVar, Literal, TypeAlias
 
 from icewright.domain.actions import Action, FileGroup, RewriteDataFiles
+from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
@@ -114,7 +115,7 @@ class RewritePrediction:
     estimate: Estimate | None = None
 
 
-Prediction: TypeAlias = RewritePrediction
+Prediction: TypeAlias = RewritePrediction | ExpireSnapshotsPrediction
 """What carrying out a plan would bring, by the kind of its action."""
 
 
@@ -149,7 +150,16 @@ class Plan:
         return not self.actions
 
     @property
+    def rewrites(self) -> tuple[RewriteDataFiles, ...]:
+        """Those of the actions that rewrite data files."""
+        return tuple(action for action in self.actions if isinstance(action, RewriteDataFiles))
+
+    @property
     def groups(self) -> tuple[FileGroup, ...]:
-        """The groups of files that are to be rewritten; none where that is not what is planned."""
-        rewrites = (action for action in self.actions if isinstance(action, RewriteDataFiles))
-        return tuple(group for action in rewrites for group in action.groups)
+        """The groups of files that are to be rewritten."""
+        return tuple(group for action in self.rewrites for group in action.groups)
+
+    @property
+    def rewrite_prediction(self) -> RewritePrediction | None:
+        """What rewriting data files would bring, where that is planned."""
+        return self.prediction if isinstance(self.prediction, RewritePrediction) else None

@@ -9,7 +9,7 @@ from typing import Final
 
 from icewright.domain.actions import Action, ActionFigures, RewriteDataFiles, rewrite_of
 from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Prediction, Reason
+from icewright.domain.plans import Prediction, Reason, RewritePrediction
 from icewright.domain.tables import Instant
 
 
@@ -138,6 +138,11 @@ class TaskHead:
     progress: Progress | None
     cancel_requested: bool
     outcome: Outcome | None
+
+    @property
+    def rewrite_prediction(self) -> RewritePrediction | None:
+        """What rewriting data files would bring, where that is the task's action."""
+        return self.prediction if isinstance(self.prediction, RewritePrediction) else None
 
     @property
     def was_asked_for(self) -> bool:

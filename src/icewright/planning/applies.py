@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from icewright.domain.actions import Action
+from icewright.domain.actions import Action, RewriteDataFiles
+from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
@@ -17,11 +18,20 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     them or put deletes on them, or be part of a series that a rewrite must keep out of the way of (see
     :mod:`icewright.planning.shortlist`). An upgrade from format version 1 to 2 changes no file and is no reason; one
     to 3 is, since rows have a lineage from then on that the plan knows nothing of.
+    Snapshots are expired by what the rule says at the commit, so that nothing else matters to it.
     This is asked before a task is queued; the commit itself validates from the same snapshot once more.
     """
     if table_id != metadata.table_id:
         text = f"{metadata.name} is now another table (uuid {metadata.table_id.uuid}, planned {table_id.uuid})"
         return Reason("table-replaced", text)
+    match action:
+        case RewriteDataFiles():
+            return _files_moved(action, metadata)
+        case ExpireSnapshots():
+            return None
+
+
+def _files_moved(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | None:
     missing = {group.partition.spec_id for group in action.groups} - {spec.spec_id for spec in metadata.specs}
     if missing:
         return Reason("spec-removed", f"the table no longer has the partition spec {min(missing)}")
@@ -38,7 +48,7 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     )
 
 
-def _schema_moved(action: Action, metadata: TableMetadata) -> Reason | None:
+def _schema_moved(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | None:
     schema_id, version = action.schema_id, metadata.format_version
     without_lineage = any(file.first_row_id is None for group in action.groups for file in group.files)
     if version > ROW_LINEAGE_SINCE or (version == ROW_LINEAGE_SINCE and without_lineage):

@@ -74,9 +74,11 @@ class _Checker:
             return
         if len(self.plan.actions) > 1:
             yield Violation("several-actions", f"{len(self.plan.actions)} actions; each would invalidate the others")
+        if len(self.plan.rewrites) < len(self.plan.actions):
+            yield Violation("other-action", "it is not to rewrite data files: another checker's business")
         statistics = {one.partition: one for one in self.observation.inventory.partitions}
         yield from self._commits()
-        for action in self.plan.actions:
+        for action in self.plan.rewrites:
             yield from self._table(action)
             yield from self._groups(action)
             yield from self._deletes(action)
@@ -352,7 +354,7 @@ class _Checker:
                     yield Violation("put-off", f"{file.path} failed lately and is left alone until {until}")
 
     def _prediction(self, action: RewriteDataFiles) -> Iterator[Violation]:
-        said = self.plan.prediction
+        said = self.plan.rewrite_prediction
         if said is None:
             yield Violation("wrong-prediction", "it does not say what it would bring")
             return

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 
+from icewright.domain.actions import Action, RewriteDataFiles
 from icewright.domain.errors import InvalidConfiguration, Unsupported
+from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
@@ -30,10 +32,31 @@ _HADOOP_METADATA = re.compile(r"/v\d+(\.gz|\.zst)?\.metadata\.json(\.gz|\.zst)?\
 _RENAMING_SCHEMES = frozenset({"file", "hdfs", "viewfs"})
 
 
+def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reason | None:
+    """Why an action that was planned must not be carried out on its table as it is now, or None."""
+    match action:
+        case RewriteDataFiles():
+            return table_obstacle(metadata, policy)
+        case ExpireSnapshots():
+            return metadata_obstacle(metadata, policy)
+
+
+def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
+    """Why nothing can be done to this table, not even to its metadata, or None."""
+    checks = (
+        _identity_obstacle(metadata),
+        _hadoop_obstacle(metadata),
+        _policy_obstacle(policy),
+        _format_obstacle(metadata),
+        None if policy.ignore_other_optimizers else _other_optimizer_obstacle(metadata),
+    )
+    return next((reason for reason in checks if reason is not None), None)
+
+
 def table_obstacle(
     metadata: TableMetadata, policy: Policy, access: WorkerAccess = WorkerAccess.PROVED
 ) -> Reason | None:
-    """Why nothing can be done to this table whatever its files are, or None.
+    """Why no rows of this table can be rewritten whatever its files are, or None.
 
     ``access`` as in an observation; a task is not asked about it, which was planned when it was known.
     """

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from icewright.domain.actions import Action, Executor
+from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.column_types import all_fields, children, first_not_kept, has_variant, merge_keeps, spark_keeps
 from icewright.domain.errors import InvalidConfiguration, Unsupported
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat
@@ -104,7 +104,7 @@ def neither(table: TableExecutors) -> Reason | None:
     return Reason(table.not_merged.code, f"{table.not_merged.text}, and {table.not_staged.text}")
 
 
-def executor_obstacle(action: Action, metadata: TableMetadata) -> Reason | None:
+def executor_obstacle(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | None:
     """Why the executors that an action was planned with cannot carry it out on the table as it is now, or None."""
     table = table_executors(metadata, WorkerAccess.PROVED)
     reasons = {

@@ -24,8 +24,8 @@ def explain(plan: Plan) -> tuple[str, ...]:
     lines = [f"{plan.table_name}: {plan.reason.text}."]
     if not plan.is_empty:
         lines.append(_who_acts(plan))
-    if plan.prediction is not None:
-        said = plan.prediction
+    said = plan.rewrite_prediction
+    if said is not None:
         other = said.data_files_after != said.data_files_before
         instead = f" instead of {said.data_files_before:,}" if other else " as before"
         lines.append(f"The table would have {wording.count(said.data_files_after, 'data file')}{instead}.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from icewright.domain.actions import Action, Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation
@@ -264,7 +264,7 @@ def _file_group(number: int, partition: Partition, path: str, group: Group, inde
 
 
 def _prediction(
-    observation: Observation, policy: Policy, action: Action, chosen: Mapping[Partition, tuple[Group, ...]]
+    observation: Observation, policy: Policy, action: RewriteDataFiles, chosen: Mapping[Partition, tuple[Group, ...]]
 ) -> RewritePrediction:
     metadata = observation.metadata
     files = {partition: [file for group in groups for file in group.files] for partition, groups in chosen.items()}

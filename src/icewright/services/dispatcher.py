@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
+from typing import Final
 
+from icewright.domain.actions import ACTIONS_OF_THE_SERVER, Action
 from icewright.domain.codec import dumps
 from icewright.domain.errors import (
     Conflict,
@@ -56,16 +58,21 @@ from icewright.domain.tasks import (
     TaskState,
 )
 from icewright.planning.applies import still_applies
-from icewright.planning.eligibility import table_obstacle
+from icewright.planning.eligibility import obstacle_of
 from icewright.planning.policy import effective_policy
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import TRIES_CARRIED_OUT
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.access import REFUSED_CODES, AccessBook
+from icewright.services.effects import effect_of
 from icewright.services.leave import APPROVED, Leave
 from icewright.services.observer import Observer
 from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
+
+SERVER: Final = "server"
+"""The resource group of what the server carries out itself, and the name under which it does."""
+DEFAULT_GROUP: Final = "default"
 
 _ENDS = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
@@ -131,7 +138,7 @@ class Dispatcher:
                 reason=plan.reason,
                 prediction=plan.prediction,
                 priority=priority,
-                resource_group="default",
+                resource_group=resource_group(action),
                 attempts_max=self._limits.attempts_max,
             )
         )
@@ -156,7 +163,7 @@ class Dispatcher:
                 hint="set the table property icewright.mode to approve or auto, then plan again",
             )
         (action,) = plan.actions
-        obstacle = still_applies(action, plan.table_id, metadata) or table_obstacle(metadata, policy)
+        obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy)
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.
@@ -170,8 +177,10 @@ class Dispatcher:
         return enqueued.task
 
     def hello(self, hello: OptimizerHello) -> None:
-        """An optimizer introduces itself. Raises :class:`VersionMismatch`."""
+        """An optimizer introduces itself. Raises :class:`VersionMismatch`, and :class:`NotAllowed` for the server's."""
         _check_protocol(hello.protocol_version, "this optimizer")
+        if SERVER in (hello.optimizer_id, hello.resource_group):
+            raise NotAllowed(f"{SERVER!r} is the server's own name", hint="call optimizer and resource group otherwise")
         self._tables.optimizer_seen(hello)
 
     def claim(self, optimizer_id: str, request: ClaimRequest = ANY_TASK) -> TaskSpec | None:
@@ -194,13 +203,35 @@ class Dispatcher:
             if task is None or task.lease is None:
                 return None
             fault(Fault.CLAIM_AFTER)
-            change = self._stale(task)
-            fault(Fault.CLAIM_CHECKED)
-            if change is None:
+            if self._may_start(task):
                 return self._spec(task, task.lease)
-            self._moved.put(task.table_name)
-            with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
-                self._tasks.change(change)
+
+    def claim_own(self) -> Task | None:
+        """The next task that the server carries out itself, with its lease, as :meth:`claim` gives out the others."""
+        while True:
+            fault(Fault.CLAIM_BEFORE)
+            task = self._tasks.claim(
+                SERVER,
+                resource_group=SERVER,
+                catalogs=self._observer.catalog_names,
+                lease_ms=self._limits.lease_ms,
+            )
+            if task is None:
+                return None
+            fault(Fault.CLAIM_AFTER)
+            if self._may_start(task):
+                return task
+
+    def _may_start(self, task: Task) -> bool:
+        """Whether a task that was just claimed may run; else it ends here."""
+        change = self._stale(task)
+        fault(Fault.CLAIM_CHECKED)
+        if change is None:
+            return True
+        self._moved.put(task.table_name)
+        with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
+            self._tasks.change(change)
+        return False
 
     def _introduced(self, optimizer_id: str) -> OptimizerHello:
         """How an optimizer introduced itself. Raises :class:`NotAllowed` and :class:`VersionMismatch`."""
@@ -239,11 +270,10 @@ class Dispatcher:
         except (Unavailable, Rejected):
             reason = self.leave.known_obstacle(task)
         else:
-            found = metadata.snapshot_of_task(task.task_id)
-            if found is not None and metadata.table_id == task.table_id:
+            found = effect_of(task, metadata) if metadata.table_id == task.table_id else None
+            if found is not None:
                 # An attempt thought dead did commit. Never again the same: also not when that was rolled back since.
-                faster = Reason("found", f"an earlier attempt did commit: snapshot {found.snapshot_id}")
-                outcome = Outcome(faster, found.snapshot_id)
+                outcome = Outcome(Reason("found", f"an earlier attempt was faster: {found.text}"), found.snapshot_id)
                 return Change(task.task_id, task.version, TaskState.IN_DOUBT, outcome, AttemptState.CONFLICT)
             reason = self.leave.obstacle(task, metadata)
         if reason is None:
@@ -373,7 +403,8 @@ class Dispatcher:
 
         match report.result:
             case Committed(snapshot_id):
-                reason = Reason("committed", f"committed as snapshot {snapshot_id}, to be verified")
+                which = "" if snapshot_id is None else f" as snapshot {snapshot_id}"
+                reason = Reason("committed", f"committed{which}, to be verified")
                 return change(TaskState.COMMITTED, reason, AttemptState.COMMITTED, snapshot_id)
             case Conflicted(detail):
                 return self.follow_up(task, End.CONFLICT, Reason("conflict", detail), AttemptState.CONFLICT, text)
@@ -389,6 +420,11 @@ class Dispatcher:
             case Failed(code, detail, retryable):
                 end = End.RETRYABLE if retryable else End.FINAL
                 return self.follow_up(task, end, Reason(code, detail), AttemptState.FAILED, text)
+
+
+def resource_group(action: Action) -> str:
+    """Whose turn an action is: the optimizers', or the server's own."""
+    return SERVER if action.kind in ACTIONS_OF_THE_SERVER else DEFAULT_GROUP
 
 
 def _optimizer_of(task: Task) -> str:

@@ -36,7 +36,8 @@ def _pace(tasks: TaskStore, latest: Sequence[TaskHead]) -> float:
     for head in done[:TASKS_LOOKED_AT]:
         reports = [report_of(attempt) for attempt in tasks.attempts(head.task_id)]
         report = next((report for report in reversed(reports) if report is not None), None)
-        if report is not None and head.prediction.estimate is not None:
-            expected_ms += duration_ms(head.prediction.estimate.cpu_ms, 1.0)
+        estimate = None if head.rewrite_prediction is None else head.rewrite_prediction.estimate
+        if report is not None and estimate is not None:
+            expected_ms += duration_ms(estimate.cpu_ms, 1.0)
             took_ms += report.wall_ms
     return min(max(took_ms / expected_ms, PACE_MIN), PACE_MAX) if expected_ms else 1.0

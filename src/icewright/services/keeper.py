@@ -23,6 +23,7 @@ from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
+from icewright.services.effects import effect_of
 from icewright.services.experience import experience
 from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer
@@ -167,10 +168,12 @@ class TableKeeper:
                 self._take_back(task, reason)
 
     def _obstacle(self, task: TaskHead, plan: Plan, metadata: TableMetadata) -> Reason | None:
-        if metadata.snapshot_of_task(task.task_id) is not None:
+        whole = self._tasks.get(task.task_id)
+        if effect_of(whole, metadata) is not None:
             return None  # an attempt thought dead did commit: the next claim finds out, and the task ends as it should
-        obstacle = self._dispatcher.leave.obstacle(self._tasks.get(task.task_id), metadata)
-        if obstacle is None and plan.is_empty and not task.was_asked_for:
+        obstacle = self._dispatcher.leave.obstacle(whole, metadata)
+        replanned = plan.is_empty and task.rewrite_prediction is not None and not task.was_asked_for
+        if obstacle is None and replanned:
             return Reason("replanned", f"the table was planned anew: {plan.reason.text}")
         return obstacle
 
@@ -228,7 +231,7 @@ def _made_from(observation: Observation) -> tuple[str, WorkerAccess, str, str]:
 
 def _work_is_lost(plan: Plan, latest: Sequence[TaskHead]) -> bool:
     """Whether nothing became of the plan: it was never queued, or its task was superseded."""
-    if any(task.state not in TERMINAL_STATES for task in latest):
+    if any(task.state not in TERMINAL_STATES and task.rewrite_prediction is not None for task in latest):
         return False
     own = [task for task in latest if task.plan_id == plan.plan_id]
     return not own or own[0].state is TaskState.SUPERSEDED

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, PolicyRule
 from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task
 from icewright.planning.applies import still_applies
-from icewright.planning.eligibility import table_obstacle
+from icewright.planning.eligibility import obstacle_of
 from icewright.planning.executors import executor_obstacle
 from icewright.planning.policy import effective_policy
 from icewright.ports.store import TableStore
@@ -37,7 +38,7 @@ class Leave:
         return (
             self._mode_obstacle(task, effective_policy(metadata, self._rules).mode)
             or still_applies(task.action, task.table_id, metadata)
-            or table_obstacle(metadata, effective_policy(metadata, self._rules))
+            or obstacle_of(task.action, metadata, effective_policy(metadata, self._rules))
         )
 
     def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
@@ -74,6 +75,6 @@ class Leave:
         policy = effective_policy(metadata, self._rules)
         return (
             self._mode_obstacle(task, policy.mode)
-            or table_obstacle(metadata, policy)
-            or executor_obstacle(task.action, metadata)
+            or obstacle_of(task.action, metadata, policy)
+            or (executor_obstacle(task.action, metadata) if isinstance(task.action, RewriteDataFiles) else None)
         )

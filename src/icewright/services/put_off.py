@@ -23,14 +23,15 @@ def files_put_off(tasks: TaskStore, latest: Sequence[TaskHead]) -> Mapping[str, 
     """The files that are to be left alone, by path, and until when, of a table whose ``latest`` tasks these are."""
     failures: Counter[str] = Counter()
     failed_at: dict[str, Instant] = {}
-    for head in filter(_may_have_failed, latest):
+    rewrites = (head for head in latest if head.rewrite_prediction is not None)
+    for head in filter(_may_have_failed, rewrites):
         reports = [report_of(attempt) for attempt in tasks.attempts(head.task_id)]
         report = next((report for report in reversed(reports) if report is not None), None)
         # Groups that met another commit, or have another executor next time, are planned again at once.
         left = [] if report is None else [one for one in report.left if one.code != GROUP_CONFLICT]
         if not left:
             continue
-        action = tasks.get(head.task_id).action
+        action = tasks.get(head.task_id).rewrite
         failed = {one.group_id for one in left if not has_another_executor(one.code, action)}
         for group in action.only(failed).groups:
             for file in group.files:

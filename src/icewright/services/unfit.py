@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from icewright.domain.actions import Action
+from icewright.domain.actions import Action, RewriteDataFiles
 from icewright.domain.errors import NotSorted, NotStitchable
 from icewright.domain.layouts import Level
 from icewright.domain.names import TableId
@@ -38,6 +38,8 @@ def has_another_executor(code: str, action: Action) -> bool:
     Row groups that cannot be copied are merged, and files that cannot be merged by their key are shuffled. A file that
     Level 0 was to keep in its order, for its deletes alone, has no other executor.
     """
+    if not isinstance(action, RewriteDataFiles):
+        return False
     return code == NOT_STITCHABLE or (code == NOT_SORTED and action.level is not Level.LEVEL_0)
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound, Unreadable
+from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GROUP_CONFLICT, GroupLeft
 from icewright.domain.plans import Reason
@@ -23,6 +24,7 @@ from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
 from icewright.services.dispatcher import Dispatcher
+from icewright.services.effects import effect_of, left_of, reported_snapshot, snapshot_made_by
 from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
 from icewright.services.measured_lookups import measured_lookups
 from icewright.services.observer import Observer
@@ -36,6 +38,8 @@ GONE_PATIENCE_MS = 15 * 60 * 1000
 
 COMMIT_NOT_FOUND = "commit-not-found"
 """The code of an outcome that says: reported as committed, and the table knows nothing of it."""
+
+_NOT_AS_IT_SHOULD_BE = frozenset({COMMIT_NOT_FOUND, VERIFICATION_FAILED})
 
 _REPORTED_ENDS = {
     AttemptState.LOST: End.LOST,
@@ -69,11 +73,10 @@ class Verifier:
         if metadata is None:
             reason = Reason("table-gone", f"{task.table_name} was dropped or replaced by another table")
             return _change(task, TaskState.SUPERSEDED, Outcome(reason))
-        snapshot = snapshot_made_by(task, metadata)
-        if snapshot is not None:
-            reason = Reason("found", f"the commit is in the table: snapshot {snapshot.snapshot_id}")
-            own = snapshot.attempt == task.attempt
-            outcome = Outcome(reason, snapshot.snapshot_id)
+        effect = effect_of(task, metadata)
+        if effect is not None:
+            own = effect.attempt is None or effect.attempt == task.attempt
+            outcome = Outcome(Reason("found", effect.text), effect.snapshot_id)
             return _change(task, TaskState.COMMITTED, outcome, AttemptState.COMMITTED if own else None)
         return self._without_commit(task)
 
@@ -89,7 +92,7 @@ class Verifier:
             if self._tasks.now() - task.updated_at < VERIFY_PATIENCE_MS:
                 raise
             reason = Reason(UNVERIFIED, f"the commit was reported, but cannot be verified: {error.message}")
-            change = _change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
+            change = _change(task, TaskState.FAILED, Outcome(reason, reported_snapshot(task)))
         if change is None:
             return task
         fault(Fault.VERIFY_BEFORE)
@@ -115,22 +118,31 @@ class Verifier:
             return None
         if metadata is None:
             reason = Reason(UNVERIFIED, "the commit was reported, but its table was gone before it was verified")
-            return _change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
+            return _change(task, TaskState.FAILED, Outcome(reason, reported_snapshot(task)))
+        match task.action:
+            case RewriteDataFiles():
+                outcome = self._rewritten(task, metadata)
+            case ExpireSnapshots() as action:
+                outcome = Outcome(expired(action, metadata))
+        state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED
+        return _change(task, state, outcome)
+
+    def _rewritten(self, task: Task, metadata: TableMetadata) -> Outcome:
+        """What the table says of a rewrite, in all parts that were committed."""
         snapshot = snapshot_made_by(task, metadata)
         if snapshot is None:
             reason = Reason(COMMIT_NOT_FOUND, "the commit was reported, and no snapshot of the table carries this task")
-            return _change(task, TaskState.FAILED, Outcome(reason, _reported(task)))
+            return Outcome(reason, reported_snapshot(task))
         catalog = self._observer.catalog(task.table_name.catalog)
         outcome = self._verdict(catalog, metadata, snapshot, task)
         for other in metadata.ancestors():  # two attempts may have committed two parts (decision 0016)
             if other.task_id == task.task_id and other != snapshot and outcome.reason.code != VERIFICATION_FAILED:
                 verdict = self._verdict(catalog, metadata, other, task)
                 outcome = verdict if verdict.reason.code == VERIFICATION_FAILED else outcome
-        state = TaskState.FAILED if outcome.reason.code == VERIFICATION_FAILED else TaskState.SUCCEEDED
-        return _change(task, state, outcome)
+        return outcome
 
     def _verdict(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, task: Task) -> Outcome:
-        action: RewriteDataFiles = task.action
+        action = task.rewrite
         parent = metadata.snapshot(snapshot.parent_id)
         if parent is None:
             text = f"committed as snapshot {snapshot.snapshot_id}; the one before has expired: nothing to compare with"
@@ -147,7 +159,8 @@ class Verifier:
             return Outcome(Reason(VERIFICATION_FAILED, problem), snapshot.snapshot_id)
         left = self._left(task, snapshot, part)
         reason = verified(action, part, changes, left)
-        looked_up = measured_lookups(catalog, metadata, snapshot, part, task.prediction)
+        prediction = task.rewrite_prediction
+        looked_up = {} if prediction is None else measured_lookups(catalog, metadata, snapshot, part, prediction)
         return Outcome(replace(reason, figures={**reason.figures, **looked_up}), snapshot.snapshot_id)
 
     def _left(self, task: Task, snapshot: Snapshot, part: RewriteDataFiles) -> list[GroupLeft]:
@@ -155,7 +168,7 @@ class Verifier:
         committed = {group.group_id for group in part.groups}
         reports = [report_of(a) for a in self._tasks.attempts(task.task_id) if a.attempt == snapshot.attempt]
         said = {left.group_id: left for report in reports if report is not None for left in report.left}
-        missing = [group.group_id for group in task.action.groups if group.group_id not in committed]
+        missing = [group.group_id for group in task.rewrite.groups if group.group_id not in committed]
         return [said.get(number) or GroupLeft(number, "", "", retryable=True) for number in missing]
 
     def _load(self, task: Task) -> TableMetadata | None:
@@ -171,6 +184,30 @@ class Verifier:
                 if metadata.table_id == task.table_id:
                     return metadata
         return None
+
+
+def expired(action: ExpireSnapshots, metadata: TableMetadata) -> Reason:
+    """What the table says of an expiry: all that was to go is gone, and every ref that was to stay is there.
+
+    The commit is refused where a ref is missing already, so that one that is missing now was lost by it or right
+    after it: nobody can tell, and somebody has to look.
+    """
+    left = left_of(action, metadata)
+    if left:
+        return Reason(COMMIT_NOT_FOUND, f"the commit was reported, and the table still has {left[0]}")
+    names = {ref.name for ref in metadata.refs}
+    lost = sorted({ref.name for ref in action.refs_seen} - {ref.name for ref in action.refs_removed} - names)
+    if lost:
+        return Reason(
+            VERIFICATION_FAILED, f"the table has lost {wording.name(lost[0])}, which was to stay"
+        )
+    figures = {
+        "snapshots_removed": len(action.snapshot_ids),
+        "refs_removed": len(action.refs_removed),
+        "snapshots_left": len(metadata.snapshots),
+    }
+    text = f"{wording.count(len(action.snapshot_ids), 'snapshot')} expired, {len(metadata.snapshots):,} stay"
+    return Reason("verified", text, figures)
 
 
 def verified(action: RewriteDataFiles, part: RewriteDataFiles, changes: Changes, left: Sequence[GroupLeft]) -> Reason:
@@ -218,20 +255,3 @@ def _said_of_left(left: Sequence[GroupLeft]) -> str:
 
 def _change(task: Task, state: TaskState, outcome: Outcome, attempt_state: AttemptState | None = None) -> Change:
     return Change(task.task_id, task.version, state, outcome, attempt_state)
-
-
-def snapshot_made_by(task: Task, metadata: TableMetadata) -> Snapshot | None:
-    """The snapshot that a task made, None without one.
-
-    A table may hold several of one task: an attempt thought dead commits, its owner rolls that back, and the next
-    attempt commits as well. The one that was reported counts if the task did make it, then the one of the present
-    attempt, then the newest.
-    """
-    reported = metadata.snapshot(_reported(task))
-    if reported is not None and reported.task_id == task.task_id:
-        return reported
-    return metadata.snapshot_of_task(task.task_id, task.attempt) or metadata.snapshot_of_task(task.task_id)
-
-
-def _reported(task: Task) -> int | None:
-    return None if task.outcome is None else task.outcome.snapshot_id

@@ -22,7 +22,8 @@ def written(latest: Iterable[TaskHead]) -> tuple[Written, ...]:
     """By level and executor, from the latest tasks of a table, newest first."""
     found: dict[tuple[Level, Executor], list[tuple[int, int]]] = {}
     for task in latest:
-        estimate, outcome = task.prediction.estimate, task.outcome
+        prediction, outcome = task.rewrite_prediction, task.outcome
+        estimate = None if prediction is None else prediction.estimate
         if task.state is not TaskState.SUCCEEDED or estimate is None or outcome is None:
             continue
         said = outcome.reason.figures

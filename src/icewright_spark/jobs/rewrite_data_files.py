@@ -75,9 +75,9 @@ def rewrite_data_files(
     format_version, vectors = table.format_version, check_planned_files(table, action)
     left = conflicts(lost_groups(table, action))  # nothing is spent on what would not be committed
     whole = without(spec, left)
-    stitches = stitch_jobs(spark, table, whole, of_executor(whole.action, Executor.STITCH))
+    stitches = stitch_jobs(spark, table, whole, of_executor(whole.rewrite, Executor.STITCH))
     jobs: list[Job] = [*merge_jobs(spark, table, whole), *stitches]
-    tasks = planned_tasks(table, action.base_snapshot_id, of_executor(whole.action, Executor.STAGED, Executor.SHUFFLE))
+    tasks = planned_tasks(table, action.base_snapshot_id, of_executor(whole.rewrite, Executor.STAGED, Executor.SHUFFLE))
     phase.name = "merging"
     fault(Fault.MERGE_BEFORE)
     merged, unmerged = results_and_failures((carrier or Alone(spark.sparkContext)).carry(jobs, phase))
@@ -86,14 +86,14 @@ def rewrite_data_files(
     fault(Fault.MERGE_AFTER)
     left += [*unmerged, *unstaged, *unshuffled]
     done = without(spec, left)
-    if not done.action.groups:
+    if not done.rewrite.groups:
         return Rewrite(nothing_done(left), left=tuple(left))
     staged += shuffled
     receipts = (*(result.receipt for result in merged), *(result.receipt for result in staged))
     figures = (*(result.figures for result in merged), *(result.figures for result in staged))
     outputs = [*merged_outputs(table, action, merged), *(output for result in staged for output in result.outputs)]
-    check_receipts(done.action, receipts)
-    check_outputs(done.action, receipts, outputs)
+    check_receipts(done.rewrite, receipts)
+    check_outputs(done.rewrite, receipts, outputs)
     phase.name = "committing"
     commit = commit_rewrite(
         table,
@@ -154,7 +154,7 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
     How the workers reach these is asked of the table's ``FileIO`` now: its credentials may be of this hour.
     Raises :class:`UnsupportedLocation` when they cannot.
     """
-    groups = of_executor(spec.action, Executor.MERGE, Executor.SORT)
+    groups = of_executor(spec.rewrite, Executor.MERGE, Executor.SORT)
     if not groups:
         return []
     fields, modes, settings = table.schema_fields(), table.metrics_modes(), writer_settings(table.properties)
@@ -169,7 +169,7 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
             identity_source_ids=table.identity_source_ids(group.partition.spec_id),
             row_lineage=table.format_version >= ROW_LINEAGE_SINCE,
             storage=storage,
-            sorted_by=sorted_by(spec.action, group),
+            sorted_by=sorted_by(spec.rewrite, group),
         )
         for group in groups
     ]
@@ -204,7 +204,7 @@ def stage_groups(
     """
     results: list[StagedResult] = []
     failed: list[GroupLeft] = []
-    for group in of_executor(spec.action, Executor.STAGED):
+    for group in of_executor(spec.rewrite, Executor.STAGED):
         try:
             results.append(rewrite_group(spark, table, spec, group, tasks[group.group_id]))
         except OF_ONE_GROUP as error:
@@ -228,7 +228,7 @@ def shuffle(
     """
     results: list[StagedResult] = []
     failed: list[GroupLeft] = []
-    waiting = {group.group_id: group for group in of_executor(spec.action, Executor.SHUFFLE)}
+    waiting = {group.group_id: group for group in of_executor(spec.rewrite, Executor.SHUFFLE)}
     while waiting:
         try:
             for result in shuffle_groups(spark, table, spec, tuple(waiting.values()), tasks):

@@ -25,7 +25,7 @@ def stitch_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec, groups: 
     if not groups:
         return []
     storage = worker_storage(spark, table.java.io(), str(table.java.locationProvider().newDataLocation("any")))
-    files = PartitionFiles(table, spec.action.base_snapshot_id, {group.partition for group in groups})
+    files = PartitionFiles(table, spec.rewrite.base_snapshot_id, {group.partition for group in groups})
     described = files.described(frozenset(file.path for group in groups for file in group.files))
     fields, modes = table.schema_fields(), table.metrics_modes()
     jobs = []

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from icewright.domain.actions import shareable_bytes
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
@@ -240,5 +241,5 @@ class MemoryTaskStore:
 
 
 def _fits_batch(task: Task, shareable_bytes_max: int) -> bool:
-    shareable_bytes = task.action.shareable_bytes
-    return task.attempt == 0 and shareable_bytes is not None and shareable_bytes <= shareable_bytes_max
+    size_bytes = shareable_bytes(task.action)
+    return task.attempt == 0 and size_bytes is not None and size_bytes <= shareable_bytes_max

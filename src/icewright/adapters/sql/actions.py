@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Final
+from typing import Final, cast
 
 from icewright.adapters.sql.documents import unpack
-from icewright.domain.actions import Action
+from icewright.domain.actions import Action, names_in
 
-FILES_KEPT_MAX: Final = 400_000
-"""Files that all kept actions together name; some 100 MB."""
+NAMES_KEPT_MAX: Final = 400_000
+"""Files and snapshots that all kept actions together name; some 100 MB."""
+
+_ANY: Final = cast("type[Action]", Action)
 
 
 class KeptActions:
     """Actions by their packed forms, which never come to mean anything else. Safe for several threads at once."""
 
-    def __init__(self, files_max: int = FILES_KEPT_MAX) -> None:
-        self._files_max = files_max
-        self._files = 0
+    def __init__(self, names_max: int = NAMES_KEPT_MAX) -> None:
+        self._names_max = names_max
+        self._names = 0
         self._lock = threading.Lock()
         self._kept: OrderedDict[bytes, Action] = OrderedDict()
 
@@ -33,12 +35,12 @@ class KeptActions:
             if known is not None:
                 self._kept.move_to_end(packed)
                 return known
-        action: Action = unpack(Action, packed)
+        action = unpack(_ANY, packed)
         with self._lock:
             if packed not in self._kept:
                 self._kept[packed] = action
-                self._files += action.input_files
-            while self._files > self._files_max:
+                self._names += names_in(action)
+            while self._names > self._names_max:
                 _, oldest = self._kept.popitem(last=False)
-                self._files -= oldest.input_files
+                self._names -= names_in(oldest)
         return action

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from icewright.domain import codec
 from icewright.domain.errors import InvalidMessage, Unreadable
@@ -28,11 +28,11 @@ def dump_optional(value: Any | None) -> str | None:
 
 
 def load(cls: type[T], text: str | bytes) -> T:
-    """A stored value. Raises :class:`~icewright.domain.errors.Unreadable`."""
+    """A stored value, of a dataclass or of a union of them. Raises :class:`~icewright.domain.errors.Unreadable`."""
     try:
         return codec.loads(cls, text)
     except InvalidMessage as error:
-        raise Unreadable(f"a stored {cls.__name__} cannot be read: {error.message}") from error
+        raise Unreadable(f"a stored {_name(cls)} cannot be read: {error.message}") from error
 
 
 def load_optional(cls: type[T], text: str | None) -> T | None:
@@ -50,8 +50,12 @@ def unpack(cls: type[T], data: bytes) -> T:
     try:
         text = zlib.decompress(data)
     except zlib.error as error:
-        raise Unreadable(f"a stored {cls.__name__} cannot be unpacked: {error}") from error
+        raise Unreadable(f"a stored {_name(cls)} cannot be unpacked: {error}") from error
     return load(cls, text)
+
+
+def _name(cls: Any) -> str:
+    return " or ".join(member.__name__ for member in get_args(cls) or (cls,))
 
 
 def digest(value: Any) -> str:

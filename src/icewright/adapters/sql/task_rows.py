@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, cast
 
 from sqlalchemy import RowMapping
 
 from icewright.adapters.sql.actions import KeptActions
 from icewright.adapters.sql.documents import dump, dump_optional, load, load_optional, pack
-from icewright.domain.actions import ActionFigures
+from icewright.domain.actions import ActionFigures, shareable_bytes
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.tasks import (
@@ -25,6 +25,8 @@ from icewright.domain.tasks import (
 from icewright.scheduling.rank import ranked_at
 
 _actions = KeptActions()
+_FIGURES: Final = cast("type[ActionFigures]", ActionFigures)
+_PREDICTION: Final = cast("type[Prediction]", Prediction)
 
 
 def task_row(task: Task) -> dict[str, Any]:
@@ -33,7 +35,7 @@ def task_row(task: Task) -> dict[str, Any]:
         **task_columns(task),
         "action": pack(task.action),
         "figures": dump(task.figures),
-        "shareable_bytes": task.action.shareable_bytes,
+        "shareable_bytes": shareable_bytes(task.action),
     }
 
 
@@ -75,7 +77,7 @@ def task_of(row: RowMapping) -> Task:
 
 def listed_of(row: RowMapping) -> ListedTask:
     """A row of ``tasks``, which may be without its action, as a task for lists; ``figures`` is there."""
-    return ListedTask(**_head(row), figures=load(ActionFigures, row["figures"]))
+    return ListedTask(**_head(row), figures=load(_FIGURES, row["figures"]))
 
 
 def _head(row: RowMapping) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def _head(row: RowMapping) -> dict[str, Any]:
         "table_name": load(TableName, row["table_name"]),
         "plan_id": row["plan_id"],
         "reason": load(Reason, row["reason"]),
-        "prediction": load(Prediction, row["prediction"]),
+        "prediction": load(_PREDICTION, row["prediction"]),
         "priority": row["priority"],
         "resource_group": row["resource_group"],
         "attempts_max": row["attempts_max"],

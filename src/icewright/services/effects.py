@@ -1,0 +1,57 @@
+"""Whether a task has taken effect: told by its table alone, whatever its attempts said or could not say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.tasks import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a table has of a task. ``snapshot_id`` and ``attempt`` are None where the action makes no snapshot."""
+
+    text: str
+    snapshot_id: int | None = None
+    attempt: int | None = None
+
+
+def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
+    """What the table has of a task, None where it has not taken effect. The table is the task's own."""
+    match task.action:
+        case RewriteDataFiles():
+            snapshot = snapshot_made_by(task, metadata)
+            if snapshot is None:
+                return None
+            text = f"the commit is in the table: snapshot {snapshot.snapshot_id}"
+            return Effect(text, snapshot.snapshot_id, snapshot.attempt)
+        case ExpireSnapshots() as action:
+            return None if left_of(action, metadata) else Effect("none of the snapshots and refs is there any more")
+
+
+def left_of(action: ExpireSnapshots, metadata: TableMetadata) -> tuple[str, ...]:
+    """What of that which was to expire is still there: in words, snapshots first."""
+    snapshots = {snapshot.snapshot_id for snapshot in metadata.snapshots}.intersection(action.snapshot_ids)
+    refs = {ref.name for ref in metadata.refs}.intersection(ref.name for ref in action.refs_removed)
+    return (*(f"snapshot {snapshot_id}" for snapshot_id in sorted(snapshots)), *sorted(refs))
+
+
+def snapshot_made_by(task: Task, metadata: TableMetadata) -> Snapshot | None:
+    """The snapshot that a task made, None without one.
+
+    A table may hold several of one task: an attempt thought dead commits, its owner rolls that back, and the next
+    attempt commits as well. The one that was reported counts if the task did make it, then the one of the present
+    attempt, then the newest.
+    """
+    reported = metadata.snapshot(reported_snapshot(task))
+    if reported is not None and reported.task_id == task.task_id:
+        return reported
+    return metadata.snapshot_of_task(task.task_id, task.attempt) or metadata.snapshot_of_task(task.task_id)
+
+
+def reported_snapshot(task: Task) -> int | None:
+    """The snapshot that the task's latest outcome speaks of."""
+    return None if task.outcome is None else task.outcome.snapshot_id

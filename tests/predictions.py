@@ -1,0 +1,19 @@
+"""What a plan or a task predicts, where it is known to be of a rewrite."""
+
+from __future__ import annotations
+
+from icewright.domain.plans import Estimate, Plan, RewritePrediction
+from icewright.domain.tasks import TaskHead
+
+
+def predicted(of: Plan | TaskHead) -> RewritePrediction:
+    """The prediction of a rewrite."""
+    assert isinstance(of.prediction, RewritePrediction)
+    return of.prediction
+
+
+def estimated(of: Plan | TaskHead) -> Estimate:
+    """What carrying out a rewrite is estimated to take."""
+    guess = predicted(of).estimate
+    assert guess is not None
+    return guess
