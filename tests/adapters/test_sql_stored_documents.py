@@ -28,7 +28,7 @@ from icewright.domain.codec import to_json
 from icewright.domain.inventory import ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello, TaskReport
 from icewright.domain.names import TableName
-from icewright.domain.plans import Estimate, Plan, Prediction, Reason, Risk
+from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePrediction, Risk
 from icewright.domain.tasks import Outcome, Progress
 from tests.contracts.samples import new_task, plan, record
 
@@ -98,7 +98,9 @@ def test_estimates_of_the_version_before_are_kept(store_url: str, lookup: Any) -
 def age(connection: Connection, estimate: dict[str, Any]) -> None:
     """Give everything that is stored an estimate of old, and have many tasks that have ended."""
     row = dict(connection.execute(tasks.select()).mappings().one())
-    row["prediction"] = json.dumps({**json.loads(row["prediction"]), "estimate": estimate})
+    prediction = {**json.loads(row["prediction"]), "estimate": estimate}
+    del prediction["kind"]
+    row["prediction"] = json.dumps(prediction)
     connection.execute(tasks.update().values(prediction=row["prediction"]))
     ended = {**row, "state": "cancelled"}
     connection.execute(tasks.insert(), [{**ended, "task_id": f"task-{number:04d}"} for number in range(1, COUNT)])

@@ -9,6 +9,7 @@ import pytest
 
 from icewright.domain.codec import from_json
 from icewright.domain.names import TableName
+from icewright.domain.plans import RewritePrediction
 from icewright.domain.reachable import FileClass
 from icewright.services.plan_views import PlanView
 from icewright.services.storage_views import StorageView

@@ -1,7 +1,6 @@
 """Values that the contract tests put into stores."""
 
 from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
-
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.inventory import (
     ManifestKey,

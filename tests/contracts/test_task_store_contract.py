@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from icewright.domain.actions import Executor, rewrite_of
 
 from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.actions import Executor, rewrite_of
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason

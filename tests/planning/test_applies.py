@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Operation, Schema, TableMetadata
 from icewright.planning.applies import still_applies

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from icewright.domain.actions import FileGroup, RewriteDataFiles
 
+from icewright.domain.actions import FileGroup, RewriteDataFiles
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.names import TableName, identifier, split_parts
 from icewright.domain.tables import Json, SortField, SortOrder

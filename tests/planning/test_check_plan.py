@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableId

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile
 from icewright.domain.observation import Observation, Removals
 from icewright.domain.plans import Risk

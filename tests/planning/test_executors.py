@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from icewright.domain.actions import Executor
 
+from icewright.domain.actions import Executor
 from icewright.domain.files import FileFormat
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason

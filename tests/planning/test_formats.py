@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from icewright.domain.actions import Executor
 
+from icewright.domain.actions import Executor
 from icewright.domain.files import DataFile, FileFormat
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import Policy

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from icewright.domain.actions import Executor, RewriteDataFiles
 
 from icewright.domain import codec
+from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.files import DataFile, FileFormat, Span
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.plans import Plan, Verdict

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DataFile, DeleteFile
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.plans import Plan, Reason, Verdict

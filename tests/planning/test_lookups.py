@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import Span
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.plans import Lookup

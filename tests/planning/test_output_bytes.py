@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile
 from icewright.domain.layouts import Level
 from icewright.domain.observation import Observation, Written

@@ -10,9 +10,9 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from icewright.domain.actions import FileGroup, InputFile
 
 from icewright.domain import codec
+from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat
 from icewright.domain.plans import Plan, Verdict
 from icewright.planning.check_plan import check_plan

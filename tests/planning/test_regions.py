@@ -12,8 +12,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from icewright.domain.actions import FileGroup
 
+from icewright.domain.actions import FileGroup
 from icewright.domain.curves import hilbert_table
 from icewright.domain.files import DataFile, FileFormat
 from icewright.domain.layouts import Level

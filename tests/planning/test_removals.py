@@ -8,8 +8,8 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from icewright.domain.actions import Executor
 
+from icewright.domain.actions import Executor
 from icewright.domain.observation import Experience, Observation, Removals
 from icewright.domain.plans import Plan, Verdict
 from icewright.planning.commits import rhythm_ms

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from icewright.domain.actions import Executor, FileGroup
 
+from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.observation import Observation

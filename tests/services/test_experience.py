@@ -7,9 +7,9 @@ from icewright.domain.observation import Experience
 from icewright.domain.tasks import TaskState
 from icewright.planning.removals import duration_ms
 from icewright.services.experience import PACE_MAX, experience
+from tests.predictions import estimated
 from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
-from tests.predictions import estimated
 
 
 def house_with_a_busy_partition() -> Lakehouse:

@@ -10,9 +10,9 @@ from icewright.domain.layouts import Level
 from icewright.domain.plans import Plan
 from icewright.domain.tables import MAIN_BRANCH, SortField
 from icewright.domain.tasks import TaskState
+from tests.predictions import estimated
 from tests.services.lakehouse import MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
-from tests.predictions import estimated, predicted
 
 SMALL = {"icewright.level-1.size-bytes": str(16 * MIB), "icewright.level-2.runs": "3"}
 SORTED = {**SMALL, "icewright.layout": "sort(id)", "write.target-file-size-bytes": str(8 * MIB)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from icewright.domain.actions import Executor
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.domain.actions import Executor
 from icewright.domain.files import FileContent
 from icewright.domain.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, GroupLeft, TaskReport
 from icewright.domain.layouts import Level

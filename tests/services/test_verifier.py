@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from icewright.domain.actions import Executor, RewriteDataFiles
 
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
 from icewright.domain.jobs import Committed, CommitUnknown, TaskSpec

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from icewright.domain.actions import FileGroup, RewriteDataFiles
 
+from icewright.domain.actions import FileGroup, RewriteDataFiles
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Committed
 from icewright.domain.tables import PartitionField, Snapshot

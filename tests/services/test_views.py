@@ -13,6 +13,7 @@ from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.domain import codec
+from icewright.domain.actions import RewriteFigures
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.names import TableName
 from icewright.domain.policy import PolicyRule
@@ -194,7 +195,9 @@ def test_a_plan_says_what_it_reads_and_the_call_it_resembles(world: World) -> No
         1,
         10 * MIB,
     )
-    assert "`lake`.system.rewrite_data_files(table => '`db`.`events`'" in (view.prediction.call if view.prediction else "")
+    assert "`lake`.system.rewrite_data_files(table => '`db`.`events`'" in (
+        view.prediction.call if view.prediction else ""
+    )
     bonn = next(verdict for verdict in view.verdicts if verdict.path == "city=Bonn")
     assert (bonn.files_before, bonn.files_after, bonn.input_files, bonn.input_bytes) == (10, 1, 10, 10 * MIB)
 

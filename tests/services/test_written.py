@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from icewright.domain.actions import Executor
 
+from icewright.domain.actions import Executor
 from icewright.domain.layouts import Level
 from icewright.domain.observation import Written
 from icewright.domain.tasks import Task, TaskState
 from icewright.services.written import COMMITS_MAX, written
+from tests.predictions import estimated, predicted
 from tests.services.lakehouse import MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
-from tests.predictions import estimated, predicted
 
 
 def merged() -> tuple[Lakehouse, Task]:

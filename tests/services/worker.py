@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from icewright.domain.actions import FileGroup, RewriteDataFiles
-
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.domain.actions import FileGroup, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotFound, TableReplaced
 from icewright.domain.files import Partition
 from icewright.domain.group_ids import group_ids_text

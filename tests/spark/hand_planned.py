@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from pyspark.sql import Row, SparkSession
 
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, TaskSpec
 from icewright.domain.names import TableId, TableName

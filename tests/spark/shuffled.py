@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow.parquet as pq
-from icewright.domain.actions import Executor
 from pyspark.sql import SparkSession
 
+from icewright.domain.actions import Executor
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.names import TableName

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from pyspark.sql import SparkSession
 
+from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
 from icewright.domain.names import TableId, TableName

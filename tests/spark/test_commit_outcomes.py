@@ -14,11 +14,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
+from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, TaskSpec

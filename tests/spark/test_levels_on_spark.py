@@ -7,9 +7,9 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from icewright.domain.actions import Executor
 from pyspark.sql import SparkSession
 
+from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import UNPARTITIONED, DataFile, Partition
 from icewright.domain.layouts import Level, runs_of

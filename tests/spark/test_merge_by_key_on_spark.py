@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-from icewright.domain.actions import Executor
 from pyspark.sql import SparkSession
 
+from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import NotSorted
 from icewright.domain.jobs import Committed, Failed, TaskSpec

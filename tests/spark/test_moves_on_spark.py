@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from icewright.domain.actions import FileGroup
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import IntegerType, StringType, TimestamptzType
 from pyspark.sql import DataFrame, SparkSession
 
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.domain.actions import FileGroup
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict
 from icewright.domain.files import Partition

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from icewright.domain.actions import Executor, FileGroup, InputFile
 from pyspark.sql import Row, SparkSession
 
+from icewright.domain.actions import Executor, FileGroup, InputFile
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import DeleteFile
 from icewright.domain.names import TableName

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from icewright.domain.actions import Executor, FileGroup
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
+from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskSpec

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from icewright.domain.actions import FileGroup, InputFile
 from py4j.protocol import Py4JJavaError
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskReport, TaskSpec

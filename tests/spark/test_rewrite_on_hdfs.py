@@ -10,7 +10,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from icewright.domain.actions import Executor
 from pyarrow.fs import FileType
 from pyiceberg.catalog import load_catalog
 from pyiceberg.io import PY_IO_IMPL
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from icewright.adapters.pyiceberg.hdfs_files import open_hdfs
 from icewright.adapters.pyiceberg.patient_files import PatientFiles
+from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.names import TableName
 from icewright.domain.observation import WorkerAccess

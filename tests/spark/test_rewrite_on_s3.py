@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from icewright.domain.actions import Executor
 from pyarrow.fs import FileSelector
 from pyspark.sql import SparkSession
 
+from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.jobs import CommitUnknown, Failed
 from icewright.domain.names import TableName

@@ -9,12 +9,12 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from icewright.domain.actions import Executor, FileGroup
 from pyiceberg.schema import Schema
 from pyiceberg.types import FixedType, LongType, NestedField, UUIDType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit, when
 
+from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Unsupported
 from icewright.domain.jobs import Committed, Conflicted, Failed, TaskSpec

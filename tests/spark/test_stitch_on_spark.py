@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from icewright.domain.actions import Executor
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
+from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.jobs import Failed
 from icewright.domain.names import TableName

@@ -12,7 +12,6 @@ from icewright.domain.layouts import Curve
 from icewright.planning.slices import opened
 from icewright_spark.layouts import cells_of
 from tests.spark_layouts.orders import field, layout
-from tests.predictions import predicted
 
 ROWS, LOOKUPS = 60_000, 500
 

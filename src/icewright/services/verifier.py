@@ -198,9 +198,7 @@ def expired(action: ExpireSnapshots, metadata: TableMetadata) -> Reason:
     names = {ref.name for ref in metadata.refs}
     lost = sorted({ref.name for ref in action.refs_seen} - {ref.name for ref in action.refs_removed} - names)
     if lost:
-        return Reason(
-            VERIFICATION_FAILED, f"the table has lost {wording.name(lost[0])}, which was to stay"
-        )
+        return Reason(VERIFICATION_FAILED, f"the table has lost {wording.name(lost[0])}, which was to stay")
     figures = {
         "snapshots_removed": len(action.snapshot_ids),
         "refs_removed": len(action.refs_removed),
