@@ -11,6 +11,7 @@ from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.domain.actions import ActionKind
 from icewright.domain.events import CommitEvent
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
@@ -22,6 +23,7 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
+from icewright.services.housekeeper import Carrier
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -81,6 +83,7 @@ class Lakehouse:
         self.served: dict[str, Catalog] = dict(self.catalogs)
         """The catalogs as the server has them."""
         self.rules = tuple(rules)
+        self.carriers: dict[ActionKind, Carrier] = {}
         self._files = 0
         self.control = self.restart()
 
@@ -89,7 +92,14 @@ class Lakehouse:
         catalogs = {k: v for k, v in self.served.items() if k not in without}
         limits = DispatchLimits(lease_ms=LEASE_MS, attempts_max=3, chance=self.chance.random)
         self.control = build_control_plane(
-            catalogs, self.tables, self.tasks, self.server_clock, self.ids, rules=self.rules, limits=limits
+            catalogs,
+            self.tables,
+            self.tasks,
+            self.server_clock,
+            self.ids,
+            rules=self.rules,
+            limits=limits,
+            carriers=self.carriers,
         )
         return self.control
 

@@ -33,6 +33,8 @@ class Fault(StrEnum):
     LEAVE_GIVEN = "server.leave.given"
     REPORT_BEFORE = "server.report.before"
     REPORT_AFTER = "server.report.after"
+    HOUSEKEEPING_CLAIMED = "server.housekeeping.claimed"
+    HOUSEKEEPING_DONE = "server.housekeeping.done"
     EXPIRE_BEFORE = "server.expire.before"
     EXPIRE_AFTER = "server.expire.after"
     SETTLE_BEFORE = "server.settle.before"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from icewright.domain.actions import ActionKind
 from icewright.domain.policy import PolicyRule
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
+from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.keeper import TableKeeper
 from icewright.services.loop import TASKS_KEPT_MS, Loop
 from icewright.services.observer import Observer
@@ -45,8 +48,12 @@ def build_control_plane(
     rules: Sequence[PolicyRule] = (),
     limits: DispatchLimits | None = None,
     keep_tasks_ms: int = TASKS_KEPT_MS,
+    carriers: Mapping[ActionKind, Carrier] = MappingProxyType({}),
 ) -> ControlPlane:
-    """Wire the services over these ports. ``keep_tasks_ms`` is how long tasks are kept that have ended."""
+    """Wire the services over these ports.
+
+    ``keep_tasks_ms`` is how long tasks are kept that have ended, ``carriers`` are what the server carries out itself.
+    """
     limits = limits or DispatchLimits()
     access = AccessBook(tables, clock)
     unfit = UnfitFiles(clock)
@@ -55,5 +62,6 @@ def build_control_plane(
     dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit)
     keeper = TableKeeper(observer, planner, dispatcher, access, tables, tasks, clock, limits.chance)
     verifier = Verifier(tasks, tables, observer, dispatcher)
-    loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, clock, keep_tasks_ms)
+    housekeeper = Housekeeper(dispatcher, carriers, clock)
+    loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, housekeeper, clock, keep_tasks_ms=keep_tasks_ms)
     return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, verifier, loop)

@@ -191,30 +191,26 @@ class Dispatcher:
         to a server of another version.
         """
         hello = self._introduced(optimizer_id)
-        while True:
-            fault(Fault.CLAIM_BEFORE)
-            task = self._tasks.claim(
-                optimizer_id,
-                resource_group=hello.resource_group,
-                catalogs=self._observer.catalog_names.intersection(hello.catalogs),
-                lease_ms=self._limits.lease_ms,
-                shareable_bytes_max=request.shareable_bytes_max,
-            )
-            if task is None or task.lease is None:
-                return None
-            fault(Fault.CLAIM_AFTER)
-            if self._may_start(task):
-                return self._spec(task, task.lease)
+        reached = self._observer.catalog_names.intersection(hello.catalogs)
+        task = self._next(optimizer_id, hello.resource_group, reached, request.shareable_bytes_max)
+        return None if task is None or task.lease is None else self._spec(task, task.lease)
 
     def claim_own(self) -> Task | None:
         """The next task that the server carries out itself, with its lease, as :meth:`claim` gives out the others."""
+        return self._next(SERVER, SERVER, self._observer.catalog_names)
+
+    def _next(
+        self, claimer: str, group: str, catalogs: frozenset[str], shareable_bytes_max: int | None = None
+    ) -> Task | None:
+        """The best task that may run, claimed; those that may not any more end on the way."""
         while True:
             fault(Fault.CLAIM_BEFORE)
             task = self._tasks.claim(
-                SERVER,
-                resource_group=SERVER,
-                catalogs=self._observer.catalog_names,
+                claimer,
+                resource_group=group,
+                catalogs=catalogs,
                 lease_ms=self._limits.lease_ms,
+                shareable_bytes_max=shareable_bytes_max,
             )
             if task is None:
                 return None

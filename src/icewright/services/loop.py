@@ -35,6 +35,7 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.scheduling.sweep import INTERVAL_MIN_MS
 from icewright.services.dispatcher import Dispatcher
+from icewright.services.housekeeper import Housekeeper
 from icewright.services.keeper import Looked, TableKeeper
 from icewright.services.verifier import Verifier
 
@@ -73,12 +74,14 @@ class Loop:
         keeper: TableKeeper,
         dispatcher: Dispatcher,
         verifier: Verifier,
+        housekeeper: Housekeeper,
         clock: Clock,
+        *,
         keep_tasks_ms: int = TASKS_KEPT_MS,
     ) -> None:
         self._keep_tasks_ms = keep_tasks_ms
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
-        self._keeper, self._dispatcher, self._verifier = keeper, dispatcher, verifier
+        self._keeper, self._dispatcher, self._verifier, self._housekeeper = keeper, dispatcher, verifier, housekeeper
         self._wake = threading.Event()
         self._stop = threading.Event()
         # All by the wall clock, which may be set back: what was noted later than now was noted before that.
@@ -134,6 +137,7 @@ class Loop:
             self._look_at_moved,
             self._expire_leases,
             self._settle_doubts,
+            self._keep_house,
             self._verify_commits,
             self._discover,
             self._sweep,
@@ -235,6 +239,11 @@ class Loop:
                 settled = self._verifier.settle(task)
                 if settled.state is TaskState.SUPERSEDED:
                     self._look(settled.table_name, plan_anew=True)
+
+    def _keep_house(self) -> None:
+        """Carry out what the server does itself. A catalog that does not answer is left alone by its own steps."""
+        for task in self._housekeeper.work(BATCH_MAX):
+            _log.info("task carried out", task=task.task_id, table=str(task.table_name), state=task.state.value)
 
     def _verify_commits(self) -> None:
         for task in self._answerable(TaskState.COMMITTED):

@@ -204,7 +204,7 @@ def expired(action: ExpireSnapshots, metadata: TableMetadata) -> Reason:
         "refs_removed": len(action.refs_removed),
         "snapshots_left": len(metadata.snapshots),
     }
-    text = f"{wording.count(len(action.snapshot_ids), 'snapshot')} expired, {len(metadata.snapshots):,} stay"
+    text = f"{wording.count(len(action.snapshot_ids), 'snapshot')} expired, {len(metadata.snapshots):,} left"
     return Reason("verified", text, figures)
 
 

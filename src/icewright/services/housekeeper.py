@@ -1,0 +1,104 @@
+"""What the server carries out itself: actions that read and write no rows (decision 0027).
+
+They go the way of all tasks, with a lease, an attempt, a report and a verification. Only the hands are other ones, so
+that a server that dies in the middle leaves what an optimizer would leave: a lease that runs out, and a table that
+tells whether the action took effect.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from icewright.domain.actions import ActionKind
+from icewright.domain.errors import Conflict, IcewrightError, LeaseLost, NotFound, StoreAway, Unavailable, Unknown
+from icewright.domain.faults import Fault, fault
+from icewright.domain.jobs import (
+    PROTOCOL_VERSION,
+    Cancelled,
+    CommitUnknown,
+    Conflicted,
+    Failed,
+    Heartbeat,
+    Result,
+    TaskReport,
+)
+from icewright.domain.tasks import COMMITTING, Progress, Task
+from icewright.ports.clock import Clock
+from icewright.services.dispatcher import Dispatcher
+
+
+class Carrier(Protocol):
+    """Carries out the actions of one kind, on the tables of any catalog."""
+
+    def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
+        """Do what the task's action says, all of it or nothing.
+
+        ``may_commit`` is called right before the commit; what it raises passes through, and nothing is committed then.
+        What else is raised says that nothing was committed, but for :class:`~icewright.domain.errors.Unknown`.
+        """
+        ...
+
+
+class Housekeeper:
+    """Takes the server's own tasks, one after the other, and sees each to its report."""
+
+    def __init__(self, dispatcher: Dispatcher, carriers: Mapping[ActionKind, Carrier], clock: Clock) -> None:
+        self._dispatcher, self._carriers, self._clock = dispatcher, dict(carriers), clock
+
+    def work(self, most: int) -> Iterator[Task]:
+        """Carry out what waits, at most so many tasks; each as its report left it."""
+        for _ in range(most):
+            task = self._dispatcher.claim_own() if self._carriers else None
+            if task is None:
+                return
+            fault(Fault.HOUSEKEEPING_CLAIMED)
+            yield self._attempt(task)
+
+    def _attempt(self, task: Task) -> Task:
+        if task.lease is None:
+            raise TypeError(f"task {task.task_id} was claimed without a lease")
+        token, started_at, cpu_s = task.lease.fencing_token, self._clock.now(), time.thread_time()
+
+        def may_commit() -> None:
+            reply = self._dispatcher.heartbeat(task.task_id, Heartbeat(token, Progress(COMMITTING, 0, 1)))
+            if reply.cancel:
+                raise _Stopped("cancelled before the commit")
+
+        result = self._result(task, may_commit)
+        fault(Fault.HOUSEKEEPING_DONE)
+        return self._dispatcher.report(
+            TaskReport(
+                protocol_version=PROTOCOL_VERSION,
+                task_id=task.task_id,
+                attempt=task.attempt,
+                fencing_token=token,
+                result=result,
+                receipts=(),
+                groups=(),
+                wall_ms=max(0, self._clock.now() - started_at),
+                cpu_ms=round(1000 * (time.thread_time() - cpu_s)),
+            )
+        )
+
+    def _result(self, task: Task, may_commit: Callable[[], None]) -> Result:
+        """How the attempt ended. What is no error of icewright's own passes through: its lease tells of it."""
+        try:
+            return self._carriers[ActionKind(task.action.kind)].carry_out(task, may_commit)
+        except _Stopped as error:
+            return Cancelled(error.message)
+        except (LeaseLost, StoreAway):
+            raise  # the task is not ours any more, or nobody can be told
+        except (Conflict, NotFound) as error:
+            return Conflicted(error.message)
+        except Unknown as error:
+            return CommitUnknown(error.message)
+        except IcewrightError as error:
+            return Failed(error.code, error.message, retryable=isinstance(error, Unavailable))
+
+
+class _Stopped(IcewrightError):
+    """Somebody wants the attempt to stop before its commit."""
+
+    code = "cancelled"

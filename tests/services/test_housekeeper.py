@@ -1,0 +1,178 @@
+"""Tasks that the server carries out itself: as any other, whatever happens to the server meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from icewright.domain.actions import ActionKind
+from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, StorageAway, Unknown, Unsupported
+from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule, RefAt
+from icewright.domain.jobs import Committed, Result
+from icewright.domain.plans import Reason
+from icewright.domain.tables import RefKind
+from icewright.domain.tasks import NewTask, Task, TaskState
+from icewright.services.dispatcher import SERVER
+from icewright.services.verifier import COMMIT_NOT_FOUND, expired
+from tests.services.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
+from tests.services.worker import Worker, hello
+
+
+@dataclass
+class Expirer:
+    """Expires snapshots of the catalog in memory. ``before`` and ``after`` the commit things may happen."""
+
+    house: Lakehouse
+    before: Callable[[], None] = lambda: None
+    after: Callable[[], None] = lambda: None
+    carried: list[str] = field(default_factory=list)
+
+    def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
+        assert isinstance(task.action, ExpireSnapshots)
+        self.before()
+        may_commit()
+        self.carried.append(task.task_id)
+        self.house.catalog.expire(task.table_name, task.action.snapshot_ids)
+        self.after()
+        return Committed(None)
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    made = Lakehouse()
+    made.create()
+    for _ in range(3):
+        made.append(1)
+    made.carriers[ActionKind.EXPIRE_SNAPSHOTS] = Expirer(made)
+    made.restart()
+    made.control.loop.round()
+    return made
+
+
+def expirer(house: Lakehouse) -> Expirer:
+    found = house.carriers[ActionKind.EXPIRE_SNAPSHOTS]
+    assert isinstance(found, Expirer)
+    return found
+
+
+def queue(house: Lakehouse) -> str:
+    """A task that leaves the current snapshot alone."""
+    metadata = house.catalog.load(NAME)
+    *older, current = [snapshot.snapshot_id for snapshot in metadata.snapshots]
+    action = ExpireSnapshots(
+        base_metadata_location=metadata.metadata_location,
+        base_snapshot_id=current,
+        snapshot_ids=tuple(older),
+        refs_removed=(),
+        refs_seen=tuple(RefAt.of(ref) for ref in metadata.refs),
+        retained_snapshot_ids=(current,),
+        rule=ExpiryRule(0, 1),
+        as_of=house.clock.now(),
+    )
+    prediction = ExpireSnapshotsPrediction(3, 1, (), 2, None, "", can_be_undone=False, undo="")
+    new = NewTask(
+        house.ids.new("task"), metadata.table_id, NAME, "plan-x", action, Reason("old", "old"), prediction, 0, SERVER, 3
+    )
+    return house.tasks.enqueue(new).task.task_id
+
+
+def settled(house: Lakehouse, task_id: str) -> Task:
+    """The task when it has ended, however long that takes."""
+    for _ in range(20):
+        house.control.loop.round()
+        task = house.tasks.get(task_id)
+        if task.state in (TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED):
+            return task
+        house.pass_time(MINUTE_MS)
+    pytest.fail(f"{task_id} does not end")
+
+
+def raising(error: Exception) -> Callable[[], None]:
+    """Raise it once."""
+    left = [error]
+
+    def act() -> None:
+        if left:
+            raise left.pop()
+
+    return act
+
+
+def snapshots(house: Lakehouse) -> int:
+    return len(house.catalog.load(NAME).snapshots)
+
+
+def test_it_is_carried_out_and_verified(house: Lakehouse) -> None:
+    task = settled(house, queue(house))
+    assert task.state is TaskState.SUCCEEDED
+    assert task.outcome is not None
+    assert task.outcome.reason.text == "2 snapshots expired, 1 left"
+    assert (task.outcome.reason.figures["snapshots_removed"], snapshots(house)) == (2, 1)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("killed"), Unknown("the answer was lost")])
+def test_a_server_that_dies_behind_the_commit_has_done_it_once(house: Lakehouse, error: Exception) -> None:
+    expirer(house).after = raising(error)
+    task = settled(house, queue(house))
+    assert (task.state, len(expirer(house).carried), snapshots(house)) == (TaskState.SUCCEEDED, 1, 1)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("killed"), StorageAway("no answer")])
+def test_what_never_reached_the_table_is_tried_again(house: Lakehouse, error: Exception) -> None:
+    expirer(house).before = raising(error)
+    task = settled(house, queue(house))
+    assert (task.state, task.attempt, snapshots(house)) == (TaskState.SUCCEEDED, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (Conflict("a ref moved"), TaskState.SUPERSEDED),
+        (Unknown("the answer was lost, and nothing was done"), TaskState.SUPERSEDED),
+        (Unsupported("not here"), TaskState.FAILED),
+    ],
+)
+def test_what_is_refused_ends(house: Lakehouse, error: IcewrightError, state: TaskState) -> None:
+    expirer(house).before = raising(error)
+    task = settled(house, queue(house))
+    assert (task.state, snapshots(house)) == (state, 3)
+
+
+def test_the_owner_may_stop_it_up_to_the_commit(house: Lakehouse) -> None:
+    task_id = queue(house)
+    expirer(house).before = lambda: house.catalog.set_properties(NAME, {"icewright.mode": "observe"})
+    assert settled(house, task_id).state is TaskState.CANCELLED
+    assert (expirer(house).carried, snapshots(house)) == ([], 3)
+
+
+def test_an_attempt_that_took_too_long_commits_nothing(house: Lakehouse) -> None:
+    task_id, late = queue(house), [2 * LEASE_MS]
+    expirer(house).before = lambda: house.pass_time(late.pop() if late else 0)
+    task = settled(house, task_id)
+    assert (task.state, task.attempt, len(expirer(house).carried)) == (TaskState.SUCCEEDED, 2, 1)
+
+
+def test_a_ref_that_is_lost_is_an_alarm(house: Lakehouse) -> None:
+    house.catalog.set_ref(NAME, "v1", house.catalog.load(NAME).snapshots[-1].snapshot_id, kind=RefKind.TAG)
+    task = settled(house, queue(house))
+    metadata, action = house.catalog.load(NAME), task.action
+    assert isinstance(action, ExpireSnapshots)
+    assert expired(action, metadata).code == "verified"
+    without = replace(metadata, refs=tuple(ref for ref in metadata.refs if ref.name != "v1"))
+    assert expired(action, without).code == "verification-failed"
+    assert (
+        expired(replace(action, snapshot_ids=(metadata.snapshots[0].snapshot_id,)), metadata).code == COMMIT_NOT_FOUND
+    )
+
+
+def test_servers_and_optimizers_tasks_are_not_mixed_up(house: Lakehouse) -> None:
+    del house.carriers[ActionKind.EXPIRE_SNAPSHOTS]
+    house.restart()
+    task_id = queue(house)
+    assert Worker(house).claim_if_any() is None
+    house.control.loop.round()
+    assert house.tasks.get(task_id).state is TaskState.QUEUED
+    with pytest.raises(NotAllowed, match="server's own name"):
+        house.control.dispatcher.hello(hello(SERVER))
