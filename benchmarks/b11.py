@@ -36,7 +36,7 @@ from benchmarks.contest import Contestant, Run, hold
 from benchmarks.lake import Mismatch, make_lake
 from benchmarks.measure import Cost, Meter, ProcessTree, measure
 from benchmarks.results import AT_LEAST, AT_MOST, Case, Figure, Result, Target, amount, ratio
-from benchmarks.rewriters import COMMIT, ICEWRIGHT, MERGE, PLANNING, VERIFICATION, IcewrightRewriter
+from benchmarks.rewriters import ICEWRIGHT, PHASES, IcewrightRewriter
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.names import TableName
@@ -345,10 +345,7 @@ class _Contest:
             "optimization, MiB read": done.input_bytes / 2**20,
             "optimization, MiB written": table.size_bytes(ours) / 2**20,
             "optimization, peak memory, GiB": cost.peak_memory_bytes / 2**30,
-            **{
-                f"optimization, share of CPU, {phase}": cost.phases[phase] / cost.cpu_s
-                for phase in (PLANNING, MERGE, COMMIT, VERIFICATION)
-            },
+            **{f"optimization, share of CPU, {phase}": cost.phases[phase] / cost.cpu_s for phase in PHASES},
         }
         return [
             *(amount(self.case, metric, [Figure(ICEWRIGHT, 0, 0, value)]) for metric, value in single.items()),

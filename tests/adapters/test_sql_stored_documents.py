@@ -69,6 +69,12 @@ def test_what_was_stored_stays_readable(kind: str, document: Any) -> None:
     assert to_json(load(KINDS[kind], json.dumps(document))) == document
 
 
+def test_reports_of_before_proof_was_measured_are_read() -> None:
+    document = json.dumps(next(document for kind, document in STORED if kind == "TaskReport"))
+    found = load(TaskReport, document.replace(', "proof_cpu_ms": 6', ""))
+    assert [group.proof_cpu_ms for group in found.groups] == [0]
+
+
 @pytest.mark.parametrize("lookup", [None, LOOKUP])
 def test_estimates_of_the_version_before_are_kept(store_url: str, lookup: Any) -> None:
     engine = open_store(store_url)

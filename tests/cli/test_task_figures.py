@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from icewright.api.task_views import task_document
@@ -21,6 +23,7 @@ ALL = {
     "bytes written": "8.0 MiB 200 B",
     "rows read": "80 80",
     "rows deleted": "- 2",
+    "of which proof": "- 0.0 s",
     "time": "- 0.1 s",
     "bytes wasted": "- 0 B",
 }
@@ -58,6 +61,14 @@ def test_groups_that_were_left_and_bytes_that_were_wasted_are_told(capsys: pytes
 
 def test_before_a_report_there_is_nothing_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys) == {}
+
+
+def test_proofs_that_nobody_measured_are_not_said_to_cost_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    attempt = report(1, Committed(1))
+    assert attempt.report_json is not None
+    found = shown(capsys, replace(attempt, report_json=attempt.report_json.replace(',"proof_cpu_ms":3', "")))
+    assert "CPU" in found
+    assert "of which proof" not in found
 
 
 def test_lookups_by_each_column_of_the_layout_are_among_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ CONFLICT = GroupLeft(1, "conflict", "a delete", retryable=True)
 
 
 def figures(group_id: int) -> GroupFigures:
-    return GroupFigures(group_id, 4, 400, (f"out-{group_id}",), 100, 39, 7, 9, 5000 + group_id)
+    return GroupFigures(group_id, 4, 400, (f"out-{group_id}",), 100, 39, 7, 9, 5000 + group_id, 3)
 
 
 def report(
@@ -51,6 +51,7 @@ def test_a_commit_of_all_groups() -> None:
     assert (found.records, found.deleted_records) == (78, 2)
     assert (found.read_bytes, found.written_bytes, found.wasted_bytes) == (800, 200, 0)
     assert (found.cpu_ms, found.wall_ms, found.peak_memory_bytes) == (20, 50, 5001)
+    assert found.proof_cpu_ms == 6
 
 
 def test_what_was_written_for_a_group_that_is_left_is_wasted() -> None:
@@ -76,6 +77,7 @@ def test_the_work_of_all_attempts_counts_and_that_of_the_refused_ones_is_wasted(
     assert found is not None
     assert (found.attempts, found.groups_committed, found.groups_conflicted) == (3, 2, 2)
     assert (found.written_bytes, found.wasted_bytes, found.cpu_ms) == (400, 200, 60)
+    assert found.proof_cpu_ms == 12
 
 
 def test_of_a_commit_that_nobody_can_tell_of_nothing_is_said_to_be_wasted() -> None:

@@ -32,8 +32,9 @@ def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_pa
     }
     assert {run.contestant for run in by_metric["cpu_ratio"].runs} == {"peer", "icewright"}
     shares = [case.value for metric, case in by_metric.items() if metric.startswith("share of our CPU")]
-    assert len(shares) == 4
+    assert len(shares) == 5
     assert 0.9 < sum(shares) < 1.1
+    assert by_metric["CPU of proof, s"].value > 0
     assert 0.9 < by_metric["output_size_ratio"].value < 1.1
     assert sum("the same 7,600 rows" in line for line in said) == 2
 

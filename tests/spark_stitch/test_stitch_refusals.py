@@ -267,7 +267,7 @@ def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     init = copy_module.Copy.__init__
 
     with Path("/dev/full").open("wb", buffering=0) as full:
-        monkeypatch.setattr(copy_module.Copy, "__init__", lambda self, _, location: init(self, full, location))
+        monkeypatch.setattr(copy_module.Copy, "__init__", lambda self, _, *more: init(self, full, *more))
         refused(written(tmp_path), tmp_path / "out.parquet", OutputUnwritable, "No space left")
 
 

@@ -295,6 +295,7 @@ def _figures_cells(task: TaskView, measured: Measured) -> list[tuple[str, str, s
         ("rows read", text.number(said.records), text.number(measured.records + measured.deleted_records)),
         ("rows deleted", "", text.number(measured.deleted_records)),
         ("CPU", "" if estimate is None else text.seconds(estimate.cpu_ms), text.seconds(measured.cpu_ms)),
+        ("of which proof", "", text.seconds(measured.proof_cpu_ms) if measured.proof_cpu_ms else ""),
         ("time", "", text.seconds(measured.wall_ms)),
         ("peak memory of a worker", "", text.size(measured.peak_memory_bytes)),
         ("bytes read in all", "", text.size(measured.read_bytes)),

@@ -13,7 +13,7 @@ from icewright.domain.actions import Action, RewriteDataFiles, rewrite_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import Progress
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,11 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """What one group cost and brought."""
+    """What one group cost and brought.
+
+    ``proof_cpu_ms`` is what of ``cpu_ms`` went into its proof: reading what was written back and all that is taken over
+    rows and bytes for it. It is 0 where nobody measured it, as before protocol 6.
+    """
 
     group_id: int
     input_files: int
@@ -79,6 +83,7 @@ class GroupFigures:
     cpu_ms: int
     wall_ms: int
     peak_memory_bytes: int
+    proof_cpu_ms: int = 0
 
 
 GROUP_CONFLICT = "conflict"

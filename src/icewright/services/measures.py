@@ -19,7 +19,8 @@ class Measured:
     """What a task took, in all its attempts that reported, and what of it is in the table.
 
     Files, ``input_bytes``, ``output_bytes`` and rows are of the groups that were committed. ``read_bytes``, ``cpu_ms``
-    and ``wall_ms`` count all work; ``written_bytes`` all that was written, of which ``wasted_bytes`` are in no commit.
+    and ``wall_ms`` count all work, and ``proof_cpu_ms`` what of that CPU went into proofs; ``written_bytes`` all that
+    was written, of which ``wasted_bytes`` are in no commit.
     ``groups_conflicted`` and ``groups_failed`` count the groups left out.
     """
 
@@ -39,6 +40,7 @@ class Measured:
     cpu_ms: int
     wall_ms: int
     peak_memory_bytes: int
+    proof_cpu_ms: int
 
 
 def measured(attempts: Iterable[Attempt]) -> Measured | None:
@@ -77,6 +79,7 @@ def measured(attempts: Iterable[Attempt]) -> Measured | None:
         cpu_ms=sum(report.cpu_ms for report in reports),
         wall_ms=sum(report.wall_ms for report in reports),
         peak_memory_bytes=max((group.peak_memory_bytes for group in every), default=0),
+        proof_cpu_ms=sum(group.proof_cpu_ms for group in every),
     )
 
 

@@ -48,6 +48,7 @@ from icewright_spark.merge.read import (
 from icewright_spark.merge.schema import leaves
 from icewright_spark.merge.storage import LOCAL, Storage, same_file
 from icewright_spark.merge.write import Layout, Writer, choose_writer, dictionary_paths, write_new_file
+from icewright_spark.proof_cost import ProofCost
 from icewright_spark.statistics.check import StatedCheck, check_of
 from icewright_spark.statistics.pages import check_pages
 from icewright_spark.statistics.places import Seen
@@ -122,8 +123,10 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
         encoded_bytes = merge.inspect()
         taken, written = merge.write(encoded_bytes)
         output_is_written()
-        merge.check_samples()
-        read_back, outputs = merge.read_back(taken, written)
+        with merge.proving.of_process():
+            merge.check_samples()
+            read_back, seen = merge.read_back(taken, written)
+        outputs = merge.outputs(written, seen)
     receipt = Receipt(
         group_id=job.group.group_id,
         method=f"{merge.proof}, written by {merge.writer.name}, read back by the other library",
@@ -142,6 +145,7 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
         cpu_ms=(time.process_time_ns() - started_cpu_ns) // 1_000_000,
         wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        proof_cpu_ms=merge.proving.cpu_ms,
     )
     return MergeResult(receipt, figures, outputs)
 
@@ -180,6 +184,7 @@ class _Merge:
         self._sample_digests: dict[str, Digest] = {}
         self._deleted: Mapping[str, Positions] = {}
         self.deleted_records = 0
+        self.proving = ProofCost()
 
     def inspect(self) -> int:
         """Refuses what can be refused before there is an output; gives the bytes of all the inputs' columns."""
@@ -231,8 +236,8 @@ class _Merge:
                     digest.update(batch)
                 self._compare(f"{file.path} decoded by arrow-rs", self._sample_digests[file.path], digest.result())
 
-    def read_back(self, taken: Proof, written: Sequence[Written]) -> tuple[Proof, tuple[OutputFile, ...]]:
-        """Reads the outputs with the other library; gives what was taken over their rows, and what they are.
+    def read_back(self, taken: Proof, written: Sequence[Written]) -> tuple[Proof, list[Mapping[int, Seen]]]:
+        """Reads the outputs with the other library; gives what was taken over their rows, and seen of each file's.
 
         Raises :class:`ProofFailed` when they are not what was written, or when what they state of their rows does not
         hold.
@@ -255,13 +260,21 @@ class _Merge:
                 raise ProofFailed(f"{file.path} read back has {rows} rows, {file.rows} were written")
         found = taking.result()
         self._compare(f"{', '.join(file.path for file in written)} read back", taken, found)
-        return found, tuple(self._output(file, checks[file.path].finish(file.path)) for file in written)
+        return found, [self._finished(file, checks[file.path]) for file in written]
 
-    def _output(self, file: Written, seen: Mapping[int, Seen]) -> OutputFile:
+    def outputs(self, written: Sequence[Written], seen: Sequence[Mapping[int, Seen]]) -> tuple[OutputFile, ...]:
+        """What Iceberg is told of the outputs, by what was seen of their rows."""
+        modes, storage = self._job.metrics_modes, self._job.storage
+        return tuple(
+            output_file(self._fields, modes, storage, file, metrics_of(self._fields, modes, file.rows, its))
+            for file, its in zip(written, seen, strict=True)
+        )
+
+    def _finished(self, file: Written, stated: StatedCheck) -> Mapping[int, Seen]:
+        seen = stated.finish(file.path)
         if file.rows:
             check_pages(self._job.storage, file.path, self._job.storage.size(file.path))
-        metrics = metrics_of(self._fields, self._job.metrics_modes, file.rows, seen)
-        return output_file(self._fields, self._job.metrics_modes, self._job.storage, file, metrics)
+        return seen
 
     def _stated(self, file: Written) -> StatedCheck:
         """What an output states of its rows; one without rows nothing."""
@@ -292,7 +305,8 @@ class _Merge:
     def _joined_rows(self, taking: Proving) -> Iterator[pa.RecordBatch]:
         """All rows of the group, in order, taken on their way."""
         for batch in joined(self._all_rows()):
-            taking.update(batch)
+            with self.proving.of_thread():
+                taking.update(batch)
             yield batch
 
     def _rows_by_key(self, taking: Proving, key: Key) -> Iterator[pa.RecordBatch]:
@@ -320,10 +334,10 @@ class _Merge:
         """The rows of a file, taken on their way where that is asked for; a sampled file is digested by itself."""
         own = RowsDigest(self._schema) if file.path in self._sampled else None
         for batch in self._live_rows(file):
-            if own is not None:
-                own.update(batch)
-            if taking is not None:
-                taking.update(batch)
+            with self.proving.of_thread():
+                for each in (own, taking):
+                    if each is not None:
+                        each.update(batch)
             yield batch
         if own is not None:
             self._sample_digests[file.path] = own.result()

@@ -100,10 +100,11 @@ class _Job:
         with executors(self.spark, set_id) as cost:
             cells, written = self._write(set_id)
             everything = [task for group in self.groups for task in self.tasks[group.group_id]]
-            with staged(self.spark, self.table, f"{set_id}-read", everything) as inputs:
-                before = hash_rows(inputs.rows(vectorised=False))
-            after = self._read_back(f"{set_id}-new", cells, written)
-        spent_ms = cost.cpu_ms + before.cpu_ms + after.cpu_ms
+            with executors(self.spark, f"{set_id}-proof") as proof:
+                with staged(self.spark, self.table, f"{set_id}-read", everything) as inputs:
+                    before = hash_rows(inputs.rows(vectorised=False))
+                after = self._read_back(f"{set_id}-new", cells, written)
+        hashing_ms = before.cpu_ms + after.cpu_ms
         wall_ms = (time.perf_counter_ns() - started_ns) // 1_000_000
         unknown = before.by_file.keys() - {file.path for group in self.groups for file in group.files}
         if unknown:
@@ -118,9 +119,10 @@ class _Job:
                 output_paths=tuple(str(file.location()) for file in files),
                 output_bytes=sum(int(file.fileSizeInBytes()) for file in files),
                 records=receipt.records,
-                cpu_ms=spent_ms * group.size_bytes // max(total, 1),
+                cpu_ms=(cost.cpu_ms + hashing_ms) * group.size_bytes // max(total, 1),
                 wall_ms=wall_ms,
                 peak_memory_bytes=max(before.peak_memory_bytes, after.peak_memory_bytes),
+                proof_cpu_ms=(proof.cpu_ms + hashing_ms) * group.size_bytes // max(total, 1),
             )
             yield StagedResult(receipt, figures, self._outputs(group, files))
 

@@ -48,9 +48,11 @@ def rewrite_group(
             check_partitions_made(table, group, catalog, inputs.rows(vectorised=True))
             files = write(inputs, inputs.rows_in_one_split(), group)
             files = _checked(table, group, files or [write_empty_file(table, group, set_id)])
-        with staged(spark, table, f"{set_id}-read", tasks) as inputs:
-            before = hash_rows(inputs.rows(vectorised=False))
-        after = _read_back(spark, table, spec, group, files)
+        with executors(spark, f"{set_id}-proof") as proof:
+            with staged(spark, table, f"{set_id}-read", tasks) as inputs:
+                before = hash_rows(inputs.rows(vectorised=False))
+            after = _read_back(spark, table, spec, group, files)
+    hashing_ms = before.cpu_ms + after.cpu_ms
     rows_in, rows_out = check_same_rows(group, files, before.by_file, after.by_file)
     check_stated([str(file.location()) for file in files], after.misstated)
     if group.output_spec_id is not None:
@@ -71,9 +73,10 @@ def rewrite_group(
         output_paths=tuple(output.path for output in outputs),
         output_bytes=sum(int(file.fileSizeInBytes()) for file in files),
         records=sum(output.record_count for output in outputs),
-        cpu_ms=cost.cpu_ms + before.cpu_ms + after.cpu_ms,
+        cpu_ms=cost.cpu_ms + hashing_ms,
         wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
         peak_memory_bytes=max(before.peak_memory_bytes, after.peak_memory_bytes),
+        proof_cpu_ms=proof.cpu_ms + hashing_ms,
     )
     return StagedResult(receipt, figures, outputs)
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import xxhash
 
 from icewright_spark.merge.errors import unwritable
+from icewright_spark.proof_cost import ProofCost
 from icewright_spark.stitch.footer import MAGIC, Chunk, FileField, Footer, RowGroup, Span
 from icewright_spark.stitch.indexes import moved, offset_index
 from icewright_spark.stitch.pages import whole_pages
@@ -32,10 +33,13 @@ class _Placed:
 
 
 class Copy:
-    """A file being written from row groups of others. Raises :class:`OutputUnwritable` and what storages raise."""
+    """A file being written from row groups of others; digests for the proof are counted as ``proving``.
 
-    def __init__(self, file: Any, location: str) -> None:
-        self._file, self._location, self._at = file, location, 0
+    Raises :class:`OutputUnwritable` and what storages raise.
+    """
+
+    def __init__(self, file: Any, location: str, proving: ProofCost) -> None:
+        self._file, self._location, self._at, self._proving = file, location, 0, proving
         self._groups: list[tuple[RowGroup, list[_Placed]]] = []
         self._starts: list[int] = []
         self._put(MAGIC)
@@ -93,7 +97,8 @@ class Copy:
         """Writes the pieces; gives where they are now, and their digest."""
         start, digest = self._at, xxhash.xxh3_128()
         for piece in pieces:
-            digest.update(piece)
+            with self._proving.of_thread():
+                digest.update(piece)
             self._put(piece)
         return Span(start, self._at - start), digest.hexdigest()
 

@@ -23,6 +23,7 @@ from icewright_spark.merge.metrics import ColumnMetrics
 from icewright_spark.merge.output import OutputFile, output_is_written
 from icewright_spark.merge.read import expect_size
 from icewright_spark.merge.storage import LOCAL, Storage
+from icewright_spark.proof_cost import ProofCost
 from icewright_spark.stitch.compatible import common_fields
 from icewright_spark.stitch.copy import Copy
 from icewright_spark.stitch.footer import FOOTER_BYTES_MAX, FileField, Footer, read_footer
@@ -67,17 +68,18 @@ def stitch_group(job: StitchJob) -> MergeResult:
     stitch.inspect()
     copied = stitch.write()
     output_is_written()
-    size_bytes, output, found = stitch.read_back()
-    compare(job.output_path, copied, found)
-    rows = sum(group.rows for group in output.row_groups)
-    stitch.decode_some(output)
-    receipt = Receipt(
-        group_id=job.group.group_id,
-        method=METHOD,
-        input_digest=digest_of(copied),
-        output_digest=digest_of(found),
-        records=rows,
-    )
+    with stitch.proving.of_process():
+        size_bytes, output, found = stitch.read_back()
+        compare(job.output_path, copied, found)
+        rows = sum(group.rows for group in output.row_groups)
+        stitch.decode_some(output)
+        receipt = Receipt(
+            group_id=job.group.group_id,
+            method=METHOD,
+            input_digest=digest_of(copied),
+            output_digest=digest_of(found),
+            records=rows,
+        )
     figures = GroupFigures(
         group_id=job.group.group_id,
         input_files=len(job.group.files),
@@ -88,6 +90,7 @@ def stitch_group(job: StitchJob) -> MergeResult:
         cpu_ms=(time.process_time_ns() - started_cpu_ns) // 1_000_000,
         wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        proof_cpu_ms=stitch.proving.cpu_ms,
     )
     return MergeResult(receipt, figures, (_output_file(job, output, size_bytes),))
 
@@ -99,6 +102,7 @@ class _Stitch:
         self._job, self._storage = job, job.storage
         self._footers: list[Footer] = []
         self._fields: Struct = {}
+        self.proving = ProofCost()
 
     def inspect(self) -> None:
         """Refuses what can be refused before there is an output."""
@@ -125,13 +129,16 @@ class _Stitch:
         """Writes the output; gives the row groups of the inputs as they were read."""
         read: list[RowGroupSeen] = []
         with self._storage.create(self._job.output_path) as file:
-            copy = Copy(file, self._job.output_path)
+            copy = Copy(file, self._job.output_path, self.proving)
             for footer, source in zip(self._footers, self._job.group.files, strict=True):
-                metadata = metadata_of(footer)
+                with self.proving.of_thread():
+                    metadata = metadata_of(footer)
                 with self._storage.open_input(source.path) as opened:
                     pieces = FileSource(opened, source.path, source.size_bytes)
                     for number, group in enumerate(footer.row_groups):
-                        read.append(seen(footer, metadata, number, copy.row_group(footer, group, pieces)))
+                        copied = copy.row_group(footer, group, pieces)
+                        with self.proving.of_thread():
+                            read.append(seen(footer, metadata, number, copied))
             copy.finish(self._fields)
         return read
 

@@ -248,6 +248,7 @@ function measuredWords({ input_files: files, estimate }, measured) {
   const words = [`${count(measured.input_files)} of ${plural(files, "file")} replaced`,
     size(measured.output_bytes) + " written" + (estimate ? ` (${size(estimate.output_bytes)} predicted)` : ""),
     cpu(measured.cpu_ms) + (estimate ? ` (${cpu(estimate.cpu_ms)} predicted)` : "")];
+  if (measured.proof_cpu_ms) words.push(`${cpu(measured.proof_cpu_ms)} of it for proof`);
   if (measured.wasted_bytes) words.push(`${size(measured.wasted_bytes)} wasted`);
   return `Measured: ${words.join(" · ")}`;
 }
