@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
 
 from icewright.domain.codec import from_json
 from icewright.domain.names import TableName
@@ -15,7 +16,7 @@ from icewright.services.plan_views import PlanView
 from icewright.services.storage_views import StorageView
 from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
 from tests.cli.command_line import HOSTILE, icewright, make_sample_lake, write_configuration
-from tests.lakes.sqlite import append, make_lake, make_table, writer
+from tests.lakes.sqlite import append, make_lake, make_table, rows, writer
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scan_shows_all_tables_and_stops_at_none() -> None:
     said = icewright("scan")
     assert said.status == 1
-    head, broken, empty, events, good, hostile, _, summary = said.out.splitlines()
+    head, broken, empty, events, good, hostile, _, summary, unknown = said.out.splitlines()
     assert " ".join(head.split()) == "table files bytes small deletes done mode what is wrong"
     assert broken.startswith("lake.db.broken ")
     assert "cannot be opened" in broken
@@ -45,6 +46,7 @@ def test_scan_shows_all_tables_and_stops_at_none() -> None:
     assert good.endswith("nothing")
     assert hostile.startswith("lake.`we'ird`.`[bold]x``\\x1b[31m\\n\\u202e🧊` ")
     assert summary.startswith("5 looked at, 2 with something to say.")
+    assert unknown.endswith("so that their files may be in any other's place: lake.db.broken")
 
 
 def test_scan_as_json_is_complete() -> None:
@@ -52,6 +54,7 @@ def test_scan_as_json_is_complete() -> None:
     assert (said.status, said.json["found"], said.err) == (1, 2, "")
     tables = {row["name"]: row for row in said.json["tables"]}
     assert tables["lake.db.broken"]["problem"]["code"] == "unreadable"
+    assert [one["what"] for one in said.json["unknown_places"]] == ["lake.db.broken"]
     assert tables["lake.db.events"]["figures"]["small_files"] == 12
     assert tables["lake.db.events"]["findings"][0]["text"].startswith("merge 12 small files")
     assert str(TableName("lake", (HOSTILE[0],), HOSTILE[1])) in tables
@@ -68,7 +71,12 @@ def test_a_catalog_that_cannot_be_listed_is_a_row(lake: Path) -> None:
         ("lake.db.broken", "unreadable"),
         ("gone", "unavailable"),
     ]
-    assert len(icewright("--config", str(other), "scan", "--json", "--catalog", "gone").json["tables"]) == 1
+    alone = icewright("--config", str(other), "scan", "--json", "--catalog", "gone").json
+    assert len(alone["tables"]) == 1
+    assert {one["what"]: one["reason"]["code"] for one in alone["unknown_places"]} == {
+        "gone": "unavailable",
+        "lake": "not-looked-at",
+    }
     assert icewright("scan", "--catalog", "pond").status == 2
 
 
@@ -134,6 +142,46 @@ def test_scan_says_whose_location_is_somebody_elses_too(tmp_path: Path, monkeypa
     }
     assert "lake.db.below" in rows["lake.db.t"]["findings"][0]["text"]
     assert "overlaps that of lake.db.t_2" in icewright("scan").out
+
+
+def test_l6_l5_scan_says_what_keeps_a_table_from_owning_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lake, pond = make_lake(tmp_path, "lake"), make_lake(tmp_path, "pond")
+    write_configuration(tmp_path, lake, f'roots = ["{lake.warehouse}/db"]\n')
+    with (tmp_path / "icewright.toml").open("a") as file:
+        file.write(f'[[catalogs]]\nname = "pond"\ntype = "sql"\nuri = "{pond.uri}"\nwarehouse = "{pond.warehouse}"\n')
+    twice = make_table(lake, ("db", "twice"))
+    writer(pond).create_namespace("db")
+    writer(pond).register_table(("db", "again"), twice.metadata_location)
+    make_table(lake, ("db", "kept"), properties={"gc.enabled": "false"})
+    make_table(lake, ("db", "clone"), properties={"gc.enabled": "false", "snapshot": "true"})
+    make_table(lake, ("sea", "elsewhere"))
+    make_table(lake, ("db", "fine"))
+    moved = make_table(lake, ("db", "moved"), properties={"write.data.path": "somewhere"})
+    Path(append_nothing(moved)).unlink()
+    said = icewright("scan", "--json")
+    shown = {row["name"]: row for row in said.json["tables"]}
+    assert {name: [reason["code"] for reason in row["findings"]] for name, row in shown.items()} == {
+        "lake.db.twice": ["shared-location", "shared-uuid"],
+        "pond.db.again": ["shared-location", "shared-uuid"],
+        "lake.db.kept": ["gc-disabled"],
+        "lake.db.clone": ["clone"],
+        "lake.sea.elsewhere": ["root-not-allowed"],
+        "lake.db.fine": [],
+        "lake.db.moved": ["no-place"],
+    }
+    assert shown["lake.db.moved"]["problem"]["code"] == "unreadable"
+    assert [one["what"] for one in said.json["unknown_places"]] == ["lake.db.moved"]
+
+
+def append_nothing(table: Table) -> str:
+    """A commit whose manifest list can be removed; its path."""
+    table.append(rows([1]))
+    snapshot = table.refresh().current_snapshot()
+    assert snapshot is not None
+    return snapshot.manifest_list.removeprefix("file://")
 
 
 def test_where_the_bytes_are() -> None:

@@ -1,80 +1,413 @@
-"""Tables that share a place are told of each other, whatever forest of places there is; neighbours are not."""
+"""Whose place is whose: by a forest of tables against every pair of them, and by each way in which tables were lost."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icewright.domain.locations import Aliases, declared
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.knowledge import Complete, Partial
+from icewright.domain.locations import Aliases, CanonicalPath, declared
 from icewright.domain.names import TableId, TableName
-from icewright.planning.ownership import Claim, claim, contested
-from tests.planning.test_footprint import table
+from icewright.domain.ownership import Claim, Missing, Place
+from icewright.domain.plans import Reason
+from icewright.domain.tables import TableMetadata
+from icewright.planning import claims, ownership
+from icewright.planning.claims import PATH_KEYS, claim, coarsened
+from icewright.planning.ownership import Ownership
+from icewright.planning.place_rules import PlaceRules, place_rules
+from tests.conftest import CAMPAIGN
+from tests.planning.forests import forest, violations
+from tests.planning.test_footprint import snapshot, table
 
-roots = st.lists(st.sampled_from(["a", "a_2", "b", "a%20"]), min_size=1, max_size=4).map(
-    lambda parts: "s3://w/" + "".join(f"{part}/" for part in parts)
-)
-
-
-def named(number: int) -> TableName:
-    return TableName("lake", ("db",), f"t{number:03}")
-
-
-def overlap(one: Claim, other: Claim) -> bool:
-    return any(a.startswith(b) or b.startswith(a) for a in one.roots for b in other.roots)
+AWAY = Reason("unavailable", "it does not answer")
 
 
-@given(st.lists(st.tuples(st.lists(roots, min_size=1, max_size=2), st.sampled_from(["u", "v", None])), max_size=30))
-def test_whoever_shares_a_place_or_is_the_same_table_is_told(made: list[tuple[list[str], str | None]]) -> None:
-    claims = [Claim(named(number), uuid, tuple(places)) for number, (places, uuid) in enumerate(made)]
-    found = contested(claims)
-    for one in claims:
-        others = [other for other in claims if other is not one]
-        sharing = {str(other.name) for other in others if overlap(one, other)}
-        same = {str(other.name) for other in others if one.uuid is not None and other.uuid == one.uuid}
-        said = {reason.code: reason.text for reason in found.get(one.name, ())}
-        assert said.keys() == {code for code, names in (("shared-location", sharing), ("shared-uuid", same)) if names}
-        for code, names in (("shared-location", sharing), ("shared-uuid", same)):
-            told = {name for other in claims if (name := str(other.name)) in said.get(code, "")}
-            assert told <= names
+def named(number: int, catalog: str = "lake") -> TableName:
+    return TableName(catalog, ("db",), f"t{number:03}")
 
 
-def test_a_name_that_begins_alike_is_no_overlap() -> None:
-    claims = [Claim(named(1), "u", ("s3://w/t/",)), Claim(named(2), "v", ("s3://w/t_2/",))]
-    assert contested(claims) == {}
+def claiming(number: int, *roots: str, catalog: str = "lake", uuid: str | None = "", **more: object) -> Claim:
+    """A claim to these roots, the first of which is its location."""
+    made = Claim(named(number, catalog), f"u{number}" if uuid == "" else uuid, tuple(sorted(roots)), roots[0])
+    return replace(made, **more)  # type: ignore[arg-type] # fields of a claim
+
+
+def metadata_of(location: str, number: int = 0, **properties: str) -> TableMetadata:
+    listed = replace(snapshot(1, None, 1), manifest_list=f"{location}/metadata/snap-1.avro")
+    return replace(
+        table((listed,), (), 1, **properties),
+        name=named(number),
+        table_id=TableId("lake", f"u{number}"),
+        location=location,
+        metadata_location=f"{location}/metadata/1.metadata.json",
+    )
+
+
+def place(found: Ownership, number: int, catalog: str = "lake") -> Place:
+    known = found.place(named(number, catalog))
+    assert isinstance(known, Complete)
+    return known.value
+
+
+def codes(found: Ownership, number: int, catalog: str = "lake") -> list[str]:
+    return [reason.code for reason in found.findings.get(named(number, catalog), ())]
+
+
+class TestForests:
+    @settings(max_examples=2_000 if CAMPAIGN else 100)
+    @given(st.integers(0, 2**32), st.one_of(st.integers(0, 60), st.integers(100, 200)))
+    def test_o5_i9_no_path_is_owned_by_two_tables_nor_by_one_that_does_not_need_it(self, seed: int, count: int) -> None:
+        assert list(violations(forest(seed, count))) == []
+
+    def test_they_meet_often_enough_and_not_always(self) -> None:
+        found = [bool(place.value.findings) for seed in range(20) for place in self._judged(seed)]
+        assert 0.2 < sum(found) / len(found) < 0.9
+
+    def _judged(self, seed: int) -> list[Complete[Place]]:
+        from tests.planning.forests import judged  # noqa: PLC0415 - the name is used here alone
+
+        return list(judged(forest(seed, 60)).values())
+
+    @pytest.mark.parametrize(
+        ("where", "name", "mutant"),
+        [
+            pytest.param(
+                Aliases, "folder", lambda self, location: self.canonical(location.rstrip("/")), id="o6_no_slash"
+            ),
+            pytest.param(claims, "PATH_KEYS", (), id="o5_location_alone"),
+            pytest.param(claims, "_is_true", lambda _value: True, id="l5_gc_enabled_ignored"),
+            pytest.param(ownership, "same", lambda _named: {}, id="l6_uuid_ignored"),
+            pytest.param(ownership, "overlaps", lambda _owners: {}, id="o5_overlaps_ignored"),
+            pytest.param(ownership, "borrowers", lambda *_owners: {}, id="l5_imports_ignored"),
+            pytest.param(ownership, "_PARTS_MIN", 0, id="o5_buckets_allowed"),
+            pytest.param(Aliases, "canonical", lambda _self, location: location, id="o1_aliases_ignored"),
+        ],
+    )
+    def test_i13_a_missing_guard_is_noticed(
+        self, where: object, name: str, mutant: object, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if name == "canonical":
+            monkeypatch.setattr(Aliases, "folder", lambda _self, location: location.rstrip("/") + "/")
+        monkeypatch.setattr(where, name, mutant)
+        assert any(next(violations(forest(seed, 40)), None) for seed in range(20))
+
+
+def test_o6_a_sibling_whose_name_begins_alike_is_not_below_the_root() -> None:
+    found = ownership.ownership([claiming(1, "s3://w/d/t/"), claiming(2, "s3://w/d/t_2/")])
+    assert found.findings == {}
+    assert place(found, 1).roots == ("s3://w/d/t/",)
+    assert place(found, 1).owns(CanonicalPath("s3://w/d/t/f"))
+    for path in ("s3://w/d/t_2/f", "s3://w/d/t", "s3://w/d/t/", "s3://w/d/t2", "s3://v/d/t/f"):
+        assert not place(found, 1).owns(CanonicalPath(path)), path
+
+
+@pytest.mark.parametrize("path", ["file:///w/d/t/../u/f", "file:///w/d/t//f", "file:///w/d/t/./f"])
+def test_t6_a_path_that_may_lead_elsewhere_is_not_owned(path: str) -> None:
+    found = ownership.ownership([claiming(1, "file:///w/d/t/")])
+    assert not place(found, 1).owns(CanonicalPath(path))
+
+
+def test_o5_all_tables_of_a_cluster_of_overlaps_own_nothing() -> None:
+    found = ownership.ownership(
+        [
+            claiming(1, "s3://w/wh/d/"),
+            claiming(2, "s3://w/wh/d/two/"),
+            claiming(3, "s3://w/wh/d/three/", "s3://v/wh/d/three/"),
+            claiming(4, "s3://v/wh/d/three/data/four/"),
+            claiming(5, "s3://w/wh/e/"),
+        ]
+    )
+    assert [codes(found, number) for number in range(1, 6)] == [["shared-location"]] * 4 + [[]]
+    assert "lake.db.t002, lake.db.t003" in found.findings[named(1)][0].text
+    assert all(place(found, number).roots == () for number in range(1, 5))
+
+
+def test_l6_i13_one_uuid_in_two_catalogs_or_under_two_names_owns_nothing() -> None:
+    found = ownership.ownership(
+        [
+            claiming(1, "s3://w/d/1/", uuid="u"),
+            claiming(2, "s3://w/d/2/", catalog="pond", uuid="u"),
+            claiming(3, "s3://w/d/3/"),
+        ]
+    )
+    assert codes(found, 1) == codes(found, 2, "pond") == ["shared-uuid"]
+    assert place(found, 3).roots == ("s3://w/d/3/",)
+
+
+def test_l6_uuids_are_the_same_however_they_are_spelled() -> None:
+    one = claim(replace(metadata_of("s3://w/d/1", 1), table_id=TableId("lake", "ABC ")), Aliases())
+    two = claim(replace(metadata_of("s3://w/d/2", 2), table_id=TableId("lake", "abc")), Aliases())
+    assert codes(ownership.ownership([one, two]), 1) == ["shared-uuid"]
+
+
+def test_l4_a_table_without_a_uuid_owns_nothing() -> None:
+    one = claim(replace(metadata_of("s3://w/d/1", 1), has_uuid=False), Aliases())
+    assert one.uuid is None
+    assert codes(ownership.ownership([one]), 1) == ["no-uuid"]
+
+
+@pytest.mark.parametrize("value", ["false", "FALSE", "no", "0", "", " true"])
+def test_l5_i13_nothing_is_owned_without_gc_enabled(value: str) -> None:
+    found = ownership.ownership([claim(metadata_of("s3://w/d/1", 1, **{"gc.enabled": value}), Aliases())])
+    assert codes(found, 1) == ["gc-disabled"]
+    assert place(found, 1).roots == ()
+
+
+def test_l5_a_clone_by_the_procedure_snapshot_owns_nothing_and_lends_nothing() -> None:
+    source = claim(metadata_of("s3://w/d/source", 1), Aliases())
+    clone = metadata_of("s3://w/d/clone", 2, snapshot="true", **{"gc.enabled": "false"})
+    found = ownership.ownership([source, claim(clone, Aliases(), ["s3://w/d/source/data/month=1"])])
+    assert (codes(found, 1), codes(found, 2)) == (["lends-files"], ["clone"])
+    assert "lake.db.t002" in found.findings[named(1)][0].text
+
+
+def test_l5_x5_imported_files_are_not_ours_and_their_place_is_nobodys() -> None:
+    lender = claim(metadata_of("s3://w/d/lender", 1), Aliases())
+    borrower = claim(metadata_of("s3://w/d/borrower", 2), Aliases(), ["s3a://w/d/lender/data", "s3://w/raw/landing"])
+    found = ownership.ownership([lender, borrower])
+    assert (codes(found, 1), codes(found, 2)) == (["lends-files"], [])
+    assert place(found, 2).not_ours == ("s3://w/d/lender/data/", "s3://w/raw/landing/")
+    assert not place(found, 2).owns(CanonicalPath("s3://w/raw/landing/f"))
+
+
+def test_o5_a_table_that_was_moved_still_has_files_where_it_was() -> None:
+    moved = replace(metadata_of("s3://w/d/new", 1), snapshots=metadata_of("s3://w/d/old").snapshots)
+    there = claim(metadata_of("s3://w/d/old/", 2), Aliases())
+    found = ownership.ownership([claim(moved, Aliases()), there])
+    assert (codes(found, 1), codes(found, 2)) == ([], ["lends-files"])
+
+
+def test_l6_a_metadata_file_elsewhere_reaches_there() -> None:
+    registered = replace(metadata_of("s3://w/d/new", 1), metadata_location="s3://w/d/old/metadata/9.json")
+    assert claim(registered, Aliases()).reaches == ("s3://w/d/old/metadata/",)
+
+
+@pytest.mark.parametrize("root", ["s3://bucket/", "s3://bucket/t/", "file:///", "file:///t/", "hdfs://c/t/"])
+def test_o5_a_place_near_a_bucket_is_owned_by_nobody(root: str) -> None:
+    assert codes(ownership.ownership([claiming(1, root)]), 1) == ["shallow-root"]
+
+
+def test_o14_nothing_is_owned_where_icewrights_own_places_are() -> None:
+    for reserved in ("s3://w/d/t/quarantine/", "s3://w/d/"):
+        found = ownership.ownership([claiming(1, "s3://w/d/t/")], (), PlaceRules(reserved=(reserved,)))
+        assert codes(found, 1) == ["reserved-place"]
+    beside = PlaceRules(reserved=("s3://w/d/t_2/",))
+    assert codes(ownership.ownership([claiming(1, "s3://w/d/t/")], (), beside), 1) == []
+
+
+class TestAllowed:
+    RULES = PlaceRules(allowed={"lake": ("s3://w/lake/",)})
+
+    def test_t6_a_table_may_only_lie_where_the_administrator_says(self) -> None:
+        found = ownership.ownership(
+            [
+                claiming(1, "s3://w/lake/d/1/", "s3://w/elsewhere/1/"),
+                claiming(2, "s3://w/lake/d/2/", "s3://w/lake/data/2/"),
+                claiming(3, "s3://w/lake_2/3/"),
+                claiming(4, "s3://w/pond/4/", catalog="pond"),
+            ],
+            (),
+            self.RULES,
+        )
+        assert [codes(found, number) for number in (1, 2, 3)] == [["root-not-allowed"], [], ["root-not-allowed"]]
+        assert place(found, 2).roots == ("s3://w/lake/d/2/", "s3://w/lake/data/2/")
+        assert place(found, 4, "pond").roots == ("s3://w/pond/4/",)
+
+    def test_t6_a_place_that_only_a_property_names_is_owned_by_an_administrators_word_alone(self) -> None:
+        found = ownership.ownership([claiming(1, "s3://w/d/1/", "s3://w/other-application/data/")])
+        assert place(found, 1).roots == ("s3://w/d/1/",)
+        assert place(found, 1).not_ours == ("s3://w/other-application/data/",)
+
+    def test_t6_a_place_above_the_location_is_not_owned_either(self) -> None:
+        found = ownership.ownership([claiming(1, "s3://w/wh/d/", location="s3://w/wh/d/1/")])
+        assert place(found, 1).roots == ("s3://w/wh/d/1/",)
+        assert not place(found, 1).owns(CanonicalPath("s3://w/wh/d/2/f"))
+
+
+class TestMissing:
+    """Nothing is owned where somebody may be whose places are not known."""
+
+    CLAIMS = (claiming(1, "s3://w/lake/d/1/"), claiming(2, "s3://w/pond/d/2/", catalog="pond"))
+    GONE = Missing("lake", "lake.db.broken", AWAY)
+
+    def both(self, *missing: Missing, rules: PlaceRules | None = None, more: tuple[Claim, ...] = ()) -> list[bool]:
+        found = ownership.ownership((*self.CLAIMS, *more), missing, rules)
+        return [isinstance(found.place(one.name), Complete) for one in self.CLAIMS]
+
+    def test_s6_a_table_that_cannot_be_read_may_be_anywhere(self) -> None:
+        assert self.both() == [True, True]
+        assert self.both(self.GONE) == [False, False]
+
+    def test_s6_it_is_below_its_catalogs_roots_where_these_are_said(self) -> None:
+        assert self.both(self.GONE, rules=PlaceRules(allowed={"lake": ("s3://w/lake/",)})) == [False, True]
+        assert self.both(self.GONE, rules=PlaceRules(allowed={"lake": ("s3://w/pond/d/2/x/",)})) == [False, False]
+        assert self.both(self.GONE, rules=PlaceRules(allowed={"pond": ("s3://w/pond/",)})) == [False, False]
+
+    def test_s6_roots_that_a_table_does_not_keep_to_say_nothing_of_others(self) -> None:
+        rules = PlaceRules(allowed={"lake": ("s3://w/lake/",)})
+        stray = claiming(3, "s3://w/stray/3/")
+        assert self.both(self.GONE, rules=rules, more=(stray,)) == [False, False]
+        borrower = claiming(3, "s3://w/lake/3/", reaches=("s3://w/raw/landing/",))
+        assert self.both(self.GONE, rules=rules, more=(borrower,)) == [False, False]
+        assert self.both(rules=rules, more=(stray,)) == [True, True]
+
+    def test_s6_what_is_missing_is_said(self) -> None:
+        known = ownership.ownership(self.CLAIMS, [self.GONE]).place(named(2, "pond"))
+        assert isinstance(known, Partial)
+        assert [(gap.what, gap.reason) for gap in known.gaps] == [("lake.db.broken", AWAY)]
+
+    def test_s6_a_table_that_nobody_looked_at_owns_nothing(self) -> None:
+        known = ownership.ownership(self.CLAIMS).place(named(9))
+        assert isinstance(known, Partial)
+        assert known.found.roots == ()
+        assert known.gaps[0].reason.code == "unclaimed"
+
+    @pytest.mark.parametrize("location", ["", "relative", "data/t", "s3:b/t", "../t", "C:\\t"])
+    def test_o1_a_location_that_names_no_place_may_be_anywhere(self, location: str) -> None:
+        odd = claim(metadata_of("s3://w/d/1", 3, **{"write.data.path": location}), Aliases())
+        assert odd.unplaced == (location,)
+        found = ownership.ownership((*self.CLAIMS, odd))
+        assert codes(found, 3) == ["no-place"]
+        assert self.both(more=(odd,)) == [False, False]
+
+
+class TestAliases:
+    def test_o1_storages_that_may_be_one_are_not_taken_for_two(self) -> None:
+        for one, other in (
+            ("hdfs://node-1:8020/w/d/t/", "hdfs://cluster/w/d/t/"),
+            ("hdfs:///w/d/t/", "hdfs://cluster/w/d/"),
+            ("webhdfs://node-1:9870/w/d/t/", "hdfs://cluster/w/d/t/x/"),
+            ("file:///w/d/t/", "file://host/w/d/t/"),
+            ("wasbs://c@a.blob.example/w/d/t/", "abfss://c@a.dfs.example/w/d/t/"),
+            ("s3://key@bucket/w/d/t/", "s3://bucket/w/d/t/"),
+        ):
+            found = ownership.ownership([claiming(1, one), claiming(2, other)])
+            assert codes(found, 1) == codes(found, 2) == ["undeclared-alias"], one
+
+    def test_o1_two_clusters_are_two_when_that_is_declared(self) -> None:
+        two = [claiming(1, "hdfs://one/w/d/t/"), claiming(2, "hdfs://two/w/d/t/")]
+        assert codes(ownership.ownership(two), 1) == ["undeclared-alias"]
+        declared_as_two = PlaceRules(storages=frozenset({"hdfs://one", "hdfs://two"}))
+        assert codes(ownership.ownership(two, (), declared_as_two), 1) == []
+
+    def test_o1_buckets_of_other_names_are_others(self) -> None:
+        found = ownership.ownership([claiming(1, "s3://one/w/d/t/"), claiming(2, "s3://two/w/d/t/")])
+        assert found.findings == {}
+
+    def test_o1_imports_are_seen_through_names_that_nobody_declared(self) -> None:
+        borrower = claiming(2, "hdfs://one/w/d/2/", reaches=("hdfs://other/w/d/1/data/",))
+        assert codes(ownership.ownership([claiming(1, "hdfs://one/w/d/1/"), borrower]), 1) == ["lends-files"]
+
+    def test_o1_aliases_of_one_catalog_hold_for_the_others(self) -> None:
+        lake = CatalogEntry("lake", CatalogKind.SQL, "sqlite:////x", "/w", aliases={"hdfs://n": "hdfs://c"})
+        pond = CatalogEntry("pond", CatalogKind.SQL, "sqlite:////y", "/w", roots=("hdfs://n/pond", "s3a://b/p/"))
+        rules = place_rules([lake, pond], ["s3a://quarantine/q"])
+        assert rules.allowed == {"pond": ("hdfs://c/pond/", "s3://b/p/")}
+        assert rules.reserved == ("s3://quarantine/q/",)
+        assert rules.storages == {"hdfs://c", "s3://b", "s3://quarantine"}
+        odd = replace(pond, aliases={"hdfs://n": "hdfs://d"})
+        assert place_rules([lake, odd]).aliases_of("pond").folder("hdfs://n/x") == "hdfs://d/x/"
+        assert place_rules([lake, odd]).aliases_of("lake").folder("hdfs://n/x") == "hdfs://c/x/"
+        assert place_rules([]).aliases_of("sea").folder("s3a://b/x") == "s3://b/x/"
+
+    @pytest.mark.parametrize("root", ["relative", "", "s3:b", "/a/../b", "s3a://b//x"])
+    def test_t6_roots_that_are_no_place_are_refused(self, root: str) -> None:
+        with pytest.raises(InvalidConfiguration, match="root"):
+            CatalogEntry("lake", CatalogKind.SQL, "sqlite:////x", "/w", roots=(root,)).check_places()
+
+
+def hostile() -> list[str]:
+    """500 ways to spell or to meet the place of another table, ``s3://victim/wh/db/t``, and some that miss it."""
+    heads = ("s3://victim", "s3a://victim", "s3n://victim", "S3://victim", "S3A://victim")
+    keys = (
+        "/wh/db/t", "/wh/db/t/", "/wh/db/t//", "/wh/db", "/wh", "", "/", "/wh/db/t/data", "/wh/db/t/metadata",
+        "/wh/db/t/data/x=1", "/wh/db/t/a b", "/wh/db/t/*", "/wh/db/t/?", "/wh/db/t/#", "/wh/db/t/%2e%2e", "/wh/db/t/\n",
+        "/wh/db/t/${x}", "/wh/db/t/\x00", "/wh/db/t/\u202e", "/wh/db/t/.", "/wh/db/t/..", "/wh/db/./t", "/wh/x/../db/t",
+        "/wh/db//t", "//wh/db/t",
+    )  # fmt: skip
+    return [f"{head}{key}" for head in heads for key in keys]
+
+
+@pytest.mark.parametrize("key", ["location", *PATH_KEYS[:3]])
+def test_t6_whatever_a_table_says_of_its_places_nothing_of_another_one_is_owned(key: str) -> None:
+    victim = claim(metadata_of("s3://victim/wh/db/t", 1), Aliases())
+    files = [
+        CanonicalPath(f"s3://victim/wh/db/t/{name}") for name in ("data/f", "metadata/1.metadata.json", "data/x=1/f")
+    ]
+    variants = hostile()
+    assert len(variants) * 4 == 500
+    for location in variants:
+        own = location if key == "location" else "s3://attacker/wh/db/t"
+        properties = {} if key == "location" else {key: location}
+        attacker = claim(metadata_of(own, 2, **properties), Aliases())
+        for rules in (PlaceRules(), PlaceRules(allowed={"lake": ("s3://victim/", "s3://attacker/")})):
+            known = ownership.ownership([victim, attacker], (), rules).place(named(2))
+            owned = known.value if isinstance(known, Complete) else None
+            assert owned is None or not any(owned.owns(file) for file in files), location
+
+
+class TestClaims:
+    def test_what_a_table_lays_claim_to(self) -> None:
+        metadata = metadata_of("s3a://w/t", 1, **{"write.data.path": "s3n://other/data", "other": "s3://x"})
+        assert claim(metadata, Aliases()).roots == ("s3://other/data/", "s3://w/t/")
+        assert claim(metadata, declared({"s3://other": "s3://w"})).roots == ("s3://w/data/", "s3://w/t/")
+        assert claim(metadata, Aliases()).reaches == ()
+        assert claim(metadata, Aliases()).location == "s3://w/t/"
+
+    def test_places_below_its_own_places_are_not_said_twice(self) -> None:
+        metadata = metadata_of(
+            "s3://w/t", 1, **{"write.data.path": "s3a://w/t/data", "write.metadata.path": "s3://w/t_2"}
+        )
+        assert claim(metadata, Aliases()).roots == ("s3://w/t/", "s3://w/t_2/")
+
+    @pytest.mark.parametrize(
+        ("location", "roots"),
+        [
+            ("s3a://w/x/../t", ("s3://w/t/", "s3://w/x/../t/")),
+            ("file:///w/d//t", ("file:///w/d//t/", "file:///w/d/t/")),
+            ("hdfs://c/../../w/t", ("hdfs://c/../../w/t/", "hdfs://c/w/t/")),
+            ("hdfs://c/w/..", ("hdfs://c/",)),
+        ],
+    )
+    def test_t6_a_folder_that_may_be_another_one_is_both(self, location: str, roots: tuple[str, ...]) -> None:
+        made = claim(metadata_of(location, 1), Aliases())
+        assert made.roots == roots
+        assert made.ambiguous == (location,)
+        assert "ambiguous-location" in codes(ownership.ownership([made]), 1)
+
+    def test_many_places_become_few_that_have_them_all(self) -> None:
+        many = tuple(sorted(f"s3://w/raw/{year}/{day}/" for year in range(10) for day in range(30)))
+        few = coarsened(many, 50)
+        assert few == tuple(f"s3://w/raw/{year}/" for year in range(10))
+        assert all(place.startswith(few) for place in many)
+        buckets = tuple(f"s3://w{number:02}/" for number in range(60))
+        assert coarsened(buckets, 50) == buckets
+        assert coarsened(("file:///a/", "file:///b/", "s3://b/x/y/"), 1) == ("file:///", "s3://b/")
 
 
 def test_the_first_three_are_named() -> None:
-    found = contested([Claim(named(number), None, ("s3://w/t/",)) for number in range(5)])
-    (reason,) = found[named(0)]
-    assert "lake.db.t001, lake.db.t002, lake.db.t003 and others" in reason.text
-    few = contested([Claim(named(number), None, ("s3://w/t/",)) for number in range(4)])
-    assert "lake.db.t001, lake.db.t002, lake.db.t003:" in few[named(0)][0].text
+    found = ownership.ownership([claiming(number, "s3://w/d/t/") for number in range(5)])
+    assert "lake.db.t001, lake.db.t002, lake.db.t003 and others" in found.findings[named(0)][0].text
+    few = ownership.ownership([claiming(number, "s3://w/d/t/") for number in range(4)])
+    assert "lake.db.t001, lake.db.t002, lake.db.t003:" in few.findings[named(0)][0].text
 
 
 @pytest.mark.parametrize(
-    ("places", "count"), [(lambda _number: "s3://w/t/", 3000), (lambda number: "s3://w/" + "a/" * number, 1000)]
+    ("places", "count"), [(lambda _number: "s3://w/d/t/", 3000), (lambda number: "s3://w/" + "a/" * (number + 2), 1000)]
 )
-def test_many_in_one_place_or_in_a_row_are_no_trouble(places: object, count: int) -> None:
-    assert callable(places)
-    found = contested([Claim(named(number), None, (str(places(number)),)) for number in range(count)])
-    assert len(found) == count
+def test_many_in_one_place_or_in_a_row_are_no_trouble(places: Callable[[int], str], count: int) -> None:
+    found = ownership.ownership([claiming(number, places(number)) for number in range(count)])
+    assert len(found.findings) == count
 
 
-def test_what_a_table_lays_claim_to() -> None:
-    metadata = replace(
-        table(
-            (),
-            (),
-            None,
-            **{"write.data.path": "s3n://other/data", "write.metadata.path": "relative", "other": "s3://x"},
-        ),
-        location="s3a://w/t/",
-        table_id=TableId("lake", "u"),
-    )
-    assert claim(metadata, Aliases()).roots == ("s3://other/data/", "s3://w/t/")
-    assert claim(metadata, declared({"s3://other": "s3://w"})).roots == ("s3://w/data/", "s3://w/t/")
-    assert claim(metadata, Aliases()).uuid == "u"
-    assert claim(replace(metadata, has_uuid=False), Aliases()).uuid is None
+def test_o5_a_row_of_places_of_one_table_hides_no_other() -> None:
+    row = [f"hdfs://{number}/" + "a/" * (number + 3) for number in range(10)]
+    inner = "hdfs://c/" + "a/" * 13
+    found = ownership.ownership([claiming(1, *row), claiming(2, inner), claiming(3, "hdfs://d/a/a/")])
+    assert codes(found, 2) == codes(found, 3) == codes(found, 1) == ["undeclared-alias"]

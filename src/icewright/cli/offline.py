@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.memory.table_store import MemoryTableStore
@@ -17,8 +17,9 @@ from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
 from icewright.config.secrets import resolve_entry
 from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.locations import Aliases, declared
+from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
+from icewright.planning.place_rules import place_rules
 from icewright.services.access import assumed
 from icewright.services.observer import Observer
 from icewright.services.planner import Planned, Planner
@@ -40,6 +41,7 @@ class Offline:
         if not config.catalogs:
             raise no_catalogs(config)
         self._config = config
+        self.places: Final = place_rules(config.catalogs)
         self._opened: dict[str, Catalog] = {}
 
     def catalog(self, name: str) -> Catalog:
@@ -66,8 +68,8 @@ class Offline:
         return planner.plan_observed(assumed(observer.observe(name)), migration)
 
     def aliases(self, name: str) -> Aliases:
-        """Other names of storages, as declared with one catalog. Raises ``NotFound``."""
-        return declared(self._config.catalog(name).aliases)
+        """Other names of storages, as declared with the catalogs. Raises ``NotFound``."""
+        return self.places.aliases_of(self._config.catalog(name).name)
 
     def storage(self, name: TableName, rules: Sequence[ExpiryRule], progress: Progress) -> StorageView:
         """Where the bytes of one table are, and what such expiries would free.

@@ -13,13 +13,15 @@ from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.errors import IcewrightError
+from icewright.domain.ownership import Claim, Missing
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
+from icewright.planning.wording import cut
 
 if TYPE_CHECKING:
     from icewright.cli.offline import Offline
     from icewright.domain.names import TableName
-    from icewright.planning.ownership import Claim
+    from icewright.planning.ownership import Ownership
     from icewright.services.views import FiguresView
 
 
@@ -39,9 +41,10 @@ class ScanRow:
     problem: Reason | None
 
 
-_Looked: TypeAlias = "tuple[ScanRow, Claim | None]"
-"""A table, and the places that it lays claim to; None where it could not be read."""
+_Looked: TypeAlias = "tuple[ScanRow, Claim | Missing]"
+"""A table, and the places that it lays claim to; or that these are not known, with why."""
 
+_NAMED_MAX = 5
 _COLUMNS = (
     Column("table"),
     Column("files", is_number=True),
@@ -70,24 +73,35 @@ def scan(
     terminal = invocation.terminal
     chosen = [invocation.config.catalog(name).name for name in catalog or ()]
     names = chosen or [entry.name for entry in invocation.config.catalogs]
-    rows = _with_places(list(_with_progress(terminal, Offline(invocation.config), names)))
+    offline = Offline(invocation.config)
+    looked = list(_with_progress(terminal, offline, names))
+    others = [entry.name for entry in invocation.config.catalogs if entry.name not in names]
+    owned = _ownership(looked, others, offline)
+    rows = [row if isinstance(one, Missing) else _with_places(row, one, owned) for row, one in looked]
     found = [row for row in rows if row.findings or row.problem]
+    missing = [one for of_catalog in owned.missing.values() for one in of_catalog]
     if as_json:
-        terminal.document({"tables": rows, "found": len(found)})
+        terminal.document({"tables": rows, "found": len(found), "unknown_places": missing})
     else:
-        _print(invocation, rows, len(found))
+        _print(invocation, rows, len(found), missing)
     raise typer.Exit(FOUND if found else FINE)
 
 
-def _with_places(looked: list[_Looked]) -> list[ScanRow]:
-    """The rows, with what only all tables together tell: whose location is somebody else's as well."""
-    from icewright.planning.ownership import contested  # noqa: PLC0415 - `--help` stays quick
+def _ownership(looked: list[_Looked], others: list[str], offline: Offline) -> Ownership:
+    """What only all tables together tell: whose location is somebody else's as well, and where nobody knows."""
+    from icewright.planning.ownership import ownership  # noqa: PLC0415 - `--help` stays quick
 
-    found = contested([claim for _, claim in looked if claim is not None])
-    return [
-        row if claim is None else replace(row, findings=(*row.findings, *found.get(claim.name, ())))
-        for row, claim in looked
-    ]
+    not_asked = Reason("not-looked-at", "it was left out of this scan")
+    missing = [one for _, one in looked if isinstance(one, Missing)]
+    return ownership(
+        (one for _, one in looked if isinstance(one, Claim)),
+        (*missing, *(Missing(name, name, not_asked) for name in others)),
+        offline.places,
+    )
+
+
+def _with_places(row: ScanRow, one: Claim, owned: Ownership) -> ScanRow:
+    return replace(row, findings=(*row.findings, *owned.findings.get(one.name, ())))
 
 
 def _with_progress(terminal: Terminal, offline: Offline, catalogs: list[str]) -> Iterator[_Looked]:
@@ -109,28 +123,40 @@ def _scan(
     try:
         names = list(offline.names(catalog))
     except IcewrightError as error:
-        yield ScanRow(catalog, None, None, None, None, (), Reason(error.code, error.message)), None
+        problem = Reason(error.code, error.message)
+        yield ScanRow(catalog, None, None, None, None, (), problem), Missing(catalog, catalog, problem)
         return
     for name in follow(names):
         yield _look(offline, name)
 
 
 def _look(offline: Offline, name: TableName) -> _Looked:
-    from icewright.planning.ownership import claim  # noqa: PLC0415 - `--help` stays quick
+    from icewright.planning.claims import claim  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.plan_views import findings  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.views import observed_table_view  # noqa: PLC0415 - see above
 
     try:
         planned = offline.plan(name)
     except IcewrightError as error:
-        return ScanRow(str(name), None, None, None, None, (), Reason(error.code, error.message)), None
+        problem = Reason(error.code, error.message)
+        return ScanRow(str(name), None, None, None, None, (), problem), _claimed(offline, name, problem)
     view = observed_table_view(planned.observation, planned.policy)
     found = findings(view.figures, planned.policy, planned.plan)
     row = ScanRow(view.name, view.uuid, view.mode.value, view.figures, view.written_at, found, None)
     return row, claim(planned.observation.metadata, offline.aliases(name.catalog))
 
 
-def _print(invocation: Invocation, rows: list[ScanRow], found: int) -> None:
+def _claimed(offline: Offline, name: TableName, problem: Reason) -> Claim | Missing:
+    """The claim of a table with a problem, as long as its metadata can be read."""
+    from icewright.planning.claims import claim  # noqa: PLC0415 - `--help` stays quick
+
+    try:
+        return claim(offline.catalog(name.catalog).load(name), offline.aliases(name.catalog))
+    except IcewrightError:
+        return Missing(name.catalog, str(name), problem)
+
+
+def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: list[Missing]) -> None:
     terminal = invocation.terminal
     if not rows:
         terminal.say("no tables")
@@ -138,6 +164,11 @@ def _print(invocation: Invocation, rows: list[ScanRow], found: int) -> None:
     terminal.table(_COLUMNS, [_cells(row) for row in rows], styles=[_style(row) for row in rows])
     terminal.say()
     terminal.say(f"{len(rows):,} looked at, {found:,} with something to say. Next: icewright plan TABLE")
+    if missing:
+        names = ", ".join(cut(one.what) for one in missing[:_NAMED_MAX]) + (
+            ", ..." if len(missing) > _NAMED_MAX else ""
+        )
+        terminal.say(f"Where these have files is not known, so that their files may be in any other's place: {names}")
 
 
 def _cells(row: ScanRow) -> tuple[str, ...]:

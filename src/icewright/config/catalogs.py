@@ -37,6 +37,7 @@ def entry(given: Mapping[Key, Given], name: str) -> tuple[CatalogEntry, PolicyRu
         found["warehouse"] or "",
         found["properties"],
         found["aliases"],
+        found["roots"],
     )
     check_entry(built, origin)
     properties = _with_mode(found["mode"], found["policy"], f"{origin}: {dotted(head)}")
@@ -49,6 +50,7 @@ def entry(given: Mapping[Key, Given], name: str) -> tuple[CatalogEntry, PolicyRu
 def check_entry(built: CatalogEntry, origin: str) -> None:
     """Whether both clients could be pointed at it; one whose ``uri`` is a reference is checked once it is resolved."""
     try:
+        built.check_places()
         if not is_reference(built.uri):
             built.check()
     except InvalidConfiguration as error:

@@ -230,6 +230,13 @@ CATALOG = (
         'Further names of the same storage, each as scheme://authority: "hdfs://node-1:8020" = "hdfs://cluster". That '
         "s3:, s3a: and s3n: are one is known.",
     ),
+    Setting(
+        "roots",
+        Kind.TEXTS,
+        "The only places where its tables may lie, as URIs or absolute paths: files are never deleted elsewhere, and a "
+        "table that cannot be read is taken to be below them. By default anywhere.",
+        default=(),
+    ),
     MODE,
     Setting("policy", Kind.MAPPING, "Table properties (icewright.* and Iceberg's) that hold unless a table says more."),
 )

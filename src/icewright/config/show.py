@@ -48,7 +48,8 @@ def _all(config: Config) -> Iterator[tuple[str, str, str]]:
         fields = {"type": str(entry.kind), "uri": entry.uri, "warehouse": entry.warehouse}
         properties = {f"properties.{name}": text for name, text in sorted(entry.properties.items())}
         aliases = {f"aliases.{name}": text for name, text in sorted(entry.aliases.items())}
-        for name, text in {**fields, **properties, **aliases}.items():
+        roots = {"roots": _text(entry.roots)} if entry.roots else {}
+        for name, text in {**fields, **properties, **aliases, **roots}.items():
             yield f"{head}.{name}", text, config.origins.get(f"{head}.{name}", fallback)
     for rule in config.rules:
         for name, text in sorted(rule.properties.items()):

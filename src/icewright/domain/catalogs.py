@@ -16,8 +16,8 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from icewright.domain import object_stores
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.locations import declared
+from icewright.domain.errors import InvalidConfiguration, InvalidLocation
+from icewright.domain.locations import declared, is_ambiguous
 from icewright.domain.sql_urls import SqlDatabase, SqliteFile, parse_sql_url
 
 CONNECT_TIMEOUT_MS: Final = 10_000
@@ -48,7 +48,8 @@ class CatalogEntry:
     the base of a REST catalog (``https://...``), or ``thrift://host:port`` of a Hive Metastore, several with commas
     between them. ``warehouse`` is a URI or an absolute path, or a REST catalog's own name for one, or empty where the
     catalog knows. ``properties`` go to both clients, each by the names that it has for them. ``aliases`` are other
-    names of storages (:func:`icewright.domain.locations.declared`), which neither client is told of.
+    names of storages (:func:`icewright.domain.locations.declared`), and ``roots`` the only places where its tables may
+    lie, if any are said; neither client is told of them.
     """
 
     name: str
@@ -57,11 +58,21 @@ class CatalogEntry:
     warehouse: str
     properties: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    roots: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Whether both clients can be pointed at it. Raises :class:`InvalidConfiguration` with the catalog's name."""
         try:
             self._check()
+        except InvalidConfiguration as error:
+            raise InvalidConfiguration(f"catalog {self.name}: {error.message}", hint=error.hint) from error
+
+    def check_places(self) -> None:
+        """The part of :meth:`check` that needs no secret: names of storages, and roots."""
+        try:
+            declared(self.aliases)
+            for root in self.roots:
+                _check_root(root)
         except InvalidConfiguration as error:
             raise InvalidConfiguration(f"catalog {self.name}: {error.message}", hint=error.hint) from error
 
@@ -133,7 +144,6 @@ class CatalogEntry:
                     _check_address(_split(uri.strip()), ("thrift",), "thrift://host:9083")
         self.pyiceberg_properties()
         self.spark_properties()
-        declared(self.aliases)
 
     def _for_pyiceberg(self) -> dict[str, str]:
         where = {"warehouse": self.warehouse_uri} if self.warehouse else {}
@@ -186,6 +196,14 @@ def _split(uri: str) -> SplitResult:
     except ValueError as error:  # its message may hold a part of a password
         raise InvalidConfiguration("its uri is no URL") from error
     return parts
+
+
+def _check_root(root: str) -> None:
+    try:
+        if is_ambiguous(root):
+            raise InvalidConfiguration(f"the root {root!r} may be another folder to a file system as well")
+    except InvalidLocation as error:
+        raise InvalidConfiguration(f"the root {root!r} is neither a URI nor an absolute path") from error
 
 
 def _check_address(parts: SplitResult, schemes: tuple[str, ...], example: str) -> None:

@@ -49,6 +49,14 @@ class Aliases:
         storage, key = _split(location)
         return CanonicalPath(self.authorities.get(storage, storage) + key)
 
+    def folder(self, location: str) -> str:
+        """The canonical path of a folder, with one slash at its end, however many it was spelled with.
+
+        Raises :class:`InvalidLocation` as :meth:`canonical` does.
+        """
+        storage, key = _split(location)
+        return f"{self.authorities.get(storage, storage)}{key.rstrip('/')}/"
+
 
 def declared(authorities: Mapping[str, str]) -> Aliases:
     """Aliases of storages, each as ``scheme://authority``. Raises :class:`InvalidConfiguration`."""
@@ -62,6 +70,24 @@ def declared(authorities: Mapping[str, str]) -> Aliases:
         if storage in found:
             raise InvalidConfiguration(f"{storage}, which {other} stands for, is an alias itself")
     return Aliases(MappingProxyType(found))
+
+
+def storage_and_key(path: str) -> tuple[str, str]:
+    """``scheme://authority`` of a canonical path or folder, and its key, which begins with a slash."""
+    storage, key = _split(path)
+    return storage, key
+
+
+def tidied(folder: str) -> str:
+    """The canonical folder that a file system takes another one for: without empty, ``.`` and ``..`` parts."""
+    storage, key = _split(folder)
+    parts: list[str] = []
+    for part in key.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join((storage, *parts, ""))
 
 
 def is_ambiguous(location: str) -> bool:

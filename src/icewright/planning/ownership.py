@@ -1,114 +1,228 @@
-"""Whose place is whose: tables that share a location, or one table under two names.
+"""Whose place is whose: over all tables of all catalogs, what each one alone owns, or why it owns nothing.
 
 Whatever cleans up below the location of one table takes the files of every other one there for garbage. That has
 destroyed tables by the hundred, and every tool that removes orphan files can do it, whoever runs it. So it is said
-before anything is deleted by anyone.
+before anything is deleted by anyone, and nothing is deleted where it is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.domain.errors import InvalidLocation
-from icewright.domain.locations import Aliases
+from icewright.domain.knowledge import Gap, Gaps, Known
+from icewright.domain.locations import storage_and_key
 from icewright.domain.names import TableName
+from icewright.domain.ownership import Claim, Missing, Place
 from icewright.domain.plans import Reason
-from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
+from icewright.planning.overlaps import borrowers, overlaps, same, some
+from icewright.planning.place_rules import PlaceRules
 
-_PATH_KEYS: Final = (
-    "write.data.path",
-    "write.metadata.path",
-    "write.object-storage.path",
-    "write.folder-storage.path",
-)
 _NAMED_MAX: Final = 3
+_PARTS_MIN: Final = 2
+"""Folders below a bucket that a place must have: whatever is nearer to it is many tables' place, if not everybody's."""
+_HADOOP: Final = frozenset({"hdfs", "webhdfs", "swebhdfs", "viewfs"})
+_AZURE: Final = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+
+_MeantBy = Mapping[TableName, frozenset[TableName]]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """The places of one table: canonical, each with one slash at its end. ``uuid`` is None where it has none."""
+class Ownership:
+    """All claims together, judged. Made by :func:`ownership`."""
 
-    name: TableName
-    uuid: str | None
-    roots: tuple[str, ...]
+    claims: Mapping[TableName, Claim]
+    findings: Mapping[TableName, tuple[Reason, ...]]
+    """Why a table owns nothing, for those of which that is so."""
+    missing: Mapping[str, tuple[Missing, ...]]
+    """Whose places are not known, by catalog."""
+    rules: PlaceRules
+    unconfined: frozenset[str]
+    """Catalogs whose tables may lie anywhere, as far as is known."""
 
+    def place(self, name: TableName) -> Known[Place]:
+        """What a table alone owns. Complete if and only if nobody whose places are not known may be there, too."""
+        gaps = Gaps()
+        found = self.claims.get(name)
+        if found is None:
+            gaps.add(Gap(str(name), Reason("unclaimed", "nothing is known of its places; it has not been looked at")))
+            return gaps.judge(Place(name, None, (), ()))
+        findings = self.findings.get(name, ())
+        owned, not_ours = self._shares(found)
+        for catalog, missing in self.missing.items():
+            if self._may_be_at(catalog, found.roots):
+                for one in missing:
+                    gaps.add(Gap(one.what, one.reason))
+        return gaps.judge(Place(name, found.uuid, () if findings else owned, findings, not_ours))
 
-def claim(metadata: TableMetadata, aliases: Aliases) -> Claim:
-    """What a table lays claim to: its location, and where its properties send new files.
+    def _shares(self, found: Claim) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The roots to be owned, and the places of files that are not ours to delete.
 
-    A place that no location names is claimed by nobody.
-    """
-    places = (metadata.location, *(metadata.properties[key] for key in _PATH_KEYS if key in metadata.properties))
-    roots = {root for place in places if (root := _root(place, aliases)) is not None}
-    return Claim(metadata.name, metadata.table_id.uuid if metadata.has_uuid else None, tuple(sorted(roots)))
+        A place that only a property names is a stranger's word: without an administrator's, it is owned by nobody.
+        """
+        if found.name.catalog in self.rules.allowed:
+            return found.roots, found.reaches
+        own = () if found.location is None else (found.location,)
+        return own, (*(root for root in found.roots if root != found.location), *found.reaches)
 
-
-def contested(claims: Sequence[Claim]) -> Mapping[TableName, tuple[Reason, ...]]:
-    """What is wrong with the places of tables, for those of which something is."""
-    found: dict[TableName, list[Reason]] = {}
-    for name, others in _overlaps(claims).items():
-        text = f"its location overlaps that of {_words(others)}: who removes orphan files of one deletes the other's"
-        found.setdefault(name, []).append(Reason("shared-location", text))
-    for name, others in _same_uuids(claims).items():
-        text = f"it is also known as {_words(others)}: who expires snapshots under one name breaks the other"
-        found.setdefault(name, []).append(Reason("shared-uuid", text))
-    return {name: tuple(reasons) for name, reasons in found.items()}
-
-
-def _root(place: str, aliases: Aliases) -> str | None:
-    try:
-        return aliases.canonical(place).rstrip("/") + "/"
-    except InvalidLocation:
-        return None
-
-
-def _overlaps(claims: Iterable[Claim]) -> Mapping[TableName, frozenset[TableName]]:
-    """Other tables with a place at, above or below one of a table's own.
-
-    In order, all places below a place follow it at once: a slash at the end keeps ``t_2/`` from being below ``t/``.
-    """
-    owners: dict[str, set[TableName]] = {}
-    for one in claims:
-        for root in one.roots:
-            owners.setdefault(root, set()).add(one.name)
-    found: dict[TableName, set[TableName]] = {}
-    above: list[str] = []
-    for root in sorted(owners):
-        while above and not root.startswith(above[-1]):
-            above.pop()
-        _join(found, owners[root], owners[root])
-        for place in above[-_NAMED_MAX - 1 :]:  # each place is told of those next to it, however many lie in a row
-            _join(found, owners[place], owners[root])
-            _join(found, owners[root], owners[place])
-        above.append(root)
-    return {name: frozenset(others) for name, others in found.items()}
+    def _may_be_at(self, catalog: str, places: Sequence[str]) -> bool:
+        if catalog in self.unconfined:
+            return True
+        allowed = self.rules.allowed[catalog]
+        return any(place.startswith(allowed) or any(a.startswith(place) for a in allowed) for place in places)
 
 
-def _same_uuids(claims: Iterable[Claim]) -> Mapping[TableName, frozenset[TableName]]:
-    by_uuid: dict[str, set[TableName]] = {}
-    for one in claims:
-        if one.uuid is not None:
-            by_uuid.setdefault(one.uuid, set()).add(one.name)
-    found: dict[TableName, set[TableName]] = {}
-    for names in by_uuid.values():
-        _join(found, names, names)
-    return {name: frozenset(others) for name, others in found.items()}
+def ownership(claims: Iterable[Claim], missing: Iterable[Missing] = (), rules: PlaceRules | None = None) -> Ownership:
+    """Judge all claims. Each name may lay claim once; of several, the last one counts."""
+    rules = rules or PlaceRules()
+    by_name = {one.name: one for one in claims}
+    found: dict[TableName, list[Reason]] = defaultdict(list)
+    for one in by_name.values():
+        found[one.name].extend(_by_itself(one, rules))
+    for name, reason in _together(by_name.values(), rules):
+        found[name].append(reason)
+    by_catalog: dict[str, list[Missing]] = defaultdict(list)
+    for gap in missing:
+        by_catalog[gap.catalog].append(gap)
+    for one in by_name.values():
+        by_catalog[one.name.catalog].extend(
+            Missing(one.name.catalog, str(one.name), _no_place(x)) for x in one.unplaced
+        )
+    return Ownership(
+        claims=by_name,
+        findings={name: tuple(reasons) for name, reasons in found.items() if reasons},
+        missing={catalog: tuple(gaps) for catalog, gaps in by_catalog.items() if gaps},
+        rules=rules,
+        unconfined=frozenset(c for c in by_catalog if c not in rules.allowed) | _straying(by_name.values(), rules),
+    )
 
 
-def _join(found: dict[TableName, set[TableName]], names: set[TableName], others: set[TableName]) -> None:
-    """Note some of the others for each name: as many as are worth telling, however many share a place."""
-    some = sorted(others)[: _NAMED_MAX + 2]
-    for name in names:
-        if further := set(some) - {name}:
-            known = found.setdefault(name, set())
-            if len(known) <= _NAMED_MAX:
-                known.update(further)
+def _straying(claims: Iterable[Claim], rules: PlaceRules) -> frozenset[str]:
+    """Catalogs with a table outside their places: where the rest of their tables lie is then anybody's guess."""
+    return frozenset(
+        one.name.catalog
+        for one in claims
+        if not all(place.startswith(rules.allowed.get(one.name.catalog, ())) for place in (*one.roots, *one.reaches))
+    )
+
+
+def _by_itself(one: Claim, rules: PlaceRules) -> list[Reason]:
+    """What is wrong with one claim whatever the others are."""
+    found = [_no_place(location) for location in one.unplaced]
+    for location in one.ambiguous:
+        text = f"its location {wording.quoted(location)} may be another folder, too; spell it without // and .."
+        found.append(Reason("ambiguous-location", text))
+    if one.uuid is None:
+        text = "it has no uuid, so another table of its name could not be told from it; any commit gives it one"
+        found.append(Reason("no-uuid", text))
+    if one.is_clone:
+        text = "it was made by Spark's procedure snapshot and has files of its source; migrate or drop it"
+        found.append(Reason("clone", text))
+    elif not one.gc_enabled:
+        text = "gc.enabled=false says that others need its files; set it to true once nobody does"
+        found.append(Reason("gc-disabled", text))
+    for root in one.roots:
+        found.extend(_of_root(one.name.catalog, root, rules))
+    return found
+
+
+def _of_root(catalog: str, root: str, rules: PlaceRules) -> Iterable[Reason]:
+    parts = [part for part in storage_and_key(root)[1].split("/") if part]
+    if len(parts) < _PARTS_MIN:
+        text = (
+            "is a bucket, or right below one, where much else may be; give the table a folder of its own further down"
+        )
+        yield Reason("shallow-root", f"its place {wording.quoted(root)} {text}")
+    allowed = rules.allowed.get(catalog)
+    if allowed is not None and not root.startswith(allowed):
+        text = "is below none of the roots that the configuration allows the catalog; add it there, or move the table"
+        yield Reason("root-not-allowed", f"its place {wording.quoted(root)} {text}")
+    for reserved in rules.reserved:
+        if root.startswith(reserved) or reserved.startswith(root):
+            text = f"overlaps icewright's own {wording.quoted(reserved)}; configure another one"
+            yield Reason("reserved-place", f"its place {wording.quoted(root)} {text}")
+
+
+def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, Reason]]:
+    """What is wrong with claims beside others."""
+    claims = tuple(claims)
+    exact = overlaps(_owners(claims, str))
+    yield from _reasons(
+        exact,
+        "shared-location",
+        "its location overlaps that of {}: who removes orphan files of one deletes the other's; "
+        "give each a place of its own",
+    )
+    alike = overlaps(_owners(claims, lambda root: lookalike(root, rules.storages)))
+    unsure = {name: others - exact.get(name, frozenset()) for name, others in alike.items() if name not in exact}
+    yield from _reasons(
+        unsure,
+        "undeclared-alias",
+        "its location overlaps that of {} if their storages are one; "
+        "declare them as aliases, or name both as roots if they are two",
+    )
+    yield from _reasons(
+        borrowers(_owners(claims, lambda root: lookalike(root, rules.storages)), _reaching(claims, rules.storages)),
+        "lends-files",
+        "{} has files in its place, so that what is garbage to one is not to the other; "
+        "rewrite those files from there to the other's own place",
+    )
+    yield from _reasons(
+        same((one.uuid, one.name) for one in claims if one.uuid is not None),
+        "shared-uuid",
+        "it is also known as {}: who expires snapshots under one name breaks the other; drop all names but one, "
+        "without purge",
+    )
+
+
+def _owners(claims: Iterable[Claim], form: Callable[[str], str]) -> dict[str, set[TableName]]:
+    return _places(((one.name, one.roots) for one in claims), form)
+
+
+def _reaching(claims: Iterable[Claim], storages: frozenset[str]) -> dict[str, set[TableName]]:
+    return _places(((one.name, one.reaches) for one in claims), lambda place: lookalike(place, storages))
+
+
+def _places(
+    named: Iterable[tuple[TableName, tuple[str, ...]]], form: Callable[[str], str]
+) -> dict[str, set[TableName]]:
+    found: dict[str, set[TableName]] = {}
+    for name, places in named:
+        for place in places:
+            found.setdefault(form(place), set()).add(name)
+    return found
+
+
+def _reasons(found: _MeantBy, code: str, text: str) -> Iterable[tuple[TableName, Reason]]:
+    for name, others in found.items():
+        if others:
+            yield name, Reason(code, text.format(_words(others)))
+
+
+def lookalike(place: str, storages: frozenset[str]) -> str:
+    """The place as if every storage were one that may be, by undeclared names: to be compared with its like alone."""
+    storage, key = storage_and_key(place)
+    if storage in storages:
+        return place
+    scheme, _, authority = storage.partition("://")
+    authority = authority.lower()
+    if scheme in _HADOOP or scheme == "file":
+        return f"{'hdfs' if scheme in _HADOOP else scheme}://*{key}"
+    if scheme in _AZURE:
+        container, _, host = authority.partition("@")
+        return f"abfs://{container}@{host.partition('.')[0]}{key}"
+    return f"{scheme}://{authority.rpartition('@')[2]}{key}"
+
+
+def _no_place(location: str) -> Reason:
+    text = f"its location {wording.quoted(location)} names no place, so that it may be anywhere; write scheme://bucket/path"
+    return Reason("no-place", text)
 
 
 def _words(names: frozenset[TableName]) -> str:
     """``lake.db.t, lake.db.u and others``."""
-    told = ", ".join(wording.cut(str(name)) for name in sorted(names)[:_NAMED_MAX])
+    told = ", ".join(wording.cut(str(name)) for name in some(names, _NAMED_MAX))
     return told if len(names) <= _NAMED_MAX else f"{told} and others"

@@ -1,0 +1,105 @@
+"""What one table lays claim to, read from its metadata alone.
+
+Besides the location there are four properties that send new files elsewhere, and a table that was moved or registered
+from elsewhere has files where neither says so: its metadata file and its manifest lists tell of such places. Names and
+locations are input from strangers: nothing here trusts that they are what they seem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from icewright.domain.errors import InvalidLocation
+from icewright.domain.locations import Aliases, is_ambiguous, tidied
+from icewright.domain.ownership import Claim
+from icewright.domain.tables import TableMetadata
+
+PATH_KEYS: Final = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+"""What sends a table's new files elsewhere (Iceberg's ``TableProperties`` and ``LocationProviders``, 1.12)."""
+REACHES_MAX: Final = 50
+"""Places outside its roots that are kept of a table; with more of them, what lies deepest is told by its parent."""
+_GC_KEY: Final = "gc.enabled"
+_CLONE_KEY: Final = "snapshot"
+"""Spark's procedure ``snapshot`` marks its tables so, beside ``gc.enabled=false`` (``SnapshotTableSparkAction``)."""
+
+
+def claim(metadata: TableMetadata, aliases: Aliases, places: Iterable[str] = ()) -> Claim:
+    """What a table lays claim to. ``places`` are further folders that are known to have files of it, as spelled."""
+    properties = metadata.properties
+    spelled = (metadata.location, *(properties[key] for key in PATH_KEYS if key in properties))
+    named = _Folders(aliases, spelled)
+    files = (metadata.metadata_location, *(snapshot.manifest_list for snapshot in metadata.snapshots))
+    reached = _Folders(aliases, ({file.rpartition("/")[0] for file in files if file}).union(places))
+    roots = topmost(named.found)
+    outside = topmost(place for place in reached.found if not place.startswith(roots))
+    return Claim(
+        name=metadata.name,
+        uuid=metadata.table_id.uuid.strip().lower() if metadata.has_uuid else None,
+        roots=roots,
+        location=next(iter(_Folders(aliases, (metadata.location,)).found), None),
+        reaches=coarsened(outside, REACHES_MAX),
+        unplaced=tuple(sorted(named.unplaced | reached.unplaced)),
+        ambiguous=tuple(sorted(named.ambiguous)),
+        gc_enabled=_is_true(properties.get(_GC_KEY, "true")),
+        is_clone=_is_true(properties.get(_CLONE_KEY, "false")),
+    )
+
+
+def topmost(places: Iterable[str]) -> tuple[str, ...]:
+    """The places that lie below no other one of them, in order."""
+    found: list[str] = []
+    for place in sorted(set(places)):
+        if not found or not place.startswith(found[-1]):
+            found.append(place)
+    return tuple(found)
+
+
+def coarsened(places: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """At most so many places that have all of these below them, unless storages alone are more."""
+    while len(places) > most:
+        depth = max(place.count("/") for place in places)
+        if depth <= _STORAGE_SLASHES:
+            break
+        places = topmost(place if place.count("/") < depth else _parent(place) for place in places)
+    return places
+
+
+_STORAGE_SLASHES: Final = 3
+"""Of ``scheme://authority/``, which has no parent."""
+
+
+def _parent(place: str) -> str:
+    return place[:-1].rpartition("/")[0] + "/"
+
+
+class _Folders:
+    """Locations of strangers as canonical folders, and those that are none, or more than one."""
+
+    def __init__(self, aliases: Aliases, spelled: Iterable[str]) -> None:
+        self.found: dict[str, None] = {}
+        self.unplaced: set[str] = set()
+        self.ambiguous: set[str] = set()
+        for location in spelled:
+            self._add(aliases, location)
+
+    def _add(self, aliases: Aliases, location: str) -> None:
+        try:
+            folder, ambiguous = aliases.folder(location), is_ambiguous(location.rstrip("/") + "/")
+        except InvalidLocation:
+            self.unplaced.add(location)
+            return
+        self.found[folder] = None
+        if ambiguous:
+            self.ambiguous.add(location)
+            self.found[tidied(folder)] = None
+
+
+def _is_true(value: str) -> bool:
+    """As Java's ``Boolean.parseBoolean``, by which Iceberg reads properties: anything else is false."""
+    return value.lower() == "true"
