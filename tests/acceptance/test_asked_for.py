@@ -11,9 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icewright.adapters.http.client import Client
+from icewright.domain.asked import AskedRewriteDataFiles
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import NotFound
 from icewright.domain.names import TableName
+from icewright.domain.plans import Migration
 from icewright.domain.tables import Json
 from tests.acceptance.house import House, house, live_files, missing_paths, rows_by_pyiceberg, settled
 from tests.e2e.processes import wait_for
@@ -49,7 +51,7 @@ def test_plans_are_made_by_the_trigger_that_is_asked_for_and_carried_out_as_appl
                 plan = planned(processes, client, name)
                 assert [one["reason"]["code"] for one in plan["verdicts"]] == [RULES[trigger]], plan
                 client.apply(plan["plan_id"])
-            client.apply(planned(processes, client, MOVED, migrate="spec")["plan_id"])
+            client.apply(planned(processes, client, MOVED, migrate=Migration.SPEC)["plan_id"])
             tasks = settled(processes, client, names)
         logs = processes.logs()
 
@@ -68,7 +70,7 @@ def fill(entry: CatalogEntry, name: TableName, **properties: str) -> None:
         append(table, range(number * 10, number * 10 + 10))
 
 
-def planned(processes: House, client: Client, name: TableName, migrate: str | None = None) -> Json:
+def planned(processes: House, client: Client, name: TableName, migrate: Migration | None = None) -> Json:
     """The plan of a table, as soon as the server knows that."""
 
     def look() -> Json | None:
@@ -78,5 +80,8 @@ def planned(processes: House, client: Client, name: TableName, migrate: str | No
             return None
 
     table = wait_for(look, f"{name} is known", processes, 60)
-    plan: Json = client.plan_table(table["uuid"], table["catalog"], migrate)["plan"]
+    of = table["uuid"], table["catalog"]
+    if migrate is not None:
+        return client.plan_asked(*of, AskedRewriteDataFiles(migrate))
+    plan: Json = client.plan_table(*of)["plan"]
     return plan

@@ -9,10 +9,12 @@ import jsonschema_rs
 import pytest
 from fastapi.routing import iter_route_contexts
 
+from icewright.domain.asked import AskedRewriteDataFiles
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
 from icewright.domain.names import TableId
 from icewright.domain.observation import WorkerAccess
+from icewright.domain.plans import Migration
 from icewright.domain.storage import ProbeReport, ProbeReports
 from icewright.domain.tasks import Progress
 from tests.api.served import EVENTS, V1, Served, hello
@@ -114,6 +116,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/tasks/{task_id}/report": report(spec, Committed(2**62)),
         "/optimizers/{optimizer_id}/probe-reports": ProbeReports((probe_report(spec.table_id, WorkerAccess.REFUSED),)),
         "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
+        "/tables/{uuid}/plans": AskedRewriteDataFiles(Migration.SPEC),
         "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
     }
     accepting = {path for method, path, operation in operations(document) if "requestBody" in operation}
@@ -152,6 +155,7 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield looked
     plan_id = looked[2].json()["plan"]["plan_id"]
     yield call("GET", "/plans/{plan_id}", plan_id=plan_id)
+    yield call("POST", "/tables/{uuid}/plans", AskedRewriteDataFiles(Migration.ALL), uuid=uuid)
     yield call("POST", "/plans/{plan_id}/apply", plan_id=plan_id)
     task_id = served.get("/tasks")["items"][0]["task_id"]
     yield call("POST", "/tasks/{task_id}/cancel", task_id=task_id)

@@ -1,6 +1,8 @@
 from dataclasses import replace
 
+from icewright.domain.asked import AskedRewriteDataFiles
 from icewright.domain.names import TableName
+from icewright.domain.plans import Migration
 from icewright.domain.tables import PartitionField
 from tests.api.served import EVENTS, Served, answer, problem
 
@@ -153,13 +155,14 @@ def test_a_migration_that_is_asked_for_is_planned_kept_and_applied_but_not_queue
     served = Served()
     uuid = served.table(mode="auto", files=2)
     served.lake.set_spec(EVENTS, (PartitionField(1, 1001, "id_bucket", "bucket[2]"),))
-    looked = served.post(f"/tables/{uuid}/plan?migrate=spec")
-    assert (looked["task_id"], looked["plan"]["migration"], looked["plan"]["can_apply"]) == (None, "spec", True)
-    assert "of 2 files to be migrated 0 remain" in looked["plan"]["explanation"][0]
+    plan = served.post(f"/tables/{uuid}/plans", AskedRewriteDataFiles(Migration.SPEC))
+    assert (plan["migration"], plan["can_apply"]) == ("spec", True)
+    assert "of 2 files to be migrated 0 remain" in plan["explanation"][0]
     assert served.get("/tasks")["items"] == []
-    assert served.get(f"/plans/{looked['plan']['plan_id']}") == looked["plan"]
-    assert served.http.post(f"{V1}/plans/{looked['plan']['plan_id']}/apply").status_code == 202
-    problem(served.http.post(f"{V1}/tables/{uuid}/plan?migrate=everything"), 400, "invalid-request")
+    assert served.get(f"/plans/{plan['plan_id']}") == plan
+    assert served.http.post(f"{V1}/plans/{plan['plan_id']}/apply").status_code == 202
+    for body in ({"kind": "rewrite_data_files", "migrate": "everything"}, {"kind": "drop_table"}, {}, 7):
+        problem(served.http.post(f"{V1}/tables/{uuid}/plans", json=body), 400, "invalid-message")
 
 
 def test_a_plan_is_applied_once_and_only_while_it_holds() -> None:

@@ -11,7 +11,7 @@ from icewright.domain.plans import Migration, Plan, Verdict
 from icewright.domain.policy import MigrateSpec, Mode, Policy
 from icewright.planning.check_plan import check_plan
 from icewright.planning.explain import explain
-from icewright.planning.migration import asked, only_to_migrate
+from icewright.planning.migration import only_to_migrate, to_migrate
 from icewright.planning.plan_table import plan_table
 from icewright.planning.shortlist import shortlist
 from tests.planning.observations import MIB, NOW, data_files, observe, policy
@@ -29,7 +29,7 @@ def demanded(
     owners = policy(mode=Mode.AUTO) if rules is None else rules
     listed = files or [*AVRO, *LARGE, *SMALL]
     observation = observe(listed, evolved("day ts", new))
-    wanted = asked(owners, migration)
+    wanted = to_migrate(owners, migration)
     verdicts = only_to_migrate(shortlist(observation, wanted, NOW), observation, wanted, migration)
     plan = plan_table(observation, wanted, verdicts, listed, plan_id="p", now=NOW, migration=migration)
     assert check_plan(plan, observation, wanted, {file.path: file for file in listed}) == ()
@@ -80,5 +80,5 @@ def test_what_cannot_be_moved_is_refused_and_not_merged_instead(migration: Migra
 
 def test_the_policy_stays_where_it_says_more() -> None:
     owners = policy(migrate_spec=MigrateSpec.NEVER, migrate_formats=True)
-    assert asked(owners, Migration.FORMATS).migrate_spec is MigrateSpec.NEVER
-    assert asked(owners, Migration.SPEC) == policy(migrate_spec=MigrateSpec.ALL, migrate_formats=True)
+    assert to_migrate(owners, Migration.FORMATS).migrate_spec is MigrateSpec.NEVER
+    assert to_migrate(owners, Migration.SPEC) == policy(migrate_spec=MigrateSpec.ALL, migrate_formats=True)

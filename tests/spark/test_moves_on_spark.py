@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.domain.actions import FileGroup
+from icewright.domain.asked import AskedRewriteDataFiles
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict
 from icewright.domain.files import Partition
@@ -330,7 +331,7 @@ def test_a_migration_that_is_asked_for_is_carried_out(loop: SparkLoop, spark: Sp
     before, keeper = contents(spark, name), loop.control.keeper
     assert keeper.look(name).plan.is_empty
 
-    plan = keeper.plan_migration(name, Migration.ALL)
+    plan = keeper.plan_asked(name, AskedRewriteDataFiles(Migration.ALL))
     assert plan.reason.text.endswith("of 3 files to be migrated 0 remain")
     task = loop.control.dispatcher.apply(plan.plan_id)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
@@ -344,4 +345,4 @@ def test_a_migration_that_is_asked_for_is_carried_out(loop: SparkLoop, spark: Sp
     assert missing_files(spark, name) == []
     assert_every_row_is_in_its_partition(spark, name)
     assert {entry["file-format"] for entry, _ in placed(spark, name).values()} == {"parquet"}
-    assert keeper.plan_migration(name, Migration.ALL).reason.code == "nothing-to-migrate"
+    assert keeper.plan_asked(name, AskedRewriteDataFiles(Migration.ALL)).reason.code == "nothing-to-migrate"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from icewright.api.deps import Control, Looked
 from icewright.api.lookups import TableDocument, TableSummary
-from icewright.api.messages import Cursor, Limit, decode_cursor, page, render
-from icewright.api.schema import operation, page_of
+from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.api.schema import operation, page_of, schema_of
+from icewright.domain.asked import Asked
+from icewright.domain.codec import from_json
 from icewright.domain.errors import TableReplaced
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Migration, Plan
+from icewright.domain.plans import Plan
 from icewright.ports.store import TableRecord
 from icewright.services.plan_views import PlanView, plan_view
 from icewright.services.views import PartitionView, RefView, SnapshotView, partition_view, ref_views, snapshot_views
@@ -110,22 +112,35 @@ def plan_table(
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
-    migrate: Annotated[
-        Migration | None,
-        Query(description="Plan this migration instead, and nothing else; it is never queued by itself."),
-    ] = None,
 ) -> Response:
     """Look at the table now and plan it anew. In mode ``auto`` the plan is also queued, as after a commit."""
     record = lookups.record(uuid, catalog)
-    if migrate is not None:
-        return render(
-            LookAnswer(plan_view(_same_table(record, control.keeper.plan_migration(record.name, migrate))), None)
-        )
     looked = control.keeper.look(record.name, plan_anew=True)
     _same_table(record, looked.plan)
     queued = looked.enqueued
     task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
     return render(LookAnswer(plan_view(looked.plan), task_id))
+
+
+@router.post(
+    "/{uuid}/plans",
+    **operation(
+        PlanView,
+        status=201,
+        accepts=schema_of(Asked),
+        problems={**_NOT_FOUND, 409: "The name leads to another table by now."},
+    ),
+)
+def plan_asked(
+    control: Control,
+    lookups: Looked,
+    uuid: str,
+    body: Annotated[Any, Depends(json_body())],
+    catalog: OfCatalog = None,
+) -> Response:
+    """Plan what is asked for, and nothing else. It is never queued by itself: apply the plan by its id."""
+    record, asked = lookups.record(uuid, catalog), from_json(Asked, body)
+    return render(plan_view(_same_table(record, control.keeper.plan_asked(record.name, asked))), 201)
 
 
 def _same_table(record: TableRecord, plan: Plan) -> Plan:

@@ -27,8 +27,8 @@ from icewright.services.storage_views import StorageView, storage_view
 
 if TYPE_CHECKING:
     from icewright.config.model import Config
+    from icewright.domain.asked import Asked
     from icewright.domain.expire_snapshots import ExpiryRule
-    from icewright.domain.plans import Migration
     from icewright.ports.catalog import Catalog
     from icewright.ports.properties import TableProperties
     from icewright.services.reachable import Progress
@@ -54,7 +54,7 @@ class Offline:
         """What changes properties of one catalog's tables. Raises as :meth:`catalog`."""
         return PyIcebergProperties(resolve_entry(self._config.catalog(name), os.environ), SystemClock())
 
-    def plan(self, name: TableName, migration: Migration | None = None) -> Planned:
+    def plan(self, name: TableName, asked: Asked | None = None) -> Planned:
         """Observe and plan one table, from nothing: what was read is let go with the result.
 
         No optimizer can be asked whether its workers reach the table's files; the observation says where that was
@@ -65,7 +65,8 @@ class Offline:
         tables = MemoryTableStore(clock)
         observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock)
         planner = Planner(observer, tables, clock, SystemIds(clock), self._config.rules)
-        return planner.plan_observed(assumed(observer.observe(name)), migration)
+        observation = assumed(observer.observe(name))
+        return planner.plan_observed(observation) if asked is None else planner.plan_asked(observation, asked)
 
     def aliases(self, name: str) -> Aliases:
         """Other names of storages, as declared with the catalogs. Raises ``NotFound``."""

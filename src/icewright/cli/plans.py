@@ -10,6 +10,7 @@ from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.actions import RewriteFigures
+from icewright.domain.asked import Asked, AskedRewriteDataFiles
 from icewright.domain.errors import NotFound, Unavailable
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
@@ -53,7 +54,7 @@ def plan(
     Exit status 1 when there is something to do.
     """
     invocation = begin(context, as_json=as_json)
-    view, from_server, problem = _plan(invocation, table, migrate, show_api=show_api)
+    view, from_server, problem = _plan(invocation, table, _asked(migrate), show_api=show_api)
     if as_json:
         invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
     else:
@@ -97,8 +98,13 @@ def apply(
         invocation.terminal.say(f"Next: icewright tasks show {task.task_id}")
 
 
+def _asked(migrate: Migration | None) -> Asked | None:
+    """What is asked for beyond what is planned by itself."""
+    return None if migrate is None else AskedRewriteDataFiles(migrate)
+
+
 def _plan(
-    invocation: Invocation, table: str, migrate: Migration | None, *, show_api: bool
+    invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool
 ) -> tuple[PlanView, bool, Reason | None]:
     """The plan, whether a server made it, and what keeps that server from looking after the table.
 
@@ -109,10 +115,10 @@ def _plan(
 
     name = table_name(invocation.config, table)
     try:
-        view, problem = _plan_by_server(invocation, name, migrate, show_api=show_api)
+        view, problem = _plan_by_server(invocation, name, asked, show_api=show_api)
     except (NotFound, Unavailable) as error:
         invocation.terminal.note(f"planned here: {error.message}")
-        planned = Offline(invocation.config).plan(name, migrate)
+        planned = Offline(invocation.config).plan(name, asked)
         if planned.observation.access_detail:
             invocation.terminal.note(f"access to its files is {planned.observation.access_detail}")
         return plan_view(planned.plan), False, None
@@ -120,7 +126,7 @@ def _plan(
 
 
 def _plan_by_server(
-    invocation: Invocation, name: TableName, migrate: Migration | None, *, show_api: bool
+    invocation: Invocation, name: TableName, asked: Asked | None, *, show_api: bool
 ) -> tuple[PlanView, Reason | None]:
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
@@ -129,7 +135,9 @@ def _plan_by_server(
 
     with server(invocation, show_api=show_api) as client:
         found = client.table(name)
-        view = from_json(PlanView, client.plan_table(found["uuid"], found["catalog"], migrate).get("plan"))
+        of = found["uuid"], found["catalog"]
+        answer = client.plan_table(*of).get("plan") if asked is None else client.plan_asked(*of, asked)
+        view = from_json(PlanView, answer)
         problem = client.table(name).get("problem")
         return view, None if problem is None else from_json(Reason, problem)
 

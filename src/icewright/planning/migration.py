@@ -24,7 +24,7 @@ OF_SPECS: Final = (Migration.SPEC, Migration.ALL)
 _NOTHING: Final = Reason("nothing-to-migrate", "none of its files is to be migrated")
 
 
-def asked(policy: Policy, migration: Migration) -> Policy:
+def to_migrate(policy: Policy, migration: Migration) -> Policy:
     """The policy as if it said what is asked for."""
     if migration in OF_FORMATS:
         policy = replace(policy, migrate_formats=True)

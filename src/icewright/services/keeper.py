@@ -9,10 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from icewright.domain.asked import Asked
 from icewright.domain.errors import Conflict, IcewrightError, NotFound, Rejected, Unreadable
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, WorkerAccess
-from icewright.domain.plans import Migration, Plan, Reason
+from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
@@ -83,8 +84,8 @@ class TableKeeper:
         with self._lock(name):
             return self._look(name, plan_anew=plan_anew)
 
-    def plan_migration(self, name: TableName, migration: Migration) -> Plan:
-        """What a migration that a person asks for takes. It is kept to be applied, and never queued by itself.
+    def plan_asked(self, name: TableName, asked: Asked) -> Plan:
+        """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
 
         The table is planned anew at its next look: this plan says nothing of what happens by itself.
         Raises as :meth:`look`.
@@ -93,7 +94,7 @@ class TableKeeper:
             observation = self._observer.observe(name)
             put_off = files_put_off(self._tasks, self._latest(observation.metadata.table_id))
             self._planned_from.pop(observation.metadata.table_id, None)
-            return self._planner.plan_observed(replace(observation, put_off=put_off), migration).plan
+            return self._planner.plan_asked(replace(observation, put_off=put_off), asked).plan
 
     def put_aside(self, name: TableName, problem: Reason) -> None:
         """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from icewright.domain.asked import Asked, AskedRewriteDataFiles
 from icewright.domain.errors import IcewrightError
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
@@ -22,7 +23,7 @@ from icewright.planning import outcome
 from icewright.planning.candidates import asked_fields
 from icewright.planning.check_plan import check_plan
 from icewright.planning.layouts import resolve
-from icewright.planning.migration import asked, only_to_migrate
+from icewright.planning.migration import only_to_migrate, to_migrate
 from icewright.planning.ordering import Levels
 from icewright.planning.plan_table import plan_table
 from icewright.planning.policy import effective_policy
@@ -63,17 +64,26 @@ class Planner:
         """The effective policy of a table."""
         return effective_policy(metadata, self._rules)
 
-    def plan(self, name: TableName, migration: Migration | None = None) -> Planned:
-        """Observe the table and say what should be done to it, or what a migration that a person asks for takes.
+    def plan(self, name: TableName) -> Planned:
+        """Observe the table and say what should be done to it.
 
         Raises what :meth:`Observer.observe` raises, and :class:`PlanRefused`.
         """
-        return self.plan_observed(self._observer.observe(name), migration)
+        return self.plan_observed(self._observer.observe(name))
 
-    def plan_observed(self, observation: Observation, migration: Migration | None = None) -> Planned:
+    def plan_asked(self, observation: Observation, asked: Asked) -> Planned:
+        """Say what that takes which a person asks for, of a table just observed. Raises :class:`PlanRefused`."""
+        match asked:
+            case AskedRewriteDataFiles(migrate):
+                return self._plan_rewrite(observation, migrate)
+
+    def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""
+        return self._plan_rewrite(observation, None)
+
+    def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
         policy, now = self.policy(observation.metadata), self._clock.now()
-        policy = policy if migration is None else asked(policy, migration)
+        policy = policy if migration is None else to_migrate(policy, migration)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
         if policy.trigger in WITH_INTERVALS:

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 
 import httpx2
 
+from icewright.domain.asked import Asked
 from icewright.domain.codec import to_json
 from icewright.domain.errors import IcewrightError, NotFound, Rejected, Unavailable
 from icewright.domain.events import CommitEvent
@@ -90,9 +91,13 @@ class Client:
         """The partitions of a table as of its last observed snapshot."""
         return self._page(f"/tables/{_part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
 
-    def plan_table(self, uuid: str, catalog: str, migrate: str | None = None) -> Json:
-        """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ...}``; or a migration of it."""
-        return self._object("POST", f"/tables/{_part(uuid)}/plan", {"catalog": catalog, "migrate": migrate})
+    def plan_table(self, uuid: str, catalog: str) -> Json:
+        """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ...}``."""
+        return self._object("POST", f"/tables/{_part(uuid)}/plan", {"catalog": catalog})
+
+    def plan_asked(self, uuid: str, catalog: str, asked: Asked) -> Json:
+        """Have that planned which is asked for, to be applied: a ``PlanView``."""
+        return self._object("POST", f"/tables/{_part(uuid)}/plans", {"catalog": catalog}, to_json(asked))
 
     def apply(self, plan_id: str) -> Json:
         """Queue exactly that plan; the task."""
