@@ -6,7 +6,7 @@ A place is a canonical folder with one slash at its end (:meth:`icewright.domain
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icewright.domain.locations import CanonicalPath, is_ambiguous
 from icewright.domain.names import TableName
@@ -66,6 +66,10 @@ class Place:
     roots: tuple[str, ...]
     findings: tuple[Reason, ...]
     not_ours: tuple[str, ...] = ()
+
+    def refused(self, findings: tuple[Reason, ...]) -> Place:
+        """The same place with further findings: with any, it owns nothing."""
+        return replace(self, roots=(), findings=(*self.findings, *findings)) if findings else self
 
     def owns(self, path: CanonicalPath) -> bool:
         """Whether a file lies below one of the roots, and nowhere else by another reading of its path."""

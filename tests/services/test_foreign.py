@@ -1,0 +1,180 @@
+"""A table that lies in another one's place gives itself away by its metadata, whatever catalog it is in, or none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
+from icewright.adapters.objects.local import LocalObjects
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import StorageAway
+from icewright.domain.knowledge import Complete
+from icewright.domain.locations import Aliases, CanonicalPath
+from icewright.domain.names import TableName
+from icewright.domain.objects import OddEntry
+from icewright.domain.ownership import Place
+from icewright.domain.plans import Reason
+from icewright.planning.claims import claim
+from icewright.planning.ownership import ownership
+from icewright.services.foreign import ForeignMetadata, MetadataUuids
+from tests.lakes.sqlite import append, make_lake, make_table, writer
+
+ROOT = CanonicalPath("s3://b/wh/t/")
+OURS = Place(TableName("lake", ("db",), "t"), "ours", (ROOT,), ())
+
+
+class CountingObjects(MemoryObjects):
+    """Counts what is read, and can be away."""
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        super().__init__(storage)
+        self.storage = storage
+        self.reads = 0
+        self.is_away = False
+
+    def read(self, path: CanonicalPath, bytes_max: int) -> bytes:
+        if self.is_away:
+            raise StorageAway("away")
+        self.reads += 1
+        return super().read(path, bytes_max)
+
+    def put(self, name: str, uuid: str | None) -> None:
+        document = {"format-version": 2} if uuid is None else {"format-version": 2, "table-uuid": uuid}
+        self.storage.write(CanonicalPath(ROOT + name), json.dumps(document).encode())
+
+
+@pytest.fixture
+def objects() -> CountingObjects:
+    return CountingObjects(MemoryStorage(ManualClock()))
+
+
+def looked(objects: CountingObjects, uuids: MetadataUuids | None = None, place: Place = OURS) -> ForeignMetadata:
+    foreign = ForeignMetadata(objects, place, uuids or MetadataUuids())
+    listed = list(objects.list(ROOT))
+    assert list(foreign.watched(iter(listed))) == listed
+    return foreign
+
+
+def test_o5_a_place_with_nothing_but_its_own_metadata_stays_its_own(objects: CountingObjects) -> None:
+    objects.put("metadata/1.metadata.json", "OURS")
+    objects.put("metadata/2.gz.metadata.json", "ours")
+    objects.put("data/f.parquet", "theirs")
+    foreign = looked(objects)
+    assert (foreign.findings(), foreign.place()) == ((), OURS)
+    assert objects.reads == 2
+
+
+def test_o5_metadata_of_another_table_takes_the_place_from_it(objects: CountingObjects) -> None:
+    objects.put("metadata/1.metadata.json", "ours")
+    for number in range(5):
+        objects.put(f"data/deep/down/{number}.metadata.json", f"theirs{number}")
+    place = looked(objects).place()
+    assert place.roots == ()
+    assert not place.owns(CanonicalPath(ROOT + "data/f"))
+    (reason,) = place.findings
+    assert (reason.code, reason.figures) == ("foreign-metadata", {"files": 5})
+    assert "5 metadata files in its place are of another table (theirs0, theirs1, theirs2)" in reason.text
+
+
+@pytest.mark.parametrize(
+    "name", ["metadata/1.metadata.json", "metadata/1.metadata.json.gz", "metadata/1.gz.metadata.json"]
+)
+def test_o5_metadata_that_cannot_be_read_takes_it_as_well(objects: CountingObjects, name: str) -> None:
+    objects.put(name, None)
+    (reason,) = looked(objects).findings()
+    assert reason.code == "unreadable-metadata"
+    assert "cannot be told: 's3://b/wh/t/metadata/1" in reason.text
+
+
+def test_o5_a_link_that_is_called_metadata_is_not_passed_over(objects: CountingObjects) -> None:
+    foreign = ForeignMetadata(objects, OURS, MetadataUuids())
+    foreign.look(OddEntry(CanonicalPath(ROOT + "metadata/1.metadata.json"), Reason("symbolic-link", "a link")))
+    foreign.look(OddEntry(CanonicalPath(ROOT + "data/link"), Reason("symbolic-link", "a link")))
+    assert [(reason.code, reason.figures) for reason in foreign.findings()] == [("unreadable-metadata", {"files": 1})]
+
+
+def test_o13_a_storage_that_is_away_says_nothing(objects: CountingObjects) -> None:
+    objects.put("metadata/1.metadata.json", "ours")
+    objects.is_away = True
+    with pytest.raises(StorageAway):
+        looked(objects)
+
+
+def test_each_file_is_read_once_as_long_as_it_is_the_same(objects: CountingObjects) -> None:
+    uuids = MetadataUuids()
+    objects.put("metadata/1.metadata.json", "ours")
+    for _ in range(3):
+        assert looked(objects, uuids).findings() == ()
+    assert objects.reads == 1
+    objects.put("metadata/1.metadata.json", "them")
+    assert [reason.code for reason in looked(objects, uuids).findings()] == ["foreign-metadata"]
+    assert objects.reads == 2
+    theirs = Place(OURS.name, "them", OURS.roots, ())
+    assert looked(objects, uuids, theirs).findings() == ()
+    assert objects.reads == 2
+
+
+def test_no_more_is_remembered_than_there_is_room_for(objects: CountingObjects) -> None:
+    uuids = MetadataUuids(remembered_max=2)
+    for number in range(4):
+        objects.put(f"metadata/{number}.metadata.json", "ours")
+    looked(objects, uuids)
+    looked(objects, uuids)
+    assert objects.reads == 8
+
+
+def test_a_place_that_was_refused_keeps_its_findings(objects: CountingObjects) -> None:
+    before = OURS.refused((Reason("gc-disabled", "so"),))
+    objects.put("metadata/1.metadata.json", "them")
+    assert [reason.code for reason in looked(objects, place=before).place().findings] == [
+        "gc-disabled",
+        "foreign-metadata",
+    ]
+    assert OURS.refused(()) is OURS
+
+
+class TestOnALake:
+    """By real tables of PyIceberg's, on local disk."""
+
+    @pytest.fixture
+    def lake(self, tmp_path: Path) -> CatalogEntry:
+        return make_lake(tmp_path.resolve())
+
+    def place(self, lake: CatalogEntry, path: tuple[str, ...]) -> Place:
+        name = TableName(lake.name, path[:-1], path[-1])
+        catalog = PyIcebergCatalog(lake)
+        made = [claim(catalog.load(one), Aliases()) for one in catalog.tables()]
+        known = ownership(made).place(name)
+        assert isinstance(known, Complete)
+        (root,) = known.value.roots
+        foreign = ForeignMetadata(LocalObjects(), known.value, MetadataUuids())
+        assert list(foreign.watched(LocalObjects().list(CanonicalPath(root))))
+        return foreign.place()
+
+    def test_l4_a_table_that_was_dropped_and_made_anew_is_another_one(self, lake: CatalogEntry) -> None:
+        first = make_table(lake, ("db", "t"))
+        append(first, range(3))
+        assert self.place(lake, ("db", "t")).roots == (f"file://{lake.warehouse}/db/t/",)
+        writer(lake).drop_table(("db", "t"))
+        append(make_table(lake, ("db", "t")), range(3))
+        (reason,) = self.place(lake, ("db", "t")).findings
+        assert reason.code == "foreign-metadata"
+        assert str(first.metadata.table_uuid) in reason.text
+
+    def test_o5_a_table_of_a_catalog_that_nobody_configured_is_found(self, lake: CatalogEntry, tmp_path: Path) -> None:
+        append(make_table(lake, ("db", "t")), range(3))
+        stranger = make_lake(tmp_path, "stranger")
+        nested = writer(stranger)
+        nested.create_namespace("db")
+        nested.create_table(
+            ("db", "inner"),
+            make_table(stranger, ("db", "schema")).schema(),
+            location=f"{lake.warehouse}/db/t/data/inner",
+            properties={"write.metadata.compression-codec": "gzip"},
+        )
+        assert [reason.code for reason in self.place(lake, ("db", "t")).findings] == ["foreign-metadata"]
