@@ -97,6 +97,7 @@ def test_a_partitioned_table_with_deletes_is_sorted_partition_by_partition_in_on
         assert is_rising(prices[::-1])
         counts = [len(column_of(path, "id")) for path in figures.output_paths]
         assert max(counts) <= min(counts) * 1.2, counts
+        assert 0 < figures.proof_cpu_ms <= figures.cpu_ms
 
 
 @pytest.mark.parametrize(
