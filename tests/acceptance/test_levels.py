@@ -5,7 +5,7 @@ The short form, in CI, has a thirtieth of TPC-H's scale factor 1; ``make accepta
 On a slow machine more arrives while a level is at work. What is asked of lookups, rows, files read and the levels that
 come does not depend on that. These do: each wait ends after ``PATIENCE_S``; a task whose lease of 4 s is lost three
 times, since nobody beats so long, has failed; a DELETE may meet a rewrite 20 times in a row; and the bytes written are
-predicted with more or less experience, by which tasks came before which: within 5 % where it was looked at, of 25 %.
+predicted with more or less experience, by which tasks came before which: within 7 % where it was looked at, of 25 %.
 """
 
 from __future__ import annotations
