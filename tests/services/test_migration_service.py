@@ -42,13 +42,12 @@ def test_a_migration_is_planned_applied_and_verified(house: Lakehouse) -> None:
         house.control.dispatcher.apply(again.plan_id)
 
 
-def test_what_happens_by_itself_is_planned_anew_at_the_next_look(house: Lakehouse) -> None:
-    house.control.keeper.look(NAME)
+def test_what_happens_by_itself_stands_beside_what_is_asked_for(house: Lakehouse) -> None:
+    standing = house.control.keeper.look(NAME).plan
     asked = house.control.keeper.plan_asked(NAME, AskedRewriteDataFiles(Migration.ALL))
+    assert house.tables.plan(asked.plan_id) == asked
     looked = house.control.keeper.look(NAME)
-    assert looked.is_new
-    assert looked.plan.plan_id != asked.plan_id
-    assert looked.plan.migration is None
+    assert (looked.is_new, looked.plan) == (False, standing)
 
 
 @pytest.mark.parametrize("more", [0, 8])

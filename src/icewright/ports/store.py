@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
+from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
@@ -180,7 +181,10 @@ class TaskStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """What the store knows of a table. ``problem`` is why it cannot be observed or planned, if so."""
+    """What the store knows of a table. ``problem`` is why it cannot be observed or planned, if so.
+
+    ``marks`` tell when its snapshots were first seen.
+    """
 
     table_id: TableId
     name: TableName
@@ -194,6 +198,7 @@ class TableRecord:
     plan_id: str | None
     problem: Reason | None
     dropped_at: Instant | None = None
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +295,8 @@ class TableStore(Protocol):
         """The runs that are remembered of a table, by the snapshots that added them; they may have expired since."""
         ...
 
-    def save_plan(self, plan: Plan) -> None:
-        """Keep a plan and make it the present one of the table, if that is known.
+    def save_plan(self, plan: Plan, *, is_present: bool = True) -> None:
+        """Keep a plan, and make it the present one of the table, if that is known, unless it is said not to be.
 
         A plan never changes: saving it again is harmless, saving another under the same id raises
         :class:`~icewright.domain.errors.Conflict`.

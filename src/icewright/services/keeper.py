@@ -87,13 +87,11 @@ class TableKeeper:
     def plan_asked(self, name: TableName, asked: Asked) -> Plan:
         """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
 
-        The table is planned anew at its next look: this plan says nothing of what happens by itself.
         Raises as :meth:`look`.
         """
         with self._lock(name):
             observation = self._observer.observe(name)
             put_off = files_put_off(self._tasks, self._latest(observation.metadata.table_id))
-            self._planned_from.pop(observation.metadata.table_id, None)
             return self._planner.plan_asked(replace(observation, put_off=put_off), asked).plan
 
     def put_aside(self, name: TableName, problem: Reason) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import FileContent, Partition
+from icewright.domain.first_sight import marked
 from icewright.domain.inventory import Inventory, ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.layouts import Run, runs_of
 from icewright.domain.names import TableId, TableName
@@ -177,6 +178,7 @@ class Observer:
             next_look_at=now if record is None else record.next_look_at,
             plan_id=None if record is None else record.plan_id,
             problem=None,
+            marks=marked(() if record is None else record.marks, metadata, now),
         )
 
     def _look_for_removals(self, catalog: Catalog, metadata: TableMetadata) -> Removals:

@@ -121,7 +121,7 @@ class Planner:
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
             raise PlanRefused(f"the plan for {observation.metadata.name} does not hold: {said}")
         fault(Fault.PLAN_BEFORE)
-        self._tables.save_plan(plan)
+        self._tables.save_plan(plan, is_present=migration is None)
         fault(Fault.PLAN_AFTER)
         return Planned(plan, observation, policy)
 

@@ -133,14 +133,14 @@ class MemoryTableStore:
         with self._lock:
             return dict(self._inventory(table_id).runs)
 
-    def save_plan(self, plan: Plan) -> None:
+    def save_plan(self, plan: Plan, *, is_present: bool = True) -> None:
         """See the port."""
         with self._lock:
             if self._plans.get(plan.plan_id, plan) != plan:
                 raise Conflict(f"there is another plan {plan.plan_id} already")
             self._plans[plan.plan_id] = plan
             record = self._records.get(plan.table_id)
-            if record is not None:
+            if record is not None and is_present:
                 self._records[plan.table_id] = replace(record, plan_id=plan.plan_id)
 
     def plan(self, plan_id: str) -> Plan:

@@ -55,7 +55,7 @@ def unpack(cls: type[T], data: bytes) -> T:
 
 
 def _name(cls: Any) -> str:
-    return " or ".join(member.__name__ for member in get_args(cls) or (cls,))
+    return " or ".join(getattr(member, "__name__", str(member)) for member in get_args(cls) or (cls,))
 
 
 def digest(value: Any) -> str:

@@ -185,6 +185,7 @@ tables = Table(
     Column("plan_id", _Key),
     Column("problem", Text),
     Column("dropped_at", BigInteger),
+    Column("marks", Text),  # of when snapshots were first seen; NULL where there are none
     PrimaryKeyConstraint("catalog", "table_uuid", name="pk_tables"),
 )
 _PRESENT = tables.c.dropped_at.is_(None)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, cast
 
 from sqlalchemy import ColumnElement, RowMapping, Table
 
 from icewright.adapters.sql.documents import digest, dump, dump_optional, load, load_optional, pack
 from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
+from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.layouts import Level, Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
 from icewright.ports.store import TableRecord
+
+_MARKS: Final = cast("type[tuple[Mark, ...]]", tuple[Mark, ...])
 
 
 def id_columns(table_id: TableId) -> dict[str, str]:
@@ -42,6 +45,7 @@ def record_row(record: TableRecord) -> dict[str, Any]:
         "plan_id": record.plan_id,
         "problem": dump_optional(record.problem),
         "dropped_at": record.dropped_at,
+        "marks": dump(record.marks) if record.marks else None,
     }
 
 
@@ -60,6 +64,7 @@ def record_of(row: RowMapping) -> TableRecord:
         plan_id=row["plan_id"],
         problem=load_optional(Reason, row["problem"]),
         dropped_at=row["dropped_at"],
+        marks=() if row["marks"] is None else load(_MARKS, row["marks"]),
     )
 
 

@@ -173,7 +173,7 @@ class SqlTableStore:
             rows = connection.execute(select(runs).where(*is_table(runs, table_id))).mappings()
             return {row["snapshot_id"]: run_of(row) for row in rows}
 
-    def save_plan(self, plan: Plan) -> None:
+    def save_plan(self, plan: Plan, *, is_present: bool = True) -> None:
         """See the port."""
         row = {
             "plan_id": plan.plan_id,
@@ -188,7 +188,8 @@ class SqlTableStore:
             except IntegrityError as error:
                 if _plan(connection, plan.plan_id) != plan:
                     raise Conflict(f"there is another plan {plan.plan_id} already") from error
-            connection.execute(update(tables).where(*is_table(tables, plan.table_id)).values(plan_id=plan.plan_id))
+            if is_present:
+                connection.execute(update(tables).where(*is_table(tables, plan.table_id)).values(plan_id=plan.plan_id))
 
     def plan(self, plan_id: str) -> Plan:
         """See the port."""
