@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import Connection
 
 from icewright.adapters.clock import SystemClock
 from icewright.adapters.sql.documents import load
 from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.migrate import VERSION_TABLE
+from icewright.adapters.sql.migrations.versions import v0007_estimates_by_model, v0008_kinds_of_predictions
 from icewright.adapters.sql.schema import plans, tasks
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
@@ -83,10 +85,9 @@ def test_estimates_of_the_version_before_are_kept(store_url: str, lookup: Any) -
     SqlTaskStore(engine, SystemClock()).enqueue(new_task("task-0"))
     with writing(engine) as connection:
         age(connection, {**ESTIMATE, "lookup": lookup})
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0006'"))  # noqa: S608 - our own constant
-    engine.dispose()
-
-    engine = open_store(store_url)
+        with Operations.context(MigrationContext.configure(connection)):
+            v0007_estimates_by_model.upgrade()
+            v0008_kinds_of_predictions.upgrade()
     stored_plan, stored_tasks = SqlTableStore(engine, SystemClock()), SqlTaskStore(engine, SystemClock())
     for prediction in (
         stored_plan.plan("plan-1").prediction,
