@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, RowMapping, Table
 
@@ -16,7 +16,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
 from icewright.ports.store import TableRecord
 
-_MARKS: Final = cast("type[tuple[Mark, ...]]", tuple[Mark, ...])
+_MARKS: Final = tuple[Mark, ...]
 
 
 def id_columns(table_id: TableId) -> dict[str, str]:
