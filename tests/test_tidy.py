@@ -6,8 +6,10 @@ import ast
 import re
 import subprocess
 import tokenize
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,7 @@ _REGISTRIES = tuple(
     )
 )
 _WORKPLACES = re.compile(
-    r"(?<![\w.])/(?:work|home/\w+|Users/\w+|root)/|/tmp/" r"w\b|\bhazard [A-Z]\d|\b(?:recipes|hazards)\.md\b"
+    r"(?<![\w.])/(?:work|home/\w+|Users/\w+|root)/|/tmp/" r"w\b|\bshared/\w+\.md\b|\brecipes\.md\b"
 )
 _SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore)\b.*")
 _SUPPRESSED_WELL = re.compile(
@@ -209,8 +211,106 @@ def deletes(function: ast.expr) -> bool:
             return False
 
 
-def test_nothing_deletes_files_but_the_listed_places() -> None:
+def test_c1_w12_nothing_deletes_files_but_the_listed_places() -> None:
     assert {within(path) for path in MODULES if deletions(tree(path))} == set(DELETIONS)
+
+
+def said(words: re.Pattern[str]) -> list[str]:
+    """The names and texts of the code that have one of these words, with their modules."""
+    return [f"{within(path)}: {text}" for path in MODULES for text in spelled(tree(path)) if words.search(text)]
+
+
+def spelled(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        match node:
+            case ast.Name(text) | ast.Attribute(attr=text) | ast.Constant(str(text)) | ast.alias(text):
+                yield text
+
+
+_DROPPING = re.compile(
+    r"(?i)\bdrop_?(?:table|view|namespace)|\bdrop (?:table|view|namespace)|purge_?table|purge_?requested"
+)
+_REMOVING_SPECS = re.compile(
+    r"(?i)clean_?expired_?metadata|remove[-_]?(?:unused_?)?(?:schemas|(?:partition[-_]?)?specs)"
+)
+
+
+def test_x5_no_table_is_ever_dropped_or_purged() -> None:
+    assert said(_DROPPING) == []
+
+
+def test_e10_specs_and_schemas_are_never_removed() -> None:
+    assert said(_REMOVING_SPECS) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "catalog.dropTable(name, True)",
+        "catalog.drop_table(name)",
+        "catalog.purge_table(name)",
+        "spark.sql('DROP TABLE t PURGE')",
+        "delete(url, params={'purgeRequested': 'true'})",
+    ],
+)
+def test_the_check_of_drops_would_notice(code: str) -> None:
+    assert any(_DROPPING.search(text) for text in spelled(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "table.expireSnapshots().cleanExpiredMetadata(True)",
+        "options['clean_expired_metadata']",
+        "{'action': 'remove-partition-specs'}",
+        "RemoveSchemasUpdate(ids)",
+        "builder.removeUnusedSpecs()",
+    ],
+)
+def test_the_check_of_removed_specs_would_notice(code: str) -> None:
+    assert any(_REMOVING_SPECS.search(text) for text in spelled(ast.parse(code)))
+
+
+def test_e12_pyiceberg_is_one_whose_expiry_shares_nothing() -> None:
+    """Its expiry was kept in attributes of the class before."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    (floor,) = [re.findall(r">=(\d+)\.(\d+)", line) for line in declared if re.match(r"pyiceberg\b(?!-)", line)]
+    assert [(int(major), int(minor)) >= (0, 12) for major, minor in floor] == [True]
+    major, minor, *_ = version("pyiceberg").split(".")
+    assert (int(major), int(minor)) >= (0, 12)
+
+
+def shared_values(module: ast.Module) -> list[str]:
+    """Attributes of classes whose value all instances would share and could change."""
+    return [
+        f"{node.name}.{ast.unparse(one)}"
+        for node in ast.walk(module)
+        if isinstance(node, ast.ClassDef)
+        for one in node.body
+        if isinstance(one, ast.Assign | ast.AnnAssign) and one.value is not None and is_mutable(one.value)
+    ]
+
+
+def is_mutable(value: ast.expr) -> bool:
+    match value:
+        case ast.List() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.SetComp():
+            return True
+        case ast.Call(function):
+            return ast.unparse(function).split(".")[-1] in {"list", "dict", "set", "defaultdict", "deque", "Counter"}
+        case _:
+            return False
+
+
+def test_e12_no_class_has_a_value_that_its_instances_change() -> None:
+    assert {within(path): found for path in MODULES if (found := shared_values(tree(path)))} == {}
+
+
+@pytest.mark.parametrize(
+    "value", ["[]", "{}", "set()", "{1, 2}", "collections.defaultdict(list)", "{n: [] for n in a}"]
+)
+def test_the_check_of_shared_values_would_notice(value: str) -> None:
+    assert shared_values(ast.parse(f"class C:\n    kept: Any = {value}")) != []
+    assert shared_values(ast.parse(f"class C:\n    def f(self):\n        kept = {value}")) == []
 
 
 @pytest.mark.parametrize(

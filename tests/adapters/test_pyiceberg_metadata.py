@@ -95,7 +95,7 @@ def test_snapshots_and_refs() -> None:
     assert table.refs == (Ref("main", RefKind.BRANCH, 7), Ref("release", RefKind.TAG, 7, max_ref_age_ms=9))
 
 
-def test_v1_snapshots_may_lack_almost_everything() -> None:
+def test_snapshots_of_v1_may_lack_almost_everything() -> None:
     (only,) = parsed(v1(snapshots=[{"snapshot-id": 7, "timestamp-ms": 5, "manifests": ["a"]}])).snapshots
     assert (only.sequence_number, only.operation, only.manifest_list, only.schema_id) == (0, None, "", None)
 

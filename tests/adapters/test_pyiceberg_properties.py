@@ -141,7 +141,7 @@ def test_nobody_tries_for_ever(entry: CatalogEntry, monkeypatch: pytest.MonkeyPa
     assert len(tries) == TRIES_MAX
 
 
-def test_a_commit_whose_answer_was_lost_is_looked_for(entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c1_a_commit_whose_answer_was_lost_is_looked_for(entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(move: Move) -> bool:
         move()
         raise Unavailable("no answer")
@@ -151,7 +151,7 @@ def test_a_commit_whose_answer_was_lost_is_looked_for(entry: CatalogEntry, monke
     assert seen(entry).properties[LAYOUT] == "sort(id)"
 
 
-def test_a_commit_that_may_still_come_is_unknown(entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c1_a_commit_that_may_still_come_is_unknown(entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(_: Move) -> bool:
         raise Unavailable("no answer")
 

@@ -91,14 +91,14 @@ def refused(ask: Callable[[], Any]) -> IcewrightError:
     return caught.value
 
 
-def test_a_table_is_what_the_catalog_says_with_all_its_snapshots(stub: Stub) -> None:
+def test_o12_a_table_is_what_the_catalog_says_with_all_its_snapshots(stub: Stub) -> None:
     table = stub.catalog().load(EVENTS)
     assert (table.metadata_location, table.table_id.uuid) == (LOCATION, METADATA["table-uuid"])
     assert stub.catalog().metadata_location(EVENTS) == LOCATION
     assert [query for path, query in stub.asked if path == TABLE] == [{"snapshots": ["all"]}, {"snapshots": ["refs"]}]
 
 
-def test_an_answer_without_some_snapshots_is_not_taken_for_the_table(stub: Stub) -> None:
+def test_o12_an_answer_without_some_snapshots_is_not_taken_for_the_table(stub: Stub) -> None:
     log = [*METADATA["snapshot-log"], {"snapshot-id": 2, "timestamp-ms": 2}]  # type: ignore[misc]  # a list, above
     stub.answers[TABLE] = {**LOADED, "metadata": {**METADATA, "snapshot-log": log}}
     error = refused(lambda: stub.catalog().load(EVENTS))
@@ -234,7 +234,7 @@ def test_a_catalog_that_closes_every_connection_is_away() -> None:
     assert closing.questions == ["GET /v1/config"] + 2 * ["GET /v1/namespaces"]
 
 
-def test_what_may_change_something_is_sent_once() -> None:
+def test_c2_what_may_change_something_is_sent_once() -> None:
     closing = Closing(first_answers=100)
     client = closing.client()
     assert client.namespaces_below(()) == []

@@ -92,7 +92,7 @@ def inspected(table: Table) -> dict[str, FileClass]:
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
 @pytest.mark.parametrize("seed", range(4))
-def test_all_files_are_those_of_pyicebergs_inspection(tmp_path: Path, seed: int) -> None:
+def test_o7_all_files_are_those_of_pyicebergs_inspection(tmp_path: Path, seed: int) -> None:
     entry = sqlite.make_lake(tmp_path)
     merging = {"commit.manifest-merge.enabled": str(seed % 2 == 0).lower(), "commit.manifest.min-count-to-merge": "2"}
     table = sqlite.make_table(entry, spec=sqlite.BY_CITY, properties={"format-version": str(1 + seed // 2), **merging})
@@ -162,13 +162,13 @@ def statistics(snapshot_id: int, path: str = "s3://b/statistics.puffin") -> dict
 
 
 @pytest.mark.parametrize("field", UNKNOWN_FIELDS)
-def test_a_field_that_nobody_knows_is_a_gap(entry: CatalogEntry, table: Table, field: str) -> None:
+def test_o7_a_field_that_nobody_knows_is_a_gap(entry: CatalogEntry, table: Table, field: str) -> None:
     assert gaps(entry, table) == {}
     change(table, UNKNOWN_FIELDS[field])
     assert gaps(entry, table) == {field: "unknown-field"}
 
 
-def test_statistics_of_both_kinds_are_files_of_their_snapshot(entry: CatalogEntry, table: Table) -> None:
+def test_o7_e9_statistics_of_both_kinds_are_files_of_their_snapshot(entry: CatalogEntry, table: Table) -> None:
     current = sqlite.current_snapshot_id(table)
     gone = {**statistics(1, "s3://b/gone.puffin")}
 
@@ -184,7 +184,7 @@ def test_statistics_of_both_kinds_are_files_of_their_snapshot(entry: CatalogEntr
 
 
 @pytest.mark.parametrize("version", [0, 4, 99])
-def test_another_format_version_is_refused(entry: CatalogEntry, table: Table, version: int) -> None:
+def test_o7_another_format_version_is_refused(entry: CatalogEntry, table: Table, version: int) -> None:
     change(table, lambda metadata: metadata.update({"format-version": version}))
     with pytest.raises(Unsupported):
         reach(entry, table)
@@ -250,7 +250,7 @@ def made_snapshot(table: Table, *manifests: Sequence[Made]) -> None:
 POSITION, EQUALITY = DataFileContent.POSITION_DELETES, DataFileContent.EQUALITY_DELETES
 
 
-def test_every_class_of_files_and_many_vectors_in_one_puffin(tmp_path: Path) -> None:
+def test_o7_v5_every_class_of_files_and_many_vectors_in_one_puffin(tmp_path: Path) -> None:
     entry = sqlite.make_lake(tmp_path)
     table = sqlite.make_table(entry)
     change(table, lambda metadata: metadata.update({"format-version": 3, "next-row-id": 0}))
@@ -296,7 +296,7 @@ def test_every_class_of_files_and_many_vectors_in_one_puffin(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "made", [Made("s3://b/p", file_format=FileFormat.PUFFIN), Made("s3://b/e", EQUALITY, FileFormat.PUFFIN)]
 )
-def test_a_kind_of_file_that_the_specification_does_not_have_is_a_gap(
+def test_o7_a_kind_of_file_that_the_specification_does_not_have_is_a_gap(
     entry: CatalogEntry, table: Table, made: Made
 ) -> None:
     made_snapshot(table, [made])
@@ -308,7 +308,7 @@ def test_deletion_vectors_are_unknown_to_version_2(entry: CatalogEntry, table: T
     assert gaps(entry, table) == {"s3://b/v": "unknown-class"}
 
 
-def test_a_column_of_manifests_that_nobody_knows_is_a_gap(entry: CatalogEntry, table: Table) -> None:
+def test_o7_a_column_of_manifests_that_nobody_knows_is_a_gap(entry: CatalogEntry, table: Table) -> None:
     """Such as the column files of a format to come."""
     location = f"{table.location()}/metadata/strange.avro"
     schema = Schema(
@@ -344,7 +344,7 @@ def spoiled(content: bytes) -> Iterator[bytes | None]:
     yield content + b"\0"
 
 
-def test_a_file_that_is_missing_or_cut_off_is_never_a_smaller_complete_answer(
+def test_o13_e7_a_file_that_is_missing_or_cut_off_is_never_a_smaller_complete_answer(
     entry: CatalogEntry, table: Table
 ) -> None:
     """Every manifest list and every manifest of every snapshot, in several ways."""
@@ -390,7 +390,7 @@ def test_a_list_that_was_cut_off_behind_its_header_is_noticed(entry: CatalogEntr
 
 
 @pytest.mark.parametrize("error", [TimeoutError("no answer"), OSError("AWS Error SLOW_DOWN"), ConnectionResetError()])
-def test_storage_that_does_not_answer_is_an_error_at_every_read(
+def test_o13_e7_storage_that_does_not_answer_is_an_error_at_every_read(
     entry: CatalogEntry, table: Table, monkeypatch: pytest.MonkeyPatch, error: OSError
 ) -> None:
     """Whichever read it is: the k-th one fails, for every k."""
@@ -468,6 +468,6 @@ DIFFERENT: Mapping[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_a_rest_catalog_that_says_otherwise_than_the_file_is_unreadable(table: Table, what: str) -> None:
+def test_o12_a_rest_catalog_that_says_otherwise_than_the_file_is_unreadable(table: Table, what: str) -> None:
     with pytest.raises(Unreadable, match="is not what is in"):
         rest_roots(table, DIFFERENT[what])

@@ -165,7 +165,7 @@ def test_a_migration_that_is_asked_for_is_planned_kept_and_applied_but_not_queue
         problem(served.http.post(f"{V1}/tables/{uuid}/plans", json=body), 400, "invalid-message")
 
 
-def test_a_plan_is_applied_once_and_only_while_it_holds() -> None:
+def test_x4_a_plan_is_applied_once_and_only_while_it_holds() -> None:
     served = Served()
     uuid = served.table(mode="approve")
     plan_id = served.get("/tables")["items"][0]["plan"]["plan_id"]

@@ -65,7 +65,7 @@ catalog:
 """
 
 
-def test_catalogs_that_can_be_driven_are_found_and_others_say_why_not(tmp_path: Path) -> None:
+def test_l1_catalogs_that_can_be_driven_are_found_and_others_say_why_not(tmp_path: Path) -> None:
     (tmp_path / ".pyiceberg.yaml").write_text(YAML)
     found = discover({"HOME": str(tmp_path)}, tmp_path / "work")
     assert [(entry.name, entry.uri, entry.warehouse) for entry in found.entries] == [

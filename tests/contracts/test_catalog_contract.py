@@ -155,7 +155,7 @@ def test_loads_what_a_commit_did(lake: Lake) -> None:
     assert [(ref.name, ref.kind, ref.snapshot_id) for ref in metadata.refs] == [("main", RefKind.BRANCH, second)]
 
 
-def test_a_dropped_and_recreated_table_has_another_id(lake: Lake) -> None:
+def test_l4_a_dropped_and_recreated_table_has_another_id(lake: Lake) -> None:
     lake.create(EVENTS)
     before = lake.catalog.load(named(EVENTS)).table_id
     lake.drop(EVENTS)
@@ -242,7 +242,7 @@ def test_the_data_files_of_some_partitions(lake: Lake) -> None:
     assert len(files(lake, bonn, Partition(0, '["Köln"]'))) == 1
 
 
-def test_v1_tables_tell_the_last_write_by_snapshot(lake: Lake) -> None:
+def test_tables_of_v1_tell_the_last_write_by_snapshot(lake: Lake) -> None:
     lake.create(EVENTS, format_version=1)
     first = lake.append(EVENTS, ["Bonn"])
     second = lake.append(EVENTS, ["Bonn"])

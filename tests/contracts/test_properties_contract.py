@@ -27,7 +27,7 @@ def table(lake: Lake) -> TableMetadata:
     return lake.catalog.load(named(EVENTS))
 
 
-def test_properties_change_and_nothing_else_does(lake: Lake) -> None:
+def test_v4_properties_change_and_nothing_else_does(lake: Lake) -> None:
     lake.append(EVENTS, ["Bonn", "Köln"])
     lake.properties.change(table(lake), {MODE: "auto", LAYOUT: "sort(id)"})
     before = table(lake)
@@ -88,7 +88,7 @@ def test_a_value_that_somebody_else_changed_is_not_overwritten(lake: Lake) -> No
     assert table(lake) == before
 
 
-def test_another_table_of_the_name_is_not_touched(lake: Lake) -> None:
+def test_l4_another_table_of_the_name_is_not_touched(lake: Lake) -> None:
     seen = table(lake)
     lake.drop(EVENTS)
     with pytest.raises(NotFound):

@@ -68,7 +68,7 @@ def test_all_files_of_all_snapshots(lake: Lake) -> None:
     assert str(Aliases().canonical(metadata.metadata_location)) in {file.path for file in files}
 
 
-def test_a_damaged_file_makes_it_partial(lake: Lake) -> None:
+def test_o13_e7_a_damaged_file_makes_it_partial(lake: Lake) -> None:
     metadata, current = loaded(lake)
     first, *_ = metadata.snapshots
     manifest = lake.catalog.manifests(metadata, first)[0].path

@@ -144,11 +144,11 @@ def test_hive() -> None:
 
 
 @pytest.mark.parametrize("entry", [sql(), sql(POSTGRESQL), rest(), hive()])
-def test_no_lock_is_ever_switched(entry: CatalogEntry) -> None:
+def test_l2_no_lock_is_ever_switched(entry: CatalogEntry) -> None:
     assert not [key for key in {**entry.spark_properties(), **entry.pyiceberg_properties()} if "lock" in key]
 
 
-def test_s3_by_each_clients_names() -> None:
+def test_storage_on_s3_by_each_clients_names() -> None:
     entry = hive(warehouse="s3://bucket/w", **S3)
     told, java = entry.pyiceberg_properties(), spark(entry)
     for key in ("s3.endpoint", "s3.access-key-id", "s3.secret-access-key", "s3.session-token"):
@@ -160,7 +160,7 @@ def test_s3_by_each_clients_names() -> None:
     assert AWS_PACKAGE in entry.spark_packages()
 
 
-def test_s3_by_the_other_clients_names() -> None:
+def test_storage_on_s3_by_the_other_clients_names() -> None:
     entry = hive(
         warehouse="s3a://bucket/w",
         **{

@@ -24,7 +24,7 @@ def of_s3(scheme: str) -> str:
 
 
 @given(schemes, authorities, keys, schemes, authorities, keys)
-def test_two_locations_are_one_if_and_only_if_storage_and_key_are(
+def test_o1_e8_two_locations_are_one_if_and_only_if_storage_and_key_are(
     scheme: str, authority: str, key: str, other_scheme: str, other_authority: str, other_key: str
 ) -> None:
     one, other = f"{scheme}://{authority}{key}", f"{other_scheme}://{other_authority}{other_key}"
@@ -33,7 +33,7 @@ def test_two_locations_are_one_if_and_only_if_storage_and_key_are(
 
 
 @given(st.sampled_from(["s3", "s3a", "s3n", "S3"]), authorities, keys)
-def test_nothing_behind_the_authority_is_touched(scheme: str, authority: str, key: str) -> None:
+def test_o2_nothing_behind_the_authority_is_touched(scheme: str, authority: str, key: str) -> None:
     assert PLAIN.canonical(f"{scheme}://{authority}{key}") == f"s3://{authority}{key}"
 
 
@@ -69,7 +69,7 @@ def test_a_path_without_a_scheme_is_local(key: str) -> None:
         (unicodedata.normalize("NFC", "s3://b/\u00e9"), unicodedata.normalize("NFD", "s3://b/\u00e9")),
     ],
 )
-def test_what_is_not_declared_to_be_one_is_two(one: str, other: str) -> None:
+def test_o1_o2_what_is_not_declared_to_be_one_is_two(one: str, other: str) -> None:
     assert PLAIN.canonical(one) != PLAIN.canonical(other)
 
 
@@ -79,7 +79,7 @@ def test_what_names_no_object_is_refused(location: str) -> None:
         PLAIN.canonical(location)
 
 
-def test_authorities_are_one_where_that_is_declared() -> None:
+def test_o1_authorities_are_one_where_that_is_declared() -> None:
     aliases = declared(
         {
             "hdfs://nn1:8020": "hdfs://cluster",
@@ -136,5 +136,5 @@ def test_aliases_that_lead_nowhere_or_in_a_circle_are_refused(authorities: dict[
         ("/a/...", False),
     ],
 )
-def test_keys_that_a_file_system_would_tidy_up_are_known(location: str, ambiguous: bool) -> None:  # noqa: FBT001 - a case
+def test_o2_keys_that_a_file_system_would_tidy_up_are_known(location: str, ambiguous: bool) -> None:  # noqa: FBT001 - a case
     assert is_ambiguous(location) is ambiguous

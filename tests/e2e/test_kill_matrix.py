@@ -134,7 +134,7 @@ def full_round(lake: Mortals) -> None:
     wake_a_zombie(lake)
 
 
-def test_nothing_is_lost_whoever_dies_where(lake: Mortals) -> None:
+def test_w11_nothing_is_lost_whoever_dies_where(lake: Mortals) -> None:
     for command in ("serve", "optimizer"):
         lake.start(command)
     for round_of_kills in [full_round] * 3 if CAMPAIGN else [short_round]:

@@ -113,7 +113,7 @@ def test_position_deletes_of_the_same_commit_apply_and_older_ones_do_not() -> No
     assert applying(FILE, same, older) == [same]
 
 
-def test_equality_deletes_apply_to_older_files_alone() -> None:
+def test_w4_equality_deletes_apply_to_older_files_alone() -> None:
     same, younger = (equality_deletes(month(1), number, sequence_number=number) for number in (5, 6))
     assert applying(FILE, same, younger) == [younger]
 
@@ -140,7 +140,7 @@ def test_equal_bounds_name_a_file_and_others_do_not() -> None:
     assert applying(FILE, around) == [around]
 
 
-def test_two_vectors_of_one_file_are_told() -> None:
+def test_v2_two_vectors_of_one_file_are_told() -> None:
     vectors = [deletion_vector(FILE, 3), replace(deletion_vector(FILE, 4), path="another.puffin")]
     assert DeleteIndex(table(), vectors).doubled == {FILE.path}
     assert DeleteIndex(table(), vectors[:1]).doubled == frozenset()

@@ -120,7 +120,7 @@ def lineage(rewrite: Snapshot, commits_after: int = 1, **changes: Any) -> TableM
     return table([snapshot(1, NOW - 30 * DAY_MS), rewrite, *later], **changes)
 
 
-def test_a_table_that_somebody_else_rewrote_lately_is_left_alone() -> None:
+def test_l8_a_table_that_somebody_else_rewrote_lately_is_left_alone() -> None:
     rewrite = snapshot(2, NOW - DAY_MS, Operation.REPLACE, REWROTE)
     assert code(lineage(rewrite)) == "other-optimizer"
     reason = table_obstacle(lineage(rewrite), policy())
@@ -160,7 +160,7 @@ REWRITES = [
 
 
 @pytest.mark.parametrize(("expected", "operation", "summary"), REWRITES)
-def test_what_counts_as_a_foreign_rewrite(
+def test_l8_what_counts_as_a_foreign_rewrite(
     expected: bool,  # noqa: FBT001 - a parameter of the table above
     operation: Operation | None,
     summary: dict[str, str],

@@ -93,7 +93,9 @@ def count(paths: set[str], sizes: dict[str, int | None]) -> Amount:
 
 
 @given(tables(), st.data(), st.sampled_from([1, 2, 500]))
-def test_every_figure_is_what_sets_give(metadata: TableMetadata, data: st.DataObject, refs_max: int) -> None:
+def test_e1_e2_e3_e4_e5_every_figure_is_what_sets_give(
+    metadata: TableMetadata, data: st.DataObject, refs_max: int
+) -> None:
     ids = [one.snapshot_id for one in metadata.snapshots]
     paths = [f"s3://b/{number}" for number in range(data.draw(st.integers(0, 8)))]
     sizes = {path: data.draw(st.one_of(st.none(), st.integers(0, 99))) for path in paths}
@@ -136,7 +138,7 @@ def test_every_figure_is_what_sets_give(metadata: TableMetadata, data: st.DataOb
         assert expiry.snapshots == len(set(ids) - kept)
 
 
-def test_a_path_of_two_mentions_is_one_file() -> None:
+def test_e9_v5_a_path_of_two_mentions_is_one_file() -> None:
     one = ReachableFile(CanonicalPath("s3://b/1"), FileClass.STATISTICS, None, 1)
     other = replace(one, file_class=FileClass.DELETION_VECTORS, size_bytes=5, kept_by=4)
     for order in ([one, other], [other, one]):

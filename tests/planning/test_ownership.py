@@ -240,16 +240,16 @@ class TestMissing:
         found = ownership.ownership((*self.CLAIMS, *more), missing, rules)
         return [isinstance(found.place(one.name), Complete) for one in self.CLAIMS]
 
-    def test_s6_a_table_that_cannot_be_read_may_be_anywhere(self) -> None:
+    def test_o5_a_table_that_cannot_be_read_may_be_anywhere(self) -> None:
         assert self.both() == [True, True]
         assert self.both(self.GONE) == [False, False]
 
-    def test_s6_it_is_below_its_catalogs_roots_where_these_are_said(self) -> None:
+    def test_o5_it_is_below_its_catalogs_roots_where_these_are_said(self) -> None:
         assert self.both(self.GONE, rules=PlaceRules(allowed={"lake": ("s3://w/lake/",)})) == [False, True]
         assert self.both(self.GONE, rules=PlaceRules(allowed={"lake": ("s3://w/pond/d/2/x/",)})) == [False, False]
         assert self.both(self.GONE, rules=PlaceRules(allowed={"pond": ("s3://w/pond/",)})) == [False, False]
 
-    def test_s6_roots_that_a_table_does_not_keep_to_say_nothing_of_others(self) -> None:
+    def test_o5_roots_that_a_table_does_not_keep_to_say_nothing_of_others(self) -> None:
         rules = PlaceRules(allowed={"lake": ("s3://w/lake/",)})
         stray = claiming(3, "s3://w/stray/3/")
         assert self.both(self.GONE, rules=rules, more=(stray,)) == [False, False]
@@ -257,12 +257,12 @@ class TestMissing:
         assert self.both(self.GONE, rules=rules, more=(borrower,)) == [False, False]
         assert self.both(rules=rules, more=(stray,)) == [True, True]
 
-    def test_s6_what_is_missing_is_said(self) -> None:
+    def test_o5_what_is_missing_is_said(self) -> None:
         known = ownership.ownership(self.CLAIMS, [self.GONE]).place(named(2, "pond"))
         assert isinstance(known, Partial)
         assert [(gap.what, gap.reason) for gap in known.gaps] == [("lake.db.broken", AWAY)]
 
-    def test_s6_a_table_that_nobody_looked_at_owns_nothing(self) -> None:
+    def test_o5_a_table_that_nobody_looked_at_owns_nothing(self) -> None:
         known = ownership.ownership(self.CLAIMS).place(named(9))
         assert isinstance(known, Partial)
         assert known.found.roots == ()

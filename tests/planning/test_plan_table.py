@@ -92,7 +92,7 @@ def young(age_ms: int, number: int = 5, interval_ms: int | None = MINUTE_MS) -> 
     return planned(files, metadata=metadata, interval_ms=interval_ms)
 
 
-def test_files_younger_than_one_commit_interval_are_left_out() -> None:
+def test_w9_files_younger_than_one_commit_interval_are_left_out() -> None:
     assert len(paths(young(MINUTE_MS, number=3))[0]) == 8
     assert len(paths(young(MINUTE_MS - 1, number=3))[0]) == 5
 
@@ -217,7 +217,7 @@ def test_a_burdened_file_larger_than_a_task_is_refused() -> None:
     assert [group.executor for action in plan.rewrites for group in action.groups] == []
 
 
-def test_two_vectors_of_one_file_stop_its_partition() -> None:
+def test_v2_two_vectors_of_one_file_stop_its_partition() -> None:
     files = [*data_files(month(1), 6), *data_files(month(2), 6)]
     vectors = [deletion_vector(files[0], 1), replace(deletion_vector(files[0], 2), path="another.puffin")]
     observation = observe(files, deletes=vectors)

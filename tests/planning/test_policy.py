@@ -19,7 +19,7 @@ def rule(properties: dict[str, str], *namespace: str, catalog: str = "lake") -> 
     return PolicyRule(catalog, namespace, properties)
 
 
-def test_nobodys_table_is_touched_before_they_say_so() -> None:
+def test_x3_nobodys_table_is_touched_before_they_say_so() -> None:
     policy = effective_policy(table(), ())
     assert policy.mode is Mode.OBSERVE
     assert policy.problems == ()
@@ -53,7 +53,7 @@ LAYERS = [
 
 
 @pytest.mark.parametrize(("rules", "properties", "mode", "origin"), LAYERS)
-def test_the_deepest_layer_that_has_a_setting_wins(
+def test_x3_the_deepest_layer_that_has_a_setting_wins(
     rules: tuple[PolicyRule, ...], properties: dict[str, str], mode: Mode, origin: str
 ) -> None:
     policy = effective_policy(table(properties=properties), rules)
@@ -152,7 +152,7 @@ def test_a_rule_has_settings_alone() -> None:
     assert (problem.key, problem.origin) == ("write.format.default", "namespace lake.sales")
 
 
-def test_two_rules_of_one_namespace_that_disagree_are_a_problem() -> None:
+def test_x3_two_rules_of_one_namespace_that_disagree_are_a_problem() -> None:
     policy = effective_policy(table(), (rule({MODE: "auto"}, "sales"), rule({MODE: "observe"}, "sales")))
     assert [problem.problem for problem in policy.problems] == ["namespace lake.sales says both 'auto' and 'observe'"]
     assert policy.mode is Mode.OBSERVE

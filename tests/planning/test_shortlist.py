@@ -132,7 +132,7 @@ def test_the_wait_is_the_longest_of_three(
     assert removal_wait_ms(observation, policy(write_window_ms=window_ms)) == wait_ms
 
 
-def test_a_partition_that_lost_rows_waits_to_the_millisecond() -> None:
+def test_w9_a_partition_that_lost_rows_waits_to_the_millisecond() -> None:
     removed_at = NOW - 3 * MINUTE_MS
     files = [*SMALL, *data_files(month(2), 8)]
     just, not_yet = (Removals({month(2): at}) for at in (removed_at, removed_at + 1))

@@ -35,7 +35,7 @@ def test_nothing_has_happened_yet() -> None:
     assert parked([], NOW) is None
 
 
-def test_so_many_failures_in_a_row_open_it_and_the_reason_says_until_when() -> None:
+def test_w9_so_many_failures_in_a_row_open_it_and_the_reason_says_until_when() -> None:
     reason = parked(WASTED, NOW)
     assert reason is not None
     assert (reason.code, reason.figures["until"]) == ("parked", NOW + PARKED_MS)

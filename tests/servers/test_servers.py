@@ -38,7 +38,7 @@ def test_postgres_gives_every_test_its_own_database(postgres: PostgresServer) ->
         postgres.execute("SELECT count(*) FROM only_here", first.rpartition("/")[2])
 
 
-def test_s3_keeps_what_is_written(s3: S3Server) -> None:
+def test_the_server_of_s3_keeps_what_is_written(s3: S3Server) -> None:
     bucket, other = s3.new_bucket(), s3.new_bucket()
     with s3.files().open_output_stream(f"{bucket}/a/b") as stream:
         stream.write(b"content")

@@ -49,7 +49,7 @@ def last_attempt(house: Lakehouse, task: Task) -> AttemptState:
 # A person applies a plan.
 
 
-def test_exactly_the_plan_that_was_looked_at_is_queued(house: Lakehouse) -> None:
+def test_x4_exactly_the_plan_that_was_looked_at_is_queued(house: Lakehouse) -> None:
     plan = planned(house, "approve")
     task = dispatcher(house).apply(plan.plan_id)
     assert (task.state, task.plan_id, task.rewrite) == (TaskState.QUEUED, plan.plan_id, plan.rewrites[0])
@@ -73,7 +73,7 @@ def test_an_approval_counts_whenever_the_plan_was_made(house: Lakehouse) -> None
     assert not Worker(house).beat(spec, "committing").cancel
 
 
-def test_an_approval_is_of_one_plan_and_not_of_what_takes_its_place(house: Lakehouse) -> None:
+def test_x4_an_approval_is_of_one_plan_and_not_of_what_takes_its_place(house: Lakehouse) -> None:
     task = dispatcher(house).apply(house.control.keeper.look(NAME).plan.plan_id)
     house.append(2)
     house.pass_time(10 * MINUTE_MS)
@@ -115,7 +115,7 @@ def test_a_plan_to_do_nothing_is_not_applied() -> None:
         dispatcher(house).apply(plan.plan_id)
 
 
-def test_a_stale_plan_is_refused(house: Lakehouse) -> None:
+def test_x4_a_stale_plan_is_refused(house: Lakehouse) -> None:
     plan = planned(house, "approve")
     house.catalog.delete(NAME, [house.catalog.live_files(NAME)[0].path])
     with pytest.raises(Conflict, match="does not hold any more") as refused:
@@ -124,7 +124,7 @@ def test_a_stale_plan_is_refused(house: Lakehouse) -> None:
     assert house.all_tasks() == []
 
 
-def test_a_plan_for_a_table_that_was_replaced_is_refused(house: Lakehouse) -> None:
+def test_l4_a_plan_for_a_table_that_was_replaced_is_refused(house: Lakehouse) -> None:
     plan = planned(house, "approve")
     house.catalog.drop(NAME)
     with pytest.raises(NotFound):

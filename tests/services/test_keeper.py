@@ -271,7 +271,7 @@ def test_a_dropped_table_is_marked_so_and_its_task_taken_back(house: Lakehouse) 
     assert reason_code(house.only_task()) == "table-gone"
 
 
-def test_a_replaced_table_is_another_one(house: Lakehouse) -> None:
+def test_l4_a_replaced_table_is_another_one(house: Lakehouse) -> None:
     house.control.keeper.look(NAME)
     house.catalog.drop(NAME)
     table_id = house.create()

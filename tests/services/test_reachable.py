@@ -238,7 +238,7 @@ def away(_reading: Reading) -> None:
 
 @pytest.mark.parametrize("after", [0, 1])
 @pytest.mark.parametrize("fault", [unreadable, unsupported, away])
-def test_a_read_that_fails_is_never_a_smaller_complete_answer(
+def test_o13_e7_a_read_that_fails_is_never_a_smaller_complete_answer(
     catalog: MemoryCatalog, fault: Callable[[Reading], None], after: int
 ) -> None:
     """Every single read, one after the other; a manifest also when some of its entries have been given out."""
@@ -264,7 +264,7 @@ def test_a_read_that_fails_is_never_a_smaller_complete_answer(
     assert outcomes == expected
 
 
-def test_storage_that_does_not_answer_stops_everything(catalog: MemoryCatalog) -> None:
+def test_o13_e7_storage_that_does_not_answer_stops_everything(catalog: MemoryCatalog) -> None:
     reading = Reading(MemoryTableFiles(catalog), 4, away)
     with pytest.raises(Unavailable):
         reach(reading)
@@ -344,7 +344,7 @@ def test_gaps_of_the_metadata_are_gaps(catalog: MemoryCatalog) -> None:
     assert gap_codes(catalog, lambda roots: replace(roots, gaps=(unknown,))) == {"unknown-field"}
 
 
-def test_a_class_that_the_format_version_does_not_have_is_a_gap(catalog: MemoryCatalog) -> None:
+def test_o7_a_class_that_the_format_version_does_not_have_is_a_gap(catalog: MemoryCatalog) -> None:
     def as_v1(roots: Roots) -> Roots:
         return replace(roots, metadata=replace(roots.metadata, format_version=1))
 
@@ -383,7 +383,7 @@ def test_a_size_that_no_file_has_is_a_gap_and_in_no_sum(
     assert found[CanonicalPath("s3://b/stats")].size_bytes is None
 
 
-def test_what_is_declared_to_be_one_is_one(catalog: MemoryCatalog) -> None:
+def test_o1_e8_what_is_declared_to_be_one_is_one(catalog: MemoryCatalog) -> None:
     spelled = ("hdfs://n1:8020/a", "hdfs://cluster/a", "hdfs:/a", "hdfs://n2:8020/a")
     named = tuple(NamedFile(path, FileClass.STATISTICS, 1) for path in spelled)
     aliases = declared({"hdfs://n1:8020": "hdfs://cluster", "hdfs://": "hdfs://cluster"})

@@ -196,7 +196,7 @@ def test_appends_around_the_commit_are_not_counted(house: Lakehouse) -> None:
     assert house.control.verifier.verify(reported).state is TaskState.SUCCEEDED
 
 
-def test_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
+def test_w1_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
     task = house.control.verifier.verify(Worker(house, lost_rows=1).carry_out())
     assert (task.state, code(task)) == (TaskState.FAILED, "verification-failed")
     assert task.outcome is not None
@@ -204,7 +204,7 @@ def test_a_lost_row_is_an_alarm(house: Lakehouse) -> None:
     assert task.outcome.snapshot_id is not None
 
 
-def test_a_report_of_a_commit_that_is_not_there_is_not_believed(house: Lakehouse) -> None:
+def test_w7_a_report_of_a_commit_that_is_not_there_is_not_believed(house: Lakehouse) -> None:
     worker = Worker(house)
     task = worker.report(worker.claimed(), Committed(house.metadata().current_snapshot_id or 0))
     assert (house.control.verifier.verify(task).state, code(house.only_task())) == (
@@ -383,7 +383,7 @@ def two_groups() -> tuple[Lakehouse, Worker, TaskSpec]:
     return house, worker, spec
 
 
-def test_the_groups_that_met_no_other_commit_are_verified_and_the_others_planned_again() -> None:
+def test_w7_the_groups_that_met_no_other_commit_are_verified_and_the_others_planned_again() -> None:
     house, worker, spec = two_groups()
     task = house.control.verifier.verify(worker.report(spec, worker.try_commit(spec)))
     assert (task.state, code(task)) == (TaskState.SUCCEEDED, "verified")
@@ -417,7 +417,7 @@ def test_a_commit_in_part_whose_attempt_never_reported_is_verified_by_the_table(
 @pytest.mark.parametrize(
     "said", [None, "0-1", "1", "0,1", "", "00", "0-0", "0,7", "7", "-1", "0-999999999", "x" * 9999]
 )
-def test_a_commit_in_part_has_to_say_of_which_part_it_is(said: str | None) -> None:
+def test_w7_a_commit_in_part_has_to_say_of_which_part_it_is(said: str | None) -> None:
     house, worker, spec = two_groups()
     worker.look(spec)
     parent = house.metadata().current_snapshot
@@ -587,7 +587,7 @@ def test_the_summary_has_to_say_the_order_that_was_planned(house: Lakehouse, sai
     assert "its summary says" in problem
 
 
-def test_vectors_of_replaced_files_have_to_go() -> None:
+def test_v3_vectors_of_replaced_files_have_to_go() -> None:
     house = planned_with_deletes(3)
     said = verdict_on(house, lambda changes: replace(changes, removed_deletes=changes.removed_deletes[1:]))
     assert said is not None
@@ -600,7 +600,7 @@ def test_no_delete_file_may_come_with_a_rewrite() -> None:
     assert said == "2 delete files were added, first f00000.parquet-deletes"
 
 
-def test_delete_files_may_go_that_apply_to_nothing_and_no_others(deleted_from: Lakehouse) -> None:
+def test_w5_delete_files_may_go_that_apply_to_nothing_and_no_others(deleted_from: Lakehouse) -> None:
     """Iceberg's own rewrite drops delete files that are older than all data, of any partition."""
     house = deleted_from
     dangling = MemoryFile("old", KYOTO, 100, 3, content=FileContent.POSITION_DELETES)
@@ -620,7 +620,7 @@ def test_delete_files_may_go_that_apply_to_nothing_and_no_others(deleted_from: L
     assert problem_of(empty, proof, replace(changes, lost_deletes=())) is None
 
 
-def test_equality_deletes_of_all_partitions_must_not_go_while_they_apply() -> None:
+def test_w5_equality_deletes_of_all_partitions_must_not_go_while_they_apply() -> None:
     house = Lakehouse()
     house.create()
     house.append(2)
@@ -696,7 +696,7 @@ def test_what_an_earlier_attempt_committed_is_not_given_out_again(house: Lakehou
     assert house.only_task().outcome.snapshot_id == snapshot.snapshot_id  # type: ignore[union-attr]  # it is there
 
 
-def test_a_task_that_did_commit_is_never_tried_again(house: Lakehouse) -> None:
+def test_w11_a_task_that_did_commit_is_never_tried_again(house: Lakehouse) -> None:
     """Its owner rolled the damage back and stopped us: no retry brings it again."""
     worker = Worker(house, lost_rows=1)
     base = house.metadata().current_snapshot_id or 0

@@ -170,7 +170,7 @@ class Contest:
 
 @pytest.mark.timeout(3600 if CAMPAIGN else 300)
 @pytest.mark.parametrize("seed", range(3 if CAMPAIGN else 1))
-def test_a_writer_every_ten_seconds_and_rewrites_do_not_get_in_each_others_way(seed: int) -> None:
+def test_w9_a_writer_every_ten_seconds_and_rewrites_do_not_get_in_each_others_way(seed: int) -> None:
     contest = Contest(seed)
     contest.run(HOURS)
     assert contest.commits > 300 * HOURS

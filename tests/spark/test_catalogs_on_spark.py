@@ -91,7 +91,7 @@ def test_a_table_is_rewritten_from_commit_to_verified(
     assert table.properties[LAYOUT_KEY] == "none"
 
 
-def test_a_lock_of_the_metastore_is_waited_for_and_never_passed_by(
+def test_l2_a_lock_of_the_metastore_is_waited_for_and_never_passed_by(
     spark: SparkSession, metastore: HiveMetastore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a client leaves behind that died during its commit."""
@@ -155,7 +155,7 @@ def misled(spark: SparkSession, tmp_path: Path) -> Callable[[bool], SparkLoop]:
     return made
 
 
-def test_an_optimizer_that_sees_the_table_elsewhere_refuses_it(
+def test_w12_an_optimizer_that_sees_the_table_elsewhere_refuses_it(
     spark: SparkSession, misled: Callable[[bool], SparkLoop]
 ) -> None:
     loop = misled(True)

@@ -153,7 +153,7 @@ def check(rig: Rig, spec: TaskSpec, result: CommitResult, written: list[str]) ->
         for answer, applied, always in CELLS
     ],
 )
-def test_our_result_is_true_of_the_table(rig: Rig, answer: Answer, applied: bool, always: bool) -> None:  # noqa: FBT001 - a cell
+def test_c1_c2_w6_our_result_is_true_of_the_table(rig: Rig, answer: Answer, applied: bool, always: bool) -> None:  # noqa: FBT001 - a cell
     spec = spec_of(make_table(rig, f"t{CELLS.index((answer, applied, always))}"))
     cell = Cell(answer, applied=applied, always=always)
     result, written = commit(rig, spec, cell)

@@ -236,7 +236,7 @@ def test_another_spec_meanwhile_is_a_conflict(
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_delete_by_equality_means_the_same_as_if_nothing_had_moved(
+def test_w4_a_delete_by_equality_means_the_same_as_if_nothing_had_moved(
     spark: SparkSession, name: TableName, version: int
 ) -> None:
     """Under the current spec, one from before the move does not reach moved rows, as it did not reach them before."""

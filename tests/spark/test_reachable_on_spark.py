@@ -105,7 +105,7 @@ def play(spark: SparkSession, name: TableName, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_all_files_are_those_that_iceberg_knows_and_expiry_frees_what_was_said(
+def test_o7_o11_all_files_are_those_that_iceberg_knows_and_expiry_frees_what_was_said(
     spark: SparkSession, lake: CatalogEntry, version: int
 ) -> None:
     name = TableName(lake.name, ("db",), "events")

@@ -296,7 +296,7 @@ def test_a_wish_to_cancel_before_the_first_job_reaches_it(loop: SparkLoop, name:
     assert data_files(loop) == before
 
 
-def test_an_output_that_stands_there_already_is_not_written_over(loop: SparkLoop, name: TableName) -> None:
+def test_w10_an_output_that_stands_there_already_is_not_written_over(loop: SparkLoop, name: TableName) -> None:
     spec, before = loop.claim(name), snapshots(loop)
     group = spec.rewrite.groups[0]
     taken = local(group.files[0].path).parent / f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
@@ -328,7 +328,7 @@ def test_storage_that_takes_nothing_is_said_clearly_and_tried_again(
     succeeds(loop, spec)
 
 
-def test_a_table_created_again_right_before_the_commit_is_not_touched(
+def test_l4_a_table_created_again_right_before_the_commit_is_not_touched(
     loop: SparkLoop, name: TableName, lake: CatalogEntry
 ) -> None:
     spec = loop.claim(name)

@@ -140,7 +140,7 @@ def test_position_deletes_of_version_2_are_folded_in(deletes: Lake) -> None:
     assert deletes.live(name)["PARQUET", 1] > 0
 
 
-def test_vectors_of_version_3_are_folded_in_and_every_row_keeps_its_lineage(deletes: Lake) -> None:
+def test_v1_s5_vectors_of_version_3_are_folded_in_and_every_row_keeps_its_lineage(deletes: Lake) -> None:
     name = deletes.table(3)
     deletes.delete(name, "id % 10 = 3")
     deletes.sql("UPDATE {t} SET id = id + 1000 WHERE id % 25 = 4", name)  # rows that were moved to other files
@@ -211,7 +211,7 @@ def test_a_table_upgraded_from_version_2(deletes: Lake, planned: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_delete_that_comes_first_stands_and_the_rewrite_conflicts(deletes: Lake, version: int) -> None:
+def test_w2_a_delete_that_comes_first_stands_and_the_rewrite_conflicts(deletes: Lake, version: int) -> None:
     name = deletes.table(version)
     deletes.delete(name, "id % 10 = 3")
     spec = deletes.loop.claim(name)
@@ -269,7 +269,7 @@ def test_a_delete_on_one_group_leaves_the_others_to_be_committed(deletes: Lake, 
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_delete_that_is_rolled_back_meanwhile_is_a_conflict(deletes: Lake, version: int) -> None:
+def test_w2_a_delete_that_is_rolled_back_meanwhile_is_a_conflict(deletes: Lake, version: int) -> None:
     """The rewrite has folded it in, and all of its inputs are there: its rows would be lost."""
     name = deletes.table(version)
     before, snapshot_id = deletes.contents(name), current_snapshot_id(writer(deletes.entry).load_table(name.path))
@@ -288,7 +288,7 @@ def test_a_delete_that_is_rolled_back_meanwhile_is_a_conflict(deletes: Lake, ver
 
 
 @pytest.mark.parametrize("seed", range(24 if CAMPAIGN else 1))
-def test_no_history_of_statements_and_rewrites_changes_a_row(deletes: Lake, seed: int) -> None:
+def test_w2_no_history_of_statements_and_rewrites_changes_a_row(deletes: Lake, seed: int) -> None:
     """A statement is what it says, and a rewrite is nothing at all: whatever happened before it."""
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     version, partitioned = chance.choice([(2, True), (3, True), (2, False), (3, False)])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import StringType
 from pyspark.sql import SparkSession
 
@@ -42,7 +43,7 @@ def live_files(entry: CatalogEntry, path: tuple[str, str] = ("db", "events")) ->
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_small_files_become_one_per_partition_with_the_same_rows(
+def test_v4_small_files_become_one_per_partition_with_the_same_rows(
     loop: SparkLoop, lake: CatalogEntry, spark: SparkSession, version: str
 ) -> None:
     fill(lake, properties={"format-version": version})
@@ -54,13 +55,15 @@ def test_small_files_become_one_per_partition_with_the_same_rows(
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert len(live_files(lake)) == len(CITIES)
     assert contents(spark, name) == before
-    scanned = writer(lake).load_table("db.events").scan().to_arrow()
+    table = writer(lake).load_table("db.events")
+    assert table.metadata.format_version == int(version)
+    scanned = table.scan().to_arrow()
     assert Counter((row["id"], row["city"]) for row in scanned.to_pylist()) == Counter(
         (number * 10 + i, CITIES[i % len(CITIES)]) for number in range(8) for i in range(6)
     )
 
 
-def test_the_commit_is_signed_and_every_reachable_path_exists(
+def test_s4_w11_w12_the_commit_is_signed_and_every_reachable_path_exists(
     loop: SparkLoop, lake: CatalogEntry, spark: SparkSession
 ) -> None:
     fill(lake)
@@ -71,6 +74,7 @@ def test_the_commit_is_signed_and_every_reachable_path_exists(
     assert snapshot is not None
     assert snapshot.summary is not None
     assert snapshot.summary[TASK_ID_KEY] == task.task_id
+    assert snapshot.summary.operation is Operation.REPLACE
     assert snapshot.summary[PROOF_KEY]
     assert len(reachable_paths(spark, name)) > 2 * len(CITIES)
     assert missing_files(spark, name) == []
@@ -128,7 +132,9 @@ def test_a_delete_that_comes_first_stands(loop: SparkLoop, lake: CatalogEntry, s
     assert sum(after_delete[0].values()) == 8 * 6 - 1
 
 
-def test_a_rewrite_that_comes_first_is_not_repeated(loop: SparkLoop, lake: CatalogEntry, spark: SparkSession) -> None:
+def test_w11_a_rewrite_that_comes_first_is_not_repeated(
+    loop: SparkLoop, lake: CatalogEntry, spark: SparkSession
+) -> None:
     fill(lake)
     name = loop.name("db", "events")
     before = contents(spark, name)

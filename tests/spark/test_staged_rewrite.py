@@ -70,7 +70,7 @@ def java(spark: SparkSession, name: TableName) -> Any:
     return SparkTable(spark, name).java
 
 
-def test_equality_deletes(loop: SparkLoop, spark: SparkSession, name: TableName) -> None:
+def test_w4_equality_deletes(loop: SparkLoop, spark: SparkSession, name: TableName) -> None:
     table = create(spark, name, "id int, city string")
     insert(spark, table, IDS_AND_CITIES)
     delete_where_equal(spark, java(spark, name), [{"id": 3}, {"id": 13}])
@@ -86,7 +86,9 @@ def test_equality_deletes(loop: SparkLoop, spark: SparkSession, name: TableName)
     assert 0 < figures.proof_cpu_ms <= figures.cpu_ms
 
 
-def test_equality_deletes_that_come_meanwhile_are_a_conflict_and_stand(spark: SparkSession, name: TableName) -> None:
+def test_w2_w4_equality_deletes_that_come_meanwhile_are_a_conflict_and_stand(
+    spark: SparkSession, name: TableName
+) -> None:
     """Two, since Iceberg used to drop the first of them when new files kept the base snapshot's sequence number."""
     table = create(spark, name, "id int, city string")
     insert(spark, table, IDS_AND_CITIES)
@@ -367,7 +369,7 @@ FAULTS = (
 )
 
 
-def test_a_writer_that_does_not_write_what_it_was_given_is_caught(
+def test_w1_a_writer_that_does_not_write_what_it_was_given_is_caught(
     spark: SparkSession, name: TableName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = {"format-version": "3", "write.delete.mode": "merge-on-read"}

@@ -174,7 +174,7 @@ def job_without_map(directory: Path, **more: Any) -> MergeJob:
 
 @pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_between_reading_and_the_file_is_caught(name: str, writer: Writer, tmp_path: Path) -> None:
+def test_w1_a_fault_between_reading_and_the_file_is_caught(name: str, writer: Writer, tmp_path: Path) -> None:
     job = job_without_map(tmp_path)
     with pytest.raises(ProofFailed, match=r"read back differs; rows 5 -> "):
         merge_group(job, writer=FaultyWriter(writer, FAULTS[name]))
@@ -269,7 +269,7 @@ def test_a_wrong_decode_of_the_inputs_is_caught(monkeypatch: pytest.MonkeyPatch,
         merge_group(job_without_map(tmp_path))
 
 
-def test_a_decoder_that_loses_rows_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_w1_a_decoder_that_loses_rows_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def short(path: str, batch_rows: int) -> tuple[Any, Iterator[Any]]:
         schema, batches = decode_pyarrow(path, batch_rows)
         return schema, (batch.slice(1) for batch in batches)

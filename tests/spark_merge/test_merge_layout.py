@@ -277,7 +277,7 @@ def test_storages_that_arrow_does_not_have_are_refused(tmp_path: Path) -> None:
         merge_group(dataclasses.replace(job_in(tmp_path, rows=2), output_paths=("oss://bucket/a.parquet",)))
 
 
-def test_file_and_directories_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_w13_file_and_directories_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A crash after the commit must not find an empty file or a directory without it."""
     synced = []
     sync = os.fsync

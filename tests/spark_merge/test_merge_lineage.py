@@ -69,7 +69,7 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
-def test_every_row_takes_its_lineage_along(tmp_path: Path, writer: Writer) -> None:
+def test_v1_every_row_takes_its_lineage_along(tmp_path: Path, writer: Writer) -> None:
     result = merge_group(job(tmp_path), writer=writer)
 
     table = pq.read_table(result.outputs[0].path)
@@ -133,7 +133,9 @@ def _without_own_values(batch: Any, start: int, source: InputFile) -> Any:
 
 
 @pytest.mark.parametrize("fault", [_shifted, _of_the_commit, _without_own_values])
-def test_a_wrong_lineage_is_caught(fault: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_v1_a_wrong_lineage_is_caught(
+    fault: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(merge_module, "inherited", fault)
     monkeypatch.setattr(merge_module, "FILES_PER_SAMPLE", 1)
     with pytest.raises(ProofFailed, match="decoded by arrow-rs differs"):

@@ -98,14 +98,14 @@ def test_a_vector_replaces_the_position_deletes_before_it() -> None:
         check(group(vector(), delete()), vector(), delete())
 
 
-def test_vectors_of_one_puffin_file_are_told_apart() -> None:
+def test_v5_vectors_of_one_puffin_file_are_told_apart() -> None:
     other = vector(content_offset=54, referenced_data_file="/g")
     assert check(group(vector()), other, vector()) == {("v", 4)}
     with pytest.raises(Conflict):
         check(group(other), other, vector())
 
 
-def test_two_vectors_of_a_file_are_refused() -> None:
+def test_v2_two_vectors_of_a_file_are_refused() -> None:
     with pytest.raises(Unsupported, match="2 deletion vectors"):
         check(group(vector()), vector(), vector(content_offset=60))
 

@@ -228,7 +228,7 @@ def vector(path: str) -> FoundDelete:
     return FoundDelete(delete, {7: f"vector of {path}"}, 7)
 
 
-def test_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_and_is_signed() -> None:
+def test_w2_w6_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snapshot_and_is_signed() -> None:
     table = Table((True, None))
 
     assert commit(table) == Committed(900)
@@ -265,7 +265,7 @@ def test_a_schema_that_changed_during_the_merge_is_a_conflict() -> None:
     assert table.did == ["refresh"]
 
 
-def test_deletion_vectors_go_with_their_data_files() -> None:
+def test_v3_deletion_vectors_go_with_their_data_files() -> None:
     table = Table((True, None))
     table.upgraded_to = 3
     assert commit(table, version=3) == Committed(900)
@@ -465,7 +465,7 @@ def test_a_group_without_an_output_is_no_part_of_the_commit() -> None:
     assert table.operations[0].deleted == [file.path for file in SPEC.rewrite.groups[1].files]
 
 
-def test_two_attempts_never_commit_two_parts() -> None:
+def test_w11_two_attempts_never_commit_two_parts() -> None:
     """Iceberg would see nothing wrong with it: they replace different files."""
     table = Table((True, None))
     table.history.append(Snapshot(800, {TASK_ID_KEY: "task-1", ATTEMPT_KEY: "2"}))
@@ -507,7 +507,11 @@ _CLIENT_RAISES = {
 @pytest.mark.parametrize("answer", Answer)
 @pytest.mark.parametrize("applied", [True, False])
 @pytest.mark.parametrize("lost", [{}, {1: "a delete"}], ids=["whole", "in part"])
-def test_the_result_is_true_of_the_table_in_every_cell(answer: Answer, applied: bool, lost: dict[int, str]) -> None:  # noqa: FBT001 - a cell
+def test_c1_c2_the_result_is_true_of_the_table_in_every_cell(
+    answer: Answer,
+    applied: bool,  # noqa: FBT001 - a cell
+    lost: dict[int, str],
+) -> None:
     """As ``tests/spark/test_commit_outcomes.py`` has it on real Spark, in no time."""
     died = ConnectionResetError("the JVM is gone") if answer is Answer.KILLED else None
     error = died or (JavaError(_CLIENT_RAISES[answer]) if _CLIENT_RAISES[answer] or not applied else None)

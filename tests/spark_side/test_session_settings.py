@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.errors import InvalidConfiguration, VersionMismatch
 from icewright.domain.optimizers import ICEBERG_RUNTIME
-from icewright_spark.session import launcher_settings, spark_settings
+from icewright_spark.session import _check_versions, launcher_settings, spark_settings
 from tests.spark_side.specs import catalog, settings_of
 
 FIXED = {
@@ -24,7 +26,7 @@ FIXED = {
 }
 
 
-def test_what_safety_depends_on_is_set() -> None:
+def test_o8_w10_what_safety_depends_on_is_set() -> None:
     conf = spark_settings(settings_of(catalogs=(catalog("lake"), catalog("pond"))))
     assert FIXED.items() <= conf.items()
     assert conf["spark.sql.catalog.lake.cache-enabled"] == "false"
@@ -32,7 +34,7 @@ def test_what_safety_depends_on_is_set() -> None:
 
 
 @pytest.mark.parametrize("key", [*FIXED, *catalog("lake").spark_properties()])
-def test_what_safety_depends_on_cannot_be_changed(key: str) -> None:
+def test_w10_what_safety_depends_on_cannot_be_changed(key: str) -> None:
     same = FIXED.get(key, "x")
     for value in (same, "something else"):
         with pytest.raises(InvalidConfiguration, match=key.replace(".", r"\.")):
@@ -46,7 +48,7 @@ def test_what_else_a_user_sets_is_taken_also_over_our_defaults() -> None:
 
 
 @pytest.mark.parametrize("master", ["local[2,3]", "local[*,8]", "local[ 1 , 2 ]"])
-def test_a_master_that_tries_tasks_again_is_refused(master: str) -> None:
+def test_w10_a_master_that_tries_tasks_again_is_refused(master: str) -> None:
     with pytest.raises(InvalidConfiguration, match="try tasks again"):
         spark_settings(settings_of(master=master))
 
@@ -56,6 +58,17 @@ def test_other_masters_are_taken(master: str) -> None:
     conf = spark_settings(settings_of(master=master))
     assert conf["spark.master"] == master
     assert ("spark.driver.bindAddress" in conf) == master.startswith("local")
+
+
+@pytest.mark.parametrize("found", ["1.9.2", "1.10.2", "1.11.0", "0.14.1", "unknown", ""])
+def test_c2_an_iceberg_that_is_too_old_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older ones take a commit for refused that was answered with 503, or send one twice, and clean up after it."""
+    session: Any = SimpleNamespace(version="4.1.4")
+    monkeypatch.setattr("icewright_spark.session.iceberg_version", lambda _spark: found)
+    with pytest.raises(VersionMismatch, match=r"needs 1\.12 or newer"):
+        _check_versions(session)
+    monkeypatch.setattr("icewright_spark.session.iceberg_version", lambda _spark: "1.12.0")
+    _check_versions(session)
 
 
 def test_what_spark_writes_down_masks_the_secrets_of_catalogs() -> None:

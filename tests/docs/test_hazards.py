@@ -1,0 +1,202 @@
+"""Every hazard has its row on ``docs/hazards.md``, and every row a test whose name begins with its id, or a reason."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "hazards.md"
+
+HAZARDS = {"O": 15, "E": 14, "W": 13, "C": 2, "P": 10, "L": 8, "S": 5, "V": 6, "X": 6}
+"""How many there are of each letter, counted from 1: a row that went would be missed."""
+
+OF_OTHER_LISTS = frozenset("IQT")
+"""Letters of ids that are no hazards: what always holds, the queue and its servers, threats by people."""
+
+_DELETES = "nothing is deleted yet"
+_EXPIRES = "nothing expires yet"
+_NO_PROXY = "there is no proxy"
+_NO_TTL = "no rows expire by age yet"
+NOT_YET = {
+    "O3": _DELETES,
+    "O4": _DELETES,
+    "O9": _DELETES,
+    "O10": _DELETES,
+    "O15": _DELETES,
+    "E13": _EXPIRES,
+    "E14": "nobody is warned of it yet",
+    "W3": "deletes that point to files which are gone are not looked for yet",
+    "W8": "manifests are not rewritten yet",
+    **{f"P{number}": _NO_PROXY for number in range(1, 11)},
+    "L7": "nobody looks yet whether data files are there",
+    "S1": _DELETES,
+    "S2": _EXPIRES,
+    "S3": _EXPIRES,
+    "V6": "no tables are moved",
+    "X1": _NO_TTL,
+    "X2": _NO_TTL,
+    "X6": "it is not told yet how far back a table's data can be had",
+}
+"""Rows whose guard is not there yet, each with its reason. Whoever brings the first test of one takes it off this list,
+and names the test on the page."""
+
+Node = tuple[str, str]
+"""The file of a test from the root of the tree, and its name, in a class as ``Class::name``."""
+
+NONE_YET = "none yet"
+_ROW = re.compile(r"^\| ([A-Z]\d+) \| (.+) \| (.+) \| (.+) \|$", re.MULTILINE)
+_IDS = re.compile(r"^test_((?:[a-z]\d{1,2}_)+)")
+_TEST = re.compile(r"`(tests/[\w/]+\.py)::([\w:]+)`")
+
+
+class Row(NamedTuple):
+    """One hazard as the page has it, with the tests that it names."""
+
+    hazard: str
+    tests: tuple[Node, ...]
+    has_none_yet: bool
+
+
+def rows(page: str) -> list[Row]:
+    return [
+        Row(hazard, tuple(_TEST.findall(tests)), tests == NONE_YET)
+        for hazard, _happened, _today, tests in _ROW.findall(page)
+    ]
+
+
+def ids(name: str) -> tuple[str, ...]:
+    """The ids at the front of a test's name."""
+    found = _IDS.match(name)
+    return tuple(found[1].upper().rstrip("_").split("_")) if found else ()
+
+
+@cache
+def by_ids() -> Mapping[str, AbstractSet[Node]]:
+    """All tests of the tree by their ids."""
+    found: dict[str, set[Node]] = defaultdict(set)
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for name in functions(ast.parse(path.read_text(encoding="utf-8"))):
+            for one in ids(name.rpartition("::")[2]):
+                found[one].add((str(path.relative_to(ROOT)), name))
+    return found
+
+
+def functions(module: ast.Module) -> Iterator[str]:
+    """The test functions that pytest finds in a module, those of classes as ``Class::name``."""
+    for node in module.body:
+        match node:
+            case ast.FunctionDef(name) if name.startswith("test_"):
+                yield name
+            case ast.ClassDef(name, body=body) if name.startswith("Test"):
+                yield from (f"{name}::{one}" for one in functions(ast.Module(body, [])))
+
+
+def problems(
+    page: list[Row], found: Mapping[str, AbstractSet[Node]], not_yet: AbstractSet[str], hazards: Mapping[str, int]
+) -> Iterator[str]:
+    """Where page, tests and the list of what is not there yet differ."""
+    expected = [f"{letter}{number}" for letter, count in hazards.items() for number in range(1, count + 1)]
+    if [row.hazard for row in page] != expected:
+        differing = sorted({*expected} ^ {row.hazard for row in page})
+        yield f"the rows are not all hazards, each once and in order: {differing}"
+    for hazard in sorted(not_yet - {*expected}):
+        yield f"{hazard} is on the list NOT_YET and no hazard"
+    for row in page:
+        tests = found.get(row.hazard, frozenset())
+        yield from without_tests(row, tests) if row.hazard in not_yet else with_tests(row, tests)
+    for one, tests in sorted(found.items()):
+        if one not in expected and one[0] not in OF_OTHER_LISTS:
+            yield f"there is no hazard {one}; a test may not be named for it: {'::'.join(min(tests))}"
+
+
+def without_tests(row: Row, tests: AbstractSet[Node]) -> Iterator[str]:
+    """What is wrong with a row of the list."""
+    if tests:
+        test = "::".join(min(tests))
+        yield f"{row.hazard} has a test now, {test}: take it off NOT_YET, and say in its row what is done and name it"
+    if not row.has_none_yet:
+        yield f"{row.hazard} is on the list NOT_YET, and its row does not say {NONE_YET!r}"
+
+
+def with_tests(row: Row, tests: AbstractSet[Node]) -> Iterator[str]:
+    """What is wrong with any other row."""
+    if not tests:
+        yield f"{row.hazard} has no test whose name begins with test_{row.hazard.lower()}_, and is not on NOT_YET"
+    if not row.tests:
+        yield f"the row of {row.hazard} names no test"
+    for test in row.tests:
+        if test not in tests:
+            yield f"the row of {row.hazard} names {'::'.join(test)}, which is no test with its id"
+
+
+def test_every_hazard_has_a_test_or_says_why_not() -> None:
+    found = list(problems(rows(PAGE.read_text(encoding="utf-8")), by_ids(), NOT_YET.keys(), HAZARDS))
+    assert found == [], "\n".join(found)
+
+
+def test_reasons_are_given() -> None:
+    assert [hazard for hazard, reason in NOT_YET.items() if len(reason.split()) < 3] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("test_o6_a_sibling", ("O6",)),
+        ("test_e11_l3_each_snapshot", ("E11", "L3")),
+        ("test_i13_o5_x", ("I13", "O5")),
+        ("test_a_table_of_o6_is", ()),
+        ("test_e2e_runs", ()),
+        ("test_int96_is_refused", ()),
+    ],
+)
+def test_ids_are_at_the_front_of_a_name(name: str, found: tuple[str, ...]) -> None:
+    assert ids(name) == found
+
+
+def test_tests_in_classes_are_found_and_functions_within_tests_are_not() -> None:
+    module = """
+def test_o1_a():
+    def test_o2_b(): ...
+class TestC:
+    def test_o3_d(self): ...
+class E:
+    def test_o4_f(self): ...
+def helper(): ...
+"""
+    assert list(functions(ast.parse(module))) == ["test_o1_a", "TestC::test_o3_d"]
+
+
+OF_O1: Node = ("tests/test_a.py", "test_o1_a")
+ROWS = f"| O1 | a | b | `{'::'.join(OF_O1)}` |\n| O2 | a | b | {NONE_YET} |\n"
+
+
+@pytest.mark.parametrize(
+    ("page", "found", "not_yet", "said"),
+    [
+        (ROWS, {"O1": {OF_O1}}, {"O2"}, None),
+        (ROWS, {"O1": {OF_O1}, "T1": {OF_O1}}, {"O2"}, None),
+        (ROWS.splitlines()[0], {"O1": {OF_O1}}, {"O2"}, r"each once and in order: \['O2'\]"),
+        (ROWS + ROWS, {"O1": {OF_O1}}, {"O2"}, "each once"),
+        (ROWS, {}, {"O2"}, "O1 has no test"),
+        (ROWS, {"O1": {("tests/test_a.py", "test_o1_b")}}, {"O2"}, "no test with its id"),
+        (ROWS, {"O1": {OF_O1}}, set(), "O2 has no test"),
+        (ROWS, {"O1": {OF_O1}, "O2": {OF_O1}}, set(), "O2 names no test"),
+        (ROWS, {"O1": {OF_O1}, "O2": {OF_O1}}, {"O2"}, "take it off NOT_YET"),
+        (ROWS, {}, {"O1", "O2"}, "does not say 'none yet'"),
+        (ROWS, {"O1": {OF_O1}}, {"O2", "O3"}, "O3 is on the list"),
+        (ROWS, {"O1": {OF_O1}, "O3": {OF_O1}}, {"O2"}, "no hazard O3"),
+        (ROWS, {"O1": {OF_O1}, "B1": {OF_O1}}, {"O2"}, "no hazard B1"),
+    ],
+)
+def test_the_check_would_notice(page: str, found: dict[str, set[Node]], not_yet: set[str], said: str | None) -> None:
+    told = list(problems(rows(page), found, not_yet, {"O": 2}))
+    assert told == [] if said is None else any(re.search(said, one) for one in told), told
