@@ -19,8 +19,8 @@ PAGE = ROOT / "docs" / "hazards.md"
 HAZARDS = {"O": 15, "E": 14, "W": 13, "C": 2, "P": 10, "L": 8, "S": 5, "V": 6, "X": 6}
 """How many there are of each letter, counted from 1: a row that went would be missed."""
 
-OF_OTHER_LISTS = frozenset("IQT")
-"""Letters of ids that are no hazards: what always holds, the queue and its servers, threats by people."""
+OF_OTHER_LISTS = frozenset("GIQT")
+"""Letters of ids that are no hazards: goals, what always holds, the queue and its servers, threats by people."""
 
 _DELETES = "nothing is deleted yet"
 _EXPIRES = "nothing expires yet"
