@@ -1,6 +1,7 @@
 // The plain page: reads the API every second and shows what it says. All text from outside goes through text nodes.
 
 const API = "/api/v1";
+const REWRITE = "rewrite_data_files";
 const PERIOD_MS = 1000;
 const PERIOD_MAX_MS = 15000;
 const AWAY_AFTER_MS = 30000;
@@ -189,7 +190,7 @@ async function partitionsOf(table) {
   });
   const most = Math.max(1, ...rows.map((row) => Math.max(row.data_files, row.before ?? 0)));
   const grid = el("div", { class: "partitions" });
-  if (plan?.prediction) grid.append(...planLines(plan));
+  if (plan?.prediction?.kind === REWRITE) grid.append(...planLines(plan));
   for (const row of rows) grid.append(...partitionCells(row, most));
   if (page.next_cursor) grid.append(el("p", { class: "note" }, `The first ${PARTITIONS_SHOWN} partitions; the API has the rest.`));
   if (!rows.length) grid.append(el("p", { class: "note" }, "No data files."));
@@ -268,7 +269,7 @@ function updateTask(item, task) {
   if (task.outcome && task.state !== "running") parts.push(el("p", { class: task.state === "failed" ? "bad" : "" }, task.outcome.reason.text));
   if (task.state === "succeeded" && was) parts.push(el("div", { class: "pair" }, bar([1, "small"]), bar([is / was, "good"])));
   const measured = measuredCache.get(`${task.task_id} ${task.updated_at}`);
-  if (measured) parts.push(el("p", { class: "note" }, measuredWords(task.prediction, measured)));
+  if (measured && task.prediction.kind === REWRITE) parts.push(el("p", { class: "note" }, measuredWords(task.prediction, measured)));
   fill(item, ...parts);
 }
 
