@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text, update
 
+from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.schema import counters, metadata
+from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import writing
 from icewright.ports.clock import Clock
+from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
 from tests.servers.postgres import PostgresServer
 
@@ -26,12 +29,16 @@ class MemoryStores:
     def __init__(self, clock: Clock) -> None:
         self._tasks = MemoryTaskStore(clock)
         self._tables = MemoryTableStore(clock, self._tasks)
+        self._sightings = MemorySightings(clock)
 
     def tasks(self) -> TaskStore:
         return self._tasks
 
     def tables(self) -> TableStore:
         return self._tables
+
+    def sightings(self) -> Sightings:
+        return self._sightings
 
     def close(self) -> None:
         pass
@@ -52,6 +59,10 @@ class SqlStores:
     def tables(self) -> TableStore:
         self._engines.append(open_store(self.url))
         return SqlTableStore(self._engines[-1], self._clock)
+
+    def sightings(self) -> Sightings:
+        self._engines.append(open_store(self.url))
+        return SqlSightings(self._engines[-1], self._clock)
 
     def close(self) -> None:
         for engine in self._engines:

@@ -60,6 +60,9 @@ def test_all_files_of_all_snapshots(lake: Lake) -> None:
     assert {str(file.path) for file in data} == every
     assert len(every) == 3
     assert {str(file.path) for file in data if file.kept_by & CURRENT} == data_paths(lake, metadata, current)
+    committed_at = [snapshot.committed_at for snapshot in metadata.snapshots]
+    assert sorted(file.added_at or 0 for file in data) == sorted(committed_at[:1] * 2 + committed_at[1:2])
+    assert {file.added_at for file in files if file.file_class is not FileClass.DATA} == {None}
     keys = {key for snapshot in metadata.snapshots for key in lake.catalog.manifests(metadata, snapshot)}
     assert of_class[FileClass.MANIFEST] == len(keys)
     lengths = {file.size_bytes for file in files if file.file_class is FileClass.MANIFEST}

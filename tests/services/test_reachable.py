@@ -162,6 +162,8 @@ def expected(catalog: MemoryCatalog, now: int) -> dict[CanonicalPath, ReachableF
     metadata = catalog.load(NAME)
     needed: dict[str, set[int]] = {}
     facts: dict[str, tuple[FileClass, int]] = {}
+    committed_at = {snapshot.snapshot_id: snapshot.committed_at for snapshot in metadata.snapshots}
+    added: dict[str, set[int]] = {}
     for snapshot in metadata.snapshots:
         found: list[tuple[str, FileClass, int]] = [(snapshot.manifest_list, FileClass.MANIFEST_LIST, LIST_BYTES)]
         for manifest in catalog.manifests_of(metadata, snapshot):
@@ -169,6 +171,8 @@ def expected(catalog: MemoryCatalog, now: int) -> dict[CanonicalPath, ReachableF
             for entry in manifest.live:
                 path = entry.file.path.replace("s3a:", "s3:").replace("s3n:", "s3:")
                 found.append((path, class_of(entry.file), entry.file.size_bytes))
+                if entry.snapshot_id in committed_at:
+                    added.setdefault(path, set()).add(committed_at[entry.snapshot_id])
         for path, file_class, size_bytes in found:
             needed.setdefault(path, set()).add(snapshot.snapshot_id)
             before = facts.get(path, (file_class, 0))
@@ -179,7 +183,10 @@ def expected(catalog: MemoryCatalog, now: int) -> dict[CanonicalPath, ReachableF
     keeping += [(one.bit, set(retained_snapshots(metadata, one.rule, now))) for one in bit.expiries]
     files = {
         CanonicalPath(path): ReachableFile(
-            CanonicalPath(path), *facts[path], sum(number for number, kept in keeping if kept & ids)
+            CanonicalPath(path),
+            *facts[path],
+            sum(number for number, kept in keeping if kept & ids),
+            min(added.get(path, ()), default=None),
         )
         for path, ids in needed.items()
     }

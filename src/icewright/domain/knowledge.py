@@ -13,6 +13,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from icewright.domain.reasons import Reason
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 GAPS_KEPT_MAX: Final = 100
 """A damaged table may have millions; the number of all is kept."""
@@ -27,20 +28,20 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Complete(Generic[T]):
+class Complete(Generic[T_co]):
     """All of it. Made by :meth:`Gaps.judge` alone."""
 
-    value: T
+    value: T_co
 
 
 @dataclass(frozen=True, slots=True)
-class Partial(Generic[T]):
+class Partial(Generic[T_co]):
     """A part of it, and why there may be more. ``gaps`` are the first ones found of ``gaps_count``.
 
     Its field is called otherwise than that of :class:`Complete`, so that nothing takes the one for the other.
     """
 
-    found: T
+    found: T_co
     gaps: tuple[Gap, ...]
     gaps_count: int
 

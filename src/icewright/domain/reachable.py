@@ -13,7 +13,7 @@ from typing import Final
 
 from icewright.domain.knowledge import Gap
 from icewright.domain.locations import CanonicalPath
-from icewright.domain.tables import TableMetadata
+from icewright.domain.tables import Instant, TableMetadata
 
 
 class FileClass(StrEnum):
@@ -88,6 +88,7 @@ class ListedManifest:
     is_data: bool | None = None
     entries: int | None = None
     live_files: int | None = None
+    added_snapshot_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +101,24 @@ class ManifestListing:
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A live entry of a manifest."""
+    """A live entry of a manifest. ``added_snapshot_id`` is None where nothing says which snapshot added the file."""
 
     path: str
     file_class: FileClass
     size_bytes: int
+    added_snapshot_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReachableFile:
     """One file. ``kept_by`` has a bit for each keeper (:mod:`icewright.planning.keepers`) that needs it.
 
-    ``size_bytes`` is None where nothing that was read tells it.
+    ``size_bytes`` is None where nothing that was read tells it. ``added_at`` is when the first snapshot was committed
+    that added it, by its writer's clock; None for files that no manifest lists, and where that snapshot has expired.
     """
 
     path: CanonicalPath
     file_class: FileClass
     size_bytes: int | None
     kept_by: int
+    added_at: Instant | None = None

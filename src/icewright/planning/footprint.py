@@ -84,6 +84,7 @@ def distinct(found: Iterable[ReachableFile]) -> Iterator[ReachableFile]:
                 min(before.file_class, file.file_class, key=_ORDER.__getitem__),
                 max(sizes, default=None),
                 before.kept_by | file.kept_by,
+                min((at for at in (before.added_at, file.added_at) if at is not None), default=None),
             )
     yield from by_path.values()
 

@@ -4,18 +4,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from icewright.domain.reachable import ReachableFile
+from icewright.domain.orphans import Mention
 
 
 class Spool(Protocol):
-    """Files in, and out again in parts: all mentions of one path are in the same part."""
+    """Files in, and out again in parts: all mentions of one path, and of all paths like it, are in the same part.
 
-    def add(self, file: ReachableFile) -> None:
+    Paths are alike as :func:`icewright.domain.likeness.likeness` says.
+    """
+
+    def add(self, mention: Mention) -> None:
         """One more mention of a file."""
         ...
 
-    def parts(self) -> Iterator[Iterable[ReachableFile]]:
-        """All that was added, part by part, each mention once. May be asked for again; ends the adding."""
+    def parts(self) -> Iterator[Iterable[Mention]]:
+        """All that was added, part by part, each mention once, in the order in which those of a part were added.
+
+        May be asked for again; ends the adding.
+        """
         ...
 
 
@@ -23,5 +29,8 @@ class OpenSpool(Protocol):
     """Opens spools. What they hold is gone when they are closed."""
 
     def __call__(self, expected: int) -> AbstractContextManager[Spool]:
-        """An empty spool for about so many mentions, which decides how many parts there are."""
+        """An empty spool for about so many mentions, which decides how many parts there are: one where 0 are expected.
+
+        That one holds whatever is added all the same.
+        """
         ...

@@ -25,7 +25,7 @@ from icewright.domain.reachable import (
     ReachableFile,
     Roots,
 )
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.tables import Instant, Snapshot, TableMetadata
 from icewright.planning.footprint import distinct
 from icewright.planning.keepers import Keepers
 from icewright.planning.listings import LiveCounts, listed_counts, missing_files
@@ -34,8 +34,8 @@ from icewright.ports.table_files import TableFiles
 
 SIZES_ASKED_MAX: Final = 250
 """Metadata files whose size is asked for, one question each; Iceberg keeps 100 in its log if not told otherwise."""
-_SIZE_BYTES_MAX: Final = (1 << 63) - 1
-"""The specification's sizes are longs; JSON has no such limit."""
+_LONG_MAX: Final = (1 << 63) - 1
+"""The specification's sizes and instants are longs; JSON has no such limit."""
 _ENTRIES_GUESSED: Final = 1000
 """Of a manifest whose list does not say how many it has."""
 
@@ -66,7 +66,7 @@ class Reachable:
     def files(self) -> Iterator[ReachableFile]:
         """Each file once, part by part; to be iterated as often as needed."""
         for part in self.spool.parts():
-            yield from distinct(part)
+            yield from distinct(mention for mention in part if isinstance(mention, ReachableFile))
 
 
 @contextmanager
@@ -107,6 +107,11 @@ class _Walk:
         self._uncounted: list[tuple[Snapshot, Sequence[ListedManifest]]] = []
         """Snapshots of which only the entries of their manifests tell how many files they have."""
         self._counted: dict[ListedManifest, LiveCounts] = {}
+        self._committed_at: dict[int | None, Instant] = {
+            snapshot.snapshot_id: snapshot.committed_at
+            for snapshot in roots.metadata.snapshots
+            if abs(snapshot.committed_at) <= _LONG_MAX
+        }
         for gap in roots.gaps:
             self.gaps.add(gap)
 
@@ -138,7 +143,8 @@ class _Walk:
             counts = LiveCounts()
             with self._reading(manifest.path):
                 for file in self._files.live_files(self._roots.metadata, manifest):
-                    self._add(spool, file.path, file.file_class, file.size_bytes, kept_by)
+                    added_at = self._committed_at.get(file.added_snapshot_id)
+                    self._add(spool, file.path, file.file_class, file.size_bytes, kept_by, added_at)
                     counts.count(file.file_class)
             if listed_counts(manifest) is None:
                 self._counted[manifest] = counts
@@ -187,7 +193,15 @@ class _Walk:
         if reason is not None:
             self._gap(snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}", reason)
 
-    def _add(self, spool: Spool, location: str, file_class: FileClass, size_bytes: int | None, kept_by: int) -> None:
+    def _add(
+        self,
+        spool: Spool,
+        location: str,
+        file_class: FileClass,
+        size_bytes: int | None,
+        kept_by: int,
+        added_at: Instant | None = None,
+    ) -> None:
         """One file, under its canonical path.
 
         A location that has none, or more than one, is a gap. So is a size that no file has.
@@ -204,10 +218,10 @@ class _Walk:
         if ambiguous:
             said = "a file system may know this file by another path as well"
             self._gap(location, Reason("ambiguous-location", said))
-        if size_bytes is not None and not 0 <= size_bytes <= _SIZE_BYTES_MAX:
+        if size_bytes is not None and not 0 <= size_bytes <= _LONG_MAX:
             self._gap(location, Reason("impossible-size", "no file can have as many bytes as are said of it"))
             size_bytes = None
-        spool.add(ReachableFile(path, file_class, size_bytes, kept_by))
+        spool.add(ReachableFile(path, file_class, size_bytes, kept_by, added_at))
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[None]:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
-from icewright.domain.reachable import ReachableFile
+from icewright.domain.orphans import Mention
 
 
 class MemorySpool:
     """The port over a list."""
 
     def __init__(self) -> None:
-        self._files: list[ReachableFile] = []
+        self._mentions: list[Mention] = []
 
-    def add(self, file: ReachableFile) -> None:
+    def add(self, mention: Mention) -> None:
         """One more mention of a file."""
-        self._files.append(file)
+        self._mentions.append(mention)
 
-    def parts(self) -> Iterator[Iterable[ReachableFile]]:
+    def parts(self) -> Iterator[Iterable[Mention]]:
         """All of them."""
-        yield tuple(self._files)
+        yield tuple(self._mentions)
 
 
 def open_memory_spool(expected: int) -> AbstractContextManager[MemorySpool]:

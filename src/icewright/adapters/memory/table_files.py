@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from icewright.adapters.memory.catalog import MemoryCatalog
-from icewright.adapters.memory.lake import Manifest, MemoryFile
+from icewright.adapters.memory.lake import Entry, Manifest
 from icewright.domain.errors import Unreadable
 from icewright.domain.files import FileContent
 from icewright.domain.names import TableName
@@ -42,7 +42,7 @@ class MemoryTableFiles:
             for found in self._of_list(table, snapshot.manifest_list):
                 if found.key.path == manifest.path:
                     self._catalog.check_readable(manifest.path)
-                    yield from (_file(entry.file) for entry in found.live)
+                    yield from (_file(entry) for entry in found.live)
                     return
         raise Unreadable(f"{manifest.path} is not there")
 
@@ -59,7 +59,8 @@ def _listed(manifest: Manifest) -> ListedManifest:
     )
 
 
-def _file(file: MemoryFile) -> ListedFile:
+def _file(entry: Entry) -> ListedFile:
+    file = entry.file
     match file.content:
         case FileContent.DATA:
             file_class = FileClass.DATA
@@ -67,4 +68,4 @@ def _file(file: MemoryFile) -> ListedFile:
             file_class = FileClass.EQUALITY_DELETES
         case FileContent.POSITION_DELETES:
             file_class = FileClass.DELETION_VECTORS if file.is_deletion_vector else FileClass.POSITION_DELETES
-    return ListedFile(file.path, file_class, file.size_bytes)
+    return ListedFile(file.path, file_class, file.size_bytes, entry.snapshot_id)

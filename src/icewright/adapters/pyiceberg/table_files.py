@@ -33,6 +33,7 @@ _LISTED = Wanted(
     Schema(
         NestedField(500, "manifest_path", StringType(), required=True),
         NestedField(501, "manifest_length", LongType(), required=True),
+        NestedField(503, "added_snapshot_id", LongType(), required=False),
         NestedField(504, "added_files_count", IntegerType(), required=False),
         NestedField(505, "existing_files_count", IntegerType(), required=False),
         NestedField(506, "deleted_files_count", IntegerType(), required=False),
@@ -42,6 +43,7 @@ _LISTED = Wanted(
 _ENTRIES = Wanted(
     Schema(
         NestedField(0, "status", IntegerType(), required=True),
+        NestedField(1, "snapshot_id", LongType(), required=False),
         NestedField(
             _DATA_FILE,
             "data_file",
@@ -127,7 +129,8 @@ def _check_same(answered: TableMetadata, read: TableMetadata) -> None:
 
 
 def _listed(record: Record) -> ListedManifest:
-    path, length_bytes, added, existing, deleted, content = (record[position] for position in range(len(record)))
+    fields = (record[position] for position in range(len(record)))
+    path, length_bytes, added_by, added, existing, deleted, content = fields
     if content not in (0, 1):
         raise Unsupported(f"manifest {path} has the unknown content {content}")
     entries = None if None in (added, existing, deleted) else added + existing + deleted
@@ -137,12 +140,13 @@ def _listed(record: Record) -> ListedManifest:
         is_data=content == 0,
         entries=entries,
         live_files=None if entries is None else entries - deleted,
+        added_snapshot_id=added_by,
     )
 
 
 def _live(manifest: ListedManifest, record: Record) -> ListedFile | None:
     """An entry; None for one that is marked as deleted."""
-    status, data_file = record[0], record[1]
+    status, snapshot_id, data_file = record[0], record[1], record[2]
     content, path, format_name, size_bytes = (data_file[position] for position in range(len(data_file)))
     if status not in (EXISTING, ADDED, DELETED):
         raise ValueError(f"the entry of {path} has the unknown status {status}")
@@ -150,7 +154,8 @@ def _live(manifest: ListedManifest, record: Record) -> ListedFile | None:
         raise ValueError(f"the entry of {path} has content {content}, and its manifest is for the other kind")
     if status == DELETED:
         return None
-    return ListedFile(path, _class_of(path, content, format_name), size_bytes)
+    added_by = manifest.added_snapshot_id if snapshot_id is None else snapshot_id
+    return ListedFile(path, _class_of(path, content, format_name), size_bytes, added_by)
 
 
 def _class_of(path: str, content: int, format_name: str) -> FileClass:

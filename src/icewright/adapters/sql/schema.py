@@ -282,3 +282,31 @@ worker_access = Table(
     Column("decided_at", BigInteger, nullable=False),
     PrimaryKeyConstraint("catalog", "root_digest", name="pk_worker_access"),
 )
+
+# Unneeded files, as the last finished pass over a table has them: chunks of many each, since there may be a million.
+orphan_passes = Table(
+    "orphan_passes",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("begun", BigInteger, nullable=False),
+    Column("finished_number", BigInteger, nullable=False),  # 0 before the first
+    Column("finished", Text),
+    PrimaryKeyConstraint("catalog", "table_uuid", name="pk_orphan_passes"),
+)
+
+orphan_sightings = Table(
+    "orphan_sightings",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("chunk", BigInteger, nullable=False),
+    Column("sightings", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("catalog", "table_uuid", "number", "chunk", name="pk_orphan_sightings"),
+    ForeignKeyConstraint(
+        ["catalog", "table_uuid"],
+        ["orphan_passes.catalog", "orphan_passes.table_uuid"],
+        name="fk_orphan_sightings_pass",
+    ),
+)

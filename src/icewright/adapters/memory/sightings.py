@@ -1,0 +1,69 @@
+"""The sightings of orphans, in memory: gone with the process, so that nothing ever grows old enough to go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from icewright.domain.errors import Conflict
+from icewright.domain.names import TableId
+from icewright.domain.orphans import FinishedPass, Sighting
+from icewright.domain.tables import Instant
+from icewright.ports.clock import Clock
+
+
+@dataclass(slots=True)
+class _OfTable:
+    begun: int = 0
+    is_open: bool = False
+    finished: FinishedPass | None = None
+    seen: tuple[Sighting, ...] = ()
+    coming: list[Sighting] = field(default_factory=list)
+
+
+class MemorySightings:
+    """The port over one dictionary; thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._tables: dict[TableId, _OfTable] = {}
+
+    def now(self) -> Instant:
+        """See the port."""
+        return self._clock.now()
+
+    def finished(self, table_id: TableId) -> FinishedPass | None:
+        """See the port."""
+        with self._lock:
+            return self._tables.get(table_id, _OfTable()).finished
+
+    def sightings(self, table_id: TableId) -> Iterator[Sighting]:
+        """See the port."""
+        with self._lock:
+            return iter(self._tables.get(table_id, _OfTable()).seen)
+
+    def begin(self, table_id: TableId) -> int:
+        """See the port."""
+        with self._lock:
+            table = self._tables.setdefault(table_id, _OfTable())
+            table.begun, table.is_open, table.coming = table.begun + 1, True, []
+            return table.begun
+
+    def add(self, table_id: TableId, number: int, sightings: Sequence[Sighting]) -> None:
+        """See the port."""
+        with self._lock:
+            self._open(table_id, number).coming.extend(sightings)
+
+    def finish(self, table_id: TableId, finished: FinishedPass) -> None:
+        """See the port."""
+        with self._lock:
+            table = self._open(table_id, finished.number)
+            table.finished, table.seen, table.coming, table.is_open = finished, tuple(table.coming), [], False
+
+    def _open(self, table_id: TableId, number: int) -> _OfTable:
+        table = self._tables.get(table_id)
+        if table is None or not table.is_open or table.begun != number:
+            raise Conflict(f"pass {number} over table {table_id} is finished, or another one has begun")
+        return table

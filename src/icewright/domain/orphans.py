@@ -1,0 +1,71 @@
+"""Files that nothing was found to need: as a listing has them, and as they are remembered from pass to pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from icewright.domain.locations import CanonicalPath
+from icewright.domain.objects import ListedObject
+from icewright.domain.reachable import ReachableFile
+from icewright.domain.tables import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file in a listing. ``path`` is what it is compared by, ``listed.path`` what it is called where it is."""
+
+    path: CanonicalPath
+    listed: ListedObject
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """An object that nothing needed whenever we looked, since ``first_seen_at`` by the store's clock.
+
+    Size, time, etag and version are as it was seen: an object that differs in one of them is another one, whose
+    sightings begin anew. ``passes`` counts the passes that saw all there was to see, the first one included.
+    """
+
+    path: CanonicalPath
+    size_bytes: int
+    modified_at: Instant | None
+    etag: str | None
+    version_id: str | None
+    first_seen_at: Instant
+    last_seen_at: Instant
+    passes: int
+
+    @classmethod
+    def first(cls, path: CanonicalPath, listed: ListedObject, at: Instant, passes: int) -> Sighting:
+        """The first one of an object."""
+        return cls(path, listed.size_bytes, listed.modified_at, listed.etag, listed.version_id, at, at, passes)
+
+    def is_of(self, listed: ListedObject) -> bool:
+        """Whether the object that is there now is the one that was seen."""
+        seen = (self.size_bytes, self.modified_at, self.etag, self.version_id)
+        return seen == (listed.size_bytes, listed.modified_at, listed.etag, listed.version_id)
+
+    def again(self, at: Instant, passes: int) -> Sighting:
+        """One more, in a pass that counts for so many; the clock of the store may have been set back."""
+        return replace(self, last_seen_at=max(at, self.last_seen_at), passes=self.passes + passes)
+
+
+Mention: TypeAlias = ReachableFile | FoundFile | Sighting
+"""What a spool may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedPass:
+    """The last pass over a table that came to its end.
+
+    ``files`` and ``size_bytes`` are what was seen without anything that needs it, and may go one day. ``existed_at``
+    is the earliest instant at which the table is known to have had files, over all passes.
+    """
+
+    number: int
+    finished_at: Instant
+    listing_is_complete: bool
+    files: int
+    size_bytes: int
+    existed_at: Instant | None

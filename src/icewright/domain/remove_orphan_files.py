@@ -1,0 +1,150 @@
+"""Removing orphan files: the action, what lists show of it, and what it would bring.
+
+An orphan is a file below a table's own roots that nothing in its metadata names, and that was seen so again and again
+for longer than any writer takes to commit. The action has what is known of each of them; whoever carries it out
+compares that with what is there, and looks once more whether the table needs it by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Literal
+
+from icewright.domain.tables import Instant
+
+_DAY_MS: Final = 24 * 3_600_000
+
+AGE_MIN_MS: Final = 7 * _DAY_MS
+"""How long a file is left alone where nobody says otherwise: after it was written, and after it was first seen."""
+AGE_FLOOR_MS: Final = 3 * _DAY_MS
+"""The least that anybody can ask for. A lower number is raised to it, wherever it comes from."""
+FLINK_AGE_MIN_MS: Final = 14 * _DAY_MS
+"""The least for tables that Flink writes: what a checkpoint holds is not in any snapshot yet."""
+PASSES_MIN: Final = 2
+"""In how many complete passes a file was seen without anything that needs it, the last one included."""
+FILES_MAX: Final = 50_000
+"""The most files of one action; what is left over is for the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanBudget:
+    """What may be removed in one run without a person: the lesser of a share of the table's bytes and of files."""
+
+    share_of_bytes: float = 0.01
+    files: int = 10_000
+
+    def bytes_of(self, table_bytes: int) -> int:
+        """The share of a table whose reachable files are of so many bytes."""
+        return int(table_bytes * min(max(self.share_of_bytes, 0.0), 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanPolicy:
+    """What an owner may ask for. ``age_min_ms`` below :data:`AGE_FLOOR_MS` is raised to that."""
+
+    age_min_ms: int = AGE_MIN_MS
+    budget: OrphanBudget = field(default_factory=OrphanBudget)
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanFile:
+    """One orphan, with all that tells it from another object at the same path.
+
+    ``path`` is the one that the listing gave: the only one that may be deleted. ``modified_at``, ``etag`` and
+    ``version_id`` are as listed. ``first_seen_at`` is by the store's clock; ``passes`` are the complete passes since
+    then that found this very object and nothing that needs it.
+    """
+
+    path: str
+    size_bytes: int
+    modified_at: Instant
+    etag: str | None
+    version_id: str | None
+    first_seen_at: Instant
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveOrphanFilesFigures:
+    """What lists show of the action: everything but its files, which may be many thousands."""
+
+    kind: ClassVar[Literal["remove_orphan_files"]] = "remove_orphan_files"
+    base_snapshot_id: int | None
+    files: int
+    size_bytes: int
+    age_min_ms: int
+    roots: tuple[str, ...]
+    needs_approval: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveOrphanFiles:
+    """Remove these files, each only while it is still what it was and nothing needs it.
+
+    ``roots`` are the places that the table alone owns, each with a slash at its end; every file is below one of them.
+    ``base_metadata_location`` is the metadata file that nothing of them was reachable from. ``listed_at`` is when the
+    listing began and ``as_of`` when ages were told, both by the earliest of the clocks at hand; every file was written
+    and first seen at least ``age_min_ms`` before that. ``orphan_files`` and ``orphan_bytes`` are all that may go by
+    these rules, of which ``files`` are the first by when they were first seen; with more than ``budget_files``, or
+    ``budget_bytes``, a person has to approve.
+    """
+
+    kind: ClassVar[Literal["remove_orphan_files"]] = "remove_orphan_files"
+    base_metadata_location: str
+    base_snapshot_id: int | None
+    roots: tuple[str, ...]
+    files: tuple[OrphanFile, ...]
+    listed_at: Instant
+    as_of: Instant
+    age_min_ms: int
+    orphan_files: int
+    orphan_bytes: int
+    budget_files: int
+    budget_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files of this action."""
+        return sum(file.size_bytes for file in self.files)
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether there are more orphans than may go without a person, in this action or left for the next."""
+        return self.orphan_files > self.budget_files or self.orphan_bytes > self.budget_bytes
+
+    @property
+    def figures(self) -> RemoveOrphanFilesFigures:
+        """The action without its files."""
+        return RemoveOrphanFilesFigures(
+            base_snapshot_id=self.base_snapshot_id,
+            files=len(self.files),
+            size_bytes=self.size_bytes,
+            age_min_ms=self.age_min_ms,
+            roots=self.roots,
+            needs_approval=self.needs_approval,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveOrphanFilesPrediction:
+    """What carrying out the action would bring.
+
+    ``listed_files`` are all below the roots, ``reachable_files`` all that the table needs, wherever. ``kept`` counts
+    unneeded files that stay, by the code of the reason. ``listing_is_complete``: whether all of the roots could be
+    listed; more may be found when it is not. ``left_for_later`` may go too, and are beyond the size of one action.
+    ``call`` is the Spark statement that comes nearest.
+    """
+
+    kind: ClassVar[Literal["remove_orphan_files"]] = "remove_orphan_files"
+    files: int
+    size_bytes: int
+    listed_files: int
+    listed_bytes: int
+    reachable_files: int
+    reachable_bytes: int
+    kept: Mapping[str, int]
+    listing_is_complete: bool
+    left_for_later: int
+    needs_approval: bool
+    call: str

@@ -1,0 +1,165 @@
+"""Which of the unneeded files go, and what is remembered of the others: from a survey's findings to an action.
+
+A file's first sighting only begins its time. What goes is what was the same object in every pass since then.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from icewright.domain.names import TableName, identifier
+from icewright.domain.orphans import FoundFile, Sighting
+from icewright.domain.remove_orphan_files import (
+    FILES_MAX,
+    OrphanBudget,
+    OrphanFile,
+    RemoveOrphanFiles,
+    RemoveOrphanFilesPrediction,
+)
+from icewright.domain.tables import Instant
+from icewright.planning.call import literal
+from icewright.planning.footprint import Amount
+from icewright.planning.orphan_rules import Kept, OrphanRules
+from icewright.planning.orphans import Survey, counts
+
+SIGHTINGS_MAX: Final = 1_000_000
+"""Of one table: some 50 MB in the store. Those that are remembered stay so; others come when there is room."""
+
+
+@dataclass(slots=True)
+class Selection:
+    """Goes through the unneeded files of a survey once; then has what goes.
+
+    ``seen_at`` is what new sightings begin at: the latest of the clocks at hand. ``room`` is for how many new ones.
+    """
+
+    survey: Survey
+    rules: OrphanRules
+    seen_at: Instant
+    room: int
+    orphans: Amount = field(default_factory=Amount)
+    remembered: Amount = field(default_factory=Amount)
+    _chosen: list[OrphanFile] = field(default_factory=list)
+
+    def sightings(self, unneeded: Iterable[FoundFile | Sighting]) -> Iterator[Sighting]:
+        """What is to be remembered of all unneeded files, each as :meth:`Survey.part` gives it."""
+        counted = 1 if self.survey.listing_is_complete else 0
+        for found, before in _paired(unneeded):
+            if found is None:
+                if before is not None:
+                    yield before
+                continue
+            if (why := self.rules.stays(found)) is not None:
+                self.survey.keep(why)
+                continue
+            if before is not None and before.is_of(found.listed):
+                sighting = before.again(self.seen_at, counted)
+            elif self.room > 0:
+                self.room -= 1
+                sighting = Sighting.first(found.path, found.listed, self.seen_at, counted)
+            else:
+                self.survey.keep(Kept.TOO_MANY)
+                continue
+            self._judge(found, sighting)
+            yield sighting
+
+    @property
+    def files(self) -> tuple[OrphanFile, ...]:
+        """What goes, first seen first; at most as many as one action may have."""
+        return tuple(sorted(self._chosen, key=_order)[:FILES_MAX])
+
+    def _judge(self, found: FoundFile, sighting: Sighting) -> None:
+        listed = found.listed
+        one = Amount(1, listed.size_bytes)
+        self.remembered += one
+        why = self.rules.kept(found, sighting)
+        if why is not None or listed.modified_at is None:
+            self.survey.keep(why or Kept.NO_TIME)
+            return
+        self.orphans += one
+        self._chosen.append(
+            OrphanFile(
+                path=listed.path,
+                size_bytes=listed.size_bytes,
+                modified_at=listed.modified_at,
+                etag=listed.etag,
+                version_id=listed.version_id,
+                first_seen_at=sighting.first_seen_at,
+                passes=sighting.passes,
+            )
+        )
+        if len(self._chosen) >= 2 * FILES_MAX:
+            self._chosen = heapq.nsmallest(FILES_MAX, self._chosen, key=_order)
+
+
+def remove_orphan_files(selection: Selection, budget: OrphanBudget, listed_at: Instant) -> RemoveOrphanFiles | None:
+    """The action that a selection comes to; None when nothing goes."""
+    survey, files = selection.survey, selection.files
+    if not files:
+        return None
+    return RemoveOrphanFiles(
+        base_metadata_location=survey.table.metadata_location,
+        base_snapshot_id=survey.table.current_snapshot_id,
+        roots=survey.place.roots,
+        files=files,
+        listed_at=listed_at,
+        as_of=survey.as_of,
+        age_min_ms=selection.rules.age_min_ms,
+        orphan_files=selection.orphans.files,
+        orphan_bytes=selection.orphans.size_bytes,
+        budget_files=max(budget.files, 0),
+        budget_bytes=budget.bytes_of(survey.needed.size_bytes),
+    )
+
+
+def predict(selection: Selection, action: RemoveOrphanFiles) -> RemoveOrphanFilesPrediction:
+    """What carrying out the action of a selection would bring."""
+    survey = selection.survey
+    return RemoveOrphanFilesPrediction(
+        files=len(action.files),
+        size_bytes=action.size_bytes,
+        listed_files=survey.listed.files,
+        listed_bytes=survey.listed.size_bytes,
+        reachable_files=survey.needed.files,
+        reachable_bytes=survey.needed.size_bytes,
+        kept=counts(survey.kept),
+        listing_is_complete=survey.listing_is_complete,
+        left_for_later=selection.orphans.files - len(action.files),
+        needs_approval=action.needs_approval,
+        call=_nearest_call(survey.table.name, action.as_of - action.age_min_ms),
+    )
+
+
+def _paired(unneeded: Iterable[FoundFile | Sighting]) -> Iterator[tuple[FoundFile | None, Sighting | None]]:
+    """Files with the sightings that follow them; None where there is but one of the two."""
+    waiting: FoundFile | None = None
+    for one in unneeded:
+        if isinstance(one, Sighting) and waiting is not None and waiting.path == one.path:
+            yield waiting, one
+            waiting = None
+            continue
+        if waiting is not None:
+            yield waiting, None
+        waiting = None
+        if isinstance(one, Sighting):
+            yield None, one
+        else:
+            waiting = one
+    if waiting is not None:
+        yield waiting, None
+
+
+def _nearest_call(name: TableName, older_than: Instant) -> str:
+    """The Spark statement that comes nearest, and only lists: it knows neither sightings nor whose place it is."""
+    table = literal(".".join(identifier(part) for part in name.path))
+    at = datetime.fromtimestamp(older_than / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    arguments = f"table => {table}, older_than => TIMESTAMP '{at} UTC', dry_run => true"
+    return f"CALL {identifier(name.catalog)}.system.remove_orphan_files({arguments})"
+
+
+def _order(file: OrphanFile) -> tuple[Instant, str]:
+    return file.first_seen_at, file.path

@@ -1,0 +1,302 @@
+"""One pass over one table in search of orphan files: list first, read its metadata after, subtract.
+
+What is committed while the listing goes on is then needed and not listed, which harms nobody; the other way round it
+would be taken for garbage. A listing that breaks off makes fewer orphans. Metadata of which anything is not known
+makes none. Nothing is deleted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from icewright.domain.errors import InvalidLocation, StorageAway, TableReplaced, Unreadable
+from icewright.domain.knowledge import Complete, Gap, Known, Partial
+from icewright.domain.locations import Aliases, CanonicalPath
+from icewright.domain.names import TableId, TableName
+from icewright.domain.objects import OddEntry
+from icewright.domain.orphans import FinishedPass, FoundFile, Sighting
+from icewright.domain.ownership import Place
+from icewright.domain.reasons import Reason
+from icewright.domain.remove_orphan_files import OrphanPolicy, RemoveOrphanFiles, RemoveOrphanFilesPrediction
+from icewright.domain.tables import Instant, TableMetadata
+from icewright.planning import wording
+from icewright.planning.check_orphans import OrphanEvidence, check_orphans
+from icewright.planning.footprint import Amount
+from icewright.planning.orphan_plan import SIGHTINGS_MAX, Selection, predict, remove_orphan_files
+from icewright.planning.orphans import Survey, counts, keepers_before
+from icewright.ports.objects import Objects
+from icewright.ports.sightings import Sightings
+from icewright.ports.spool import OpenSpool, Spool
+from icewright.ports.table_files import TableFiles
+from icewright.services.foreign import ForeignMetadata, MetadataUuids
+from icewright.services.planner import PlanRefused
+from icewright.services.reachable import Progress, Reachable, reachable
+
+_PORTION: Final = 5_000
+"""Sightings handed to the store at a time: some 250 kB there."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrphansRefused:
+    """Nothing is said of any file, and nothing is remembered of this pass; ``gaps`` are what was not known."""
+
+    reason: Reason
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OrphansFound:
+    """A pass that came to its end. ``action`` is what may go by now, None where nothing may.
+
+    ``listing_gaps`` are roots that could not be listed to their ends: there may be more below them. ``kept`` counts
+    unneeded files that stay, by the code of the reason. ``orphans`` are all that may go, in this action or later ones.
+    """
+
+    table: TableMetadata
+    finished: FinishedPass
+    listing_gaps: tuple[Gap, ...]
+    listed: Amount
+    needed: Amount
+    orphans: Amount
+    kept: Mapping[str, int]
+    age_min_ms: int
+    action: RemoveOrphanFiles | None
+    prediction: RemoveOrphanFilesPrediction | None
+
+
+OrphanPass: TypeAlias = OrphansFound | OrphansRefused
+
+
+class _Refusal(Exception):
+    def __init__(self, reason: Reason, gaps: tuple[Gap, ...] = ()) -> None:
+        super().__init__(reason.text)
+        self.refused = OrphansRefused(reason, gaps)
+
+
+class OrphanFinder:
+    """Looks for the orphan files of the tables of one catalog.
+
+    ``aliases`` are those that the places were told by. ``uuids`` remembers whose metadata was found in listings.
+    ``quarantine`` are folders in canonical form, with a slash at their ends, where removed files wait.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        objects: Objects,
+        sightings: Sightings,
+        open_spool: OpenSpool,
+        *,
+        aliases: Aliases,
+        uuids: MetadataUuids,
+        quarantine: tuple[str, ...] = (),
+        progress: Progress = lambda _step, _done, _total: None,
+    ) -> None:
+        self._files, self._objects, self._sightings = files, objects, sightings
+        self._open_spool, self._aliases, self._uuids = open_spool, aliases, uuids
+        self._quarantine, self._progress = quarantine, progress
+
+    def look(
+        self, name: TableName, place_of: Callable[[TableMetadata], Known[Place]], policy: OrphanPolicy
+    ) -> OrphanPass:
+        """One pass. ``place_of`` is asked what the table alone owns, before the listing and after it.
+
+        Raises ``TableReplaced`` when the name belongs to another table by the end of the listing, ``Conflict`` when
+        another pass over the table has begun meanwhile, and ``Unavailable`` where catalog, storage or store stop
+        answering: as if there had been no pass. Raises ``PlanRefused`` when what may go is not what the rules say,
+        told in another way.
+        """
+        before = self._files.roots(name).metadata
+        try:
+            place = _owned(place_of(before), before)
+            listed_at, _ = self._clocks(place)
+            with self._open_spool(0) as listed:
+                files, gaps = self._list(place, listed)
+                filled = self._filled(listed, files, before.table_id)
+                with reachable(
+                    self._files,
+                    name,
+                    lambda _after: keepers_before(before),
+                    filled,
+                    aliases=self._aliases,
+                    progress=self._progress,
+                ) as known:
+                    needed = _complete(known)
+                    _require_same(before, needed.value.metadata, place, place_of)
+                    found = self._subtract(needed, place, policy, listed_at, gaps)
+                    self._check(found, needed, place, listed)
+                    return found
+        except _Refusal as refusal:
+            return refusal.refused
+
+    def _list(self, place: Place, listed: Spool) -> tuple[int, tuple[Gap, ...]]:
+        """Everything below the roots, put down as it comes: how many files, and which roots are not all of it."""
+        gaps: list[Gap] = []
+        files = 0
+        foreign = ForeignMetadata(self._objects, place, self._uuids)
+        for root in place.roots:
+            try:
+                for entry in foreign.watched(self._objects.list(CanonicalPath(root))):
+                    if isinstance(entry, OddEntry):
+                        said = f"{wording.quoted(entry.path)}: {entry.reason.text}"
+                        raise _Refusal(Reason("odd-entry", f"below a root there is {said}"))
+                    path = _canonical(self._aliases, entry.path)
+                    if not path.startswith(root):
+                        raise _Refusal(Reason("outside-root", f"a listing of {root!r} has {wording.quoted(path)}"))
+                    listed.add(FoundFile(path, entry))
+                    files += 1
+            except (StorageAway, Unreadable) as error:
+                gaps.append(Gap(root, Reason(error.code, error.message)))
+        _owned_alone(foreign.place())
+        return files, tuple(gaps)
+
+    def _filled(self, listed: Spool, files: int, table_id: TableId) -> OpenSpool:
+        """Opens spools that have the listing and the last sightings in them already."""
+        last = self._sightings.finished(table_id)
+
+        @contextmanager
+        def opened(expected: int) -> Iterator[Spool]:
+            remembered = 0 if last is None else last.files
+            with self._open_spool(expected + files + remembered) as spool:
+                for part in listed.parts():
+                    for mention in part:
+                        spool.add(mention)
+                for sighting in self._sightings.sightings(table_id):
+                    spool.add(sighting)
+                yield spool
+
+        return opened
+
+    def _subtract(
+        self, needed: Complete[Reachable], place: Place, policy: OrphanPolicy, listed_at: Instant, gaps: tuple[Gap, ...]
+    ) -> OrphansFound:
+        """What nothing needs; remembered, and planned where it has been so for long enough."""
+        table = needed.value.metadata
+        as_of, seen_at = self._clocks(place)
+        last = self._sightings.finished(table.table_id)
+        survey = Survey(table, place, as_of, listing_is_complete=not gaps)
+        with self._open_spool(0) as unneeded:
+            remembered = 0
+            for part in needed.value.spool.parts():
+                for one in survey.part(part):
+                    unneeded.add(one)
+                    remembered += isinstance(one, Sighting)
+            if (reason := survey.disagreement()) is not None:
+                raise _Refusal(reason, gaps)
+            rules = survey.rules(
+                asked_age_ms=policy.age_min_ms,
+                existed_before=None if last is None else last.existed_at,
+                quarantine=self._quarantine,
+            )
+            selection = Selection(survey, rules, seen_at, SIGHTINGS_MAX - remembered)
+            number = self._sightings.begin(table.table_id)
+            found = (one for part in unneeded.parts() for one in part if isinstance(one, FoundFile | Sighting))
+            for portion in _portions(selection.sightings(found)):
+                self._sightings.add(table.table_id, number, portion)
+        finished = FinishedPass(
+            number=number,
+            finished_at=self._sightings.now(),
+            listing_is_complete=not gaps,
+            files=selection.remembered.files,
+            size_bytes=selection.remembered.size_bytes,
+            existed_at=rules.existed_at,
+        )
+        action = remove_orphan_files(selection, policy.budget, min(listed_at, as_of))
+        self._sightings.finish(table.table_id, finished)
+        return OrphansFound(
+            table=table,
+            finished=finished,
+            listing_gaps=gaps,
+            listed=survey.listed,
+            needed=survey.needed,
+            orphans=selection.orphans,
+            kept=counts(survey.kept),
+            age_min_ms=rules.age_min_ms,
+            action=action,
+            prediction=None if action is None else predict(selection, action),
+        )
+
+    def _check(self, found: OrphansFound, needed: Complete[Reachable], place: Place, listed: Spool) -> None:
+        if found.action is None:
+            return
+        evidence = OrphanEvidence(
+            table=found.table,
+            place=place,
+            needed=needed,
+            listed=(one for part in listed.parts() for one in part if isinstance(one, FoundFile)),
+            sightings=self._sightings.sightings(found.table.table_id),
+            aliases=self._aliases,
+            quarantine=self._quarantine,
+        )
+        if violations := check_orphans(found.action, evidence):
+            said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
+            raise PlanRefused(f"what is said to be orphan files of {found.table.name} is not: {said}")
+
+    def _clocks(self, place: Place) -> tuple[Instant, Instant]:
+        """The earliest and the latest of the store's clock and those of the storages.
+
+        A file is as old as the earliest makes it, and its first sighting as late as the latest: a clock that is wrong
+        makes files younger.
+        """
+        clocks = [self._sightings.now(), *(self._objects.now(CanonicalPath(root)) for root in place.roots)]
+        return min(clocks), max(clocks)
+
+
+def _owned(known: Known[Place], table: TableMetadata) -> Place:
+    """What this very table owns alone."""
+    match known:
+        case Partial(gaps=gaps):
+            raise _Refusal(Reason("place-unknown", "not all tables are known that may keep files here"), gaps)
+        case Complete(value=place):
+            pass
+    if not table.has_uuid or place.uuid is None or place.uuid.lower() != table.table_id.uuid.lower():
+        raise _Refusal(Reason("place-not-owned", f"the place is that of table {place.uuid}"))
+    return _owned_alone(place)
+
+
+def _owned_alone(place: Place) -> Place:
+    if not place.roots:
+        said = "; ".join(reason.text for reason in place.findings) or "it owns no place"
+        raise _Refusal(Reason("place-not-owned", f"the table owns no place alone: {said}"))
+    for root in place.roots:
+        if not root.endswith("/") or root.endswith("//"):
+            raise _Refusal(Reason("place-not-owned", f"{wording.quoted(root)} is no folder"))
+    return place
+
+
+def _complete(known: Known[Reachable]) -> Complete[Reachable]:
+    if isinstance(known, Partial):
+        what = wording.count(known.gaps_count, "thing")
+        raise _Refusal(Reason("not-all-known", f"{what} that the table may need could not be read"), known.gaps)
+    return known
+
+
+def _require_same(
+    before: TableMetadata, after: TableMetadata, place: Place, place_of: Callable[[TableMetadata], Known[Place]]
+) -> None:
+    """Whether it is still the table that was listed, in the place that was listed."""
+    if after.table_id != before.table_id:
+        raise TableReplaced(f"table {before.name} was replaced while it was listed")
+    if _owned(place_of(after), after).roots != place.roots:
+        raise _Refusal(Reason("place-changed", "what the table owns changed while it was listed"))
+
+
+def _canonical(aliases: Aliases, path: CanonicalPath) -> CanonicalPath:
+    try:
+        return aliases.canonical(path)
+    except InvalidLocation as error:
+        raise _Refusal(Reason("outside-root", f"the listing has {wording.quoted(path)}, which is no path")) from error
+
+
+def _portions(sightings: Iterable[Sighting]) -> Iterator[list[Sighting]]:
+    portion: list[Sighting] = []
+    for sighting in sightings:
+        portion.append(sighting)
+        if len(portion) == _PORTION:
+            yield portion
+            portion = []
+    if portion:
+        yield portion

@@ -1,0 +1,271 @@
+"""The second opinion: each rule by which a file may go, broken one at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from icewright.domain.knowledge import Complete, Gaps
+from icewright.domain.locations import Aliases, CanonicalPath, declared
+from icewright.domain.names import TableName
+from icewright.domain.objects import ListedObject
+from icewright.domain.orphans import FoundFile, Sighting
+from icewright.domain.ownership import Place
+from icewright.domain.reachable import FileClass, ReachableFile
+from icewright.domain.remove_orphan_files import OrphanFile, RemoveOrphanFiles
+from icewright.domain.tables import PartitionField, PartitionSpec
+from icewright.planning.check_orphans import OrphanEvidence, check_orphans
+from tests.planning.test_footprint import snapshot, table
+
+DAY_MS = 24 * 3_600_000
+NOW = 1_750_000_000_000
+ROOT = "s3://b/t/"
+OLD = NOW - 40 * DAY_MS
+
+
+def orphan(name: str = "data/left.parquet", **how: object) -> OrphanFile:
+    facts = {"size_bytes": 5, "modified_at": OLD, "etag": "e", "version_id": None}
+    return OrphanFile(**{"path": ROOT + name, **facts, "first_seen_at": OLD, "passes": 3, **how})  # type: ignore[arg-type]  # a sample
+
+
+@dataclass(frozen=True)
+class Files:
+    needed: tuple[ReachableFile, ...]
+
+    def files(self) -> Iterator[ReachableFile]:
+        yield from self.needed
+
+
+@dataclass(frozen=True)
+class Case:
+    """A removal of some files, and evidence that says so, unless something is changed in one of the two."""
+
+    files: tuple[OrphanFile, ...] = field(default_factory=lambda: (orphan(),))
+    needed: tuple[str, ...] = ("data/live.parquet",)
+    action: Callable[[RemoveOrphanFiles], RemoveOrphanFiles] = lambda action: action
+    evidence: Callable[[OrphanEvidence], OrphanEvidence] = lambda evidence: evidence
+    aliases: Aliases = field(default_factory=Aliases)
+
+    def codes(self) -> set[str]:
+        metadata = table((snapshot(1, None, OLD),), (), 1)
+        metadata = replace(metadata, metadata_location=ROOT + "metadata/00300-x.metadata.json")
+        action = RemoveOrphanFiles(
+            base_metadata_location=metadata.metadata_location,
+            base_snapshot_id=1,
+            roots=(ROOT,),
+            files=self.files,
+            listed_at=NOW - 1,
+            as_of=NOW,
+            age_min_ms=7 * DAY_MS,
+            orphan_files=len(self.files),
+            orphan_bytes=sum(file.size_bytes for file in self.files),
+            budget_files=100,
+            budget_bytes=100,
+        )
+        listed = [
+            ListedObject(CanonicalPath(f.path), f.size_bytes, f.modified_at, f.etag, f.version_id) for f in self.files
+        ]
+        needed = [ReachableFile(CanonicalPath(_absolute(name)), FileClass.DATA, 1000, 1) for name in self.needed]
+        found = [FoundFile(self.aliases.canonical(one.path), one) for one in listed]
+        found += [FoundFile(file.path, ListedObject(file.path, 1000, OLD)) for file in needed]
+        known = Gaps().judge(Files(tuple(needed)))
+        assert isinstance(known, Complete)
+        evidence = OrphanEvidence(
+            table=metadata,
+            place=Place(TableName("lake", ("db",), "t"), "u", (ROOT,), ()),
+            needed=known,
+            listed=found,
+            sightings=[
+                Sighting(self.aliases.canonical(f.path), f.size_bytes, f.modified_at, f.etag, f.version_id, *seen)
+                for f in self.files
+                for seen in [(f.first_seen_at, NOW, f.passes)]
+            ],
+            aliases=self.aliases,
+            quarantine=("s3://b/t/quarantine/",),
+        )
+        found_wrong = check_orphans(self.action(action), self.evidence(evidence))
+        assert all(one.text for one in found_wrong)
+        return {one.code for one in found_wrong}
+
+
+def _absolute(name: str) -> str:
+    return name if "://" in name else ROOT + name
+
+
+def test_a_sound_removal_has_nothing_wrong() -> None:
+    assert Case().codes() == set()
+    assert Case(files=tuple(orphan(f"data/{number}") for number in range(9))).codes() == set()
+
+
+def with_summary(evidence: OrphanEvidence) -> OrphanEvidence:
+    one = replace(snapshot(1, None, OLD), summary={"flink.job-id": "ab12"})
+    return replace(evidence, table=replace(evidence.table, snapshots=(one,)))
+
+
+def with_partition(evidence: OrphanEvidence) -> OrphanEvidence:
+    spec = PartitionSpec(0, (PartitionField(1, 1000, "_day", "identity"),))
+    return replace(evidence, table=replace(evidence.table, specs=(spec,)))
+
+
+@pytest.mark.parametrize(
+    ("case", "codes"),
+    [
+        (Case(action=lambda a: replace(a, base_metadata_location="s3://b/t/other")), {"other-metadata"}),
+        (Case(action=lambda a: replace(a, base_snapshot_id=None)), {"other-snapshot"}),
+        (Case(action=lambda a: replace(a, roots=("s3://b/t", ROOT))), {"other-roots"}),
+        (Case(action=lambda a: replace(a, roots=("s3://b/t",))), {"other-roots", "not-below-a-root"}),
+        (Case(files=()), {"number-of-files"}),
+        (Case(action=lambda a: replace(a, files=a.files * 2)), {"file-twice", "wrong-figures"}),
+        (Case(action=lambda a: replace(a, orphan_files=0)), {"wrong-figures"}),
+        (Case(action=lambda a: replace(a, orphan_bytes=0)), {"wrong-figures"}),
+        (Case(action=lambda a: replace(a, budget_bytes=1001)), {"wrong-budget"}),
+        (Case(action=lambda a: replace(a, listed_at=NOW + 1)), {"wrong-order"}),
+        (Case(action=lambda a: replace(a, age_min_ms=3 * DAY_MS - 1)), {"age-floor"}),
+    ],
+)
+def test_i11_what_is_wrong_with_the_whole_is_found(case: Case, codes: set[str]) -> None:
+    assert case.codes() == codes
+
+
+@pytest.mark.parametrize(
+    ("file", "codes"),
+    [
+        (orphan(modified_at=NOW - 7 * DAY_MS), set()),
+        (orphan(modified_at=NOW - 7 * DAY_MS + 1), {"too-young"}),
+        (orphan(modified_at=NOW + DAY_MS), {"too-young"}),
+        (orphan(modified_at=0), {"too-young"}),
+        (orphan(modified_at=1_483_228_799_999), {"too-young"}),
+        (orphan(first_seen_at=NOW - 7 * DAY_MS), set()),
+        (orphan(first_seen_at=NOW - 7 * DAY_MS + 1), {"seen-too-lately"}),
+        (orphan(first_seen_at=0), {"seen-too-lately"}),
+        (orphan(passes=2), set()),
+        (orphan(passes=1), {"seen-too-seldom"}),
+        (orphan(size_bytes=-1), {"wrong-size"}),
+    ],
+)
+def test_o3_o4_what_is_too_young_or_has_an_odd_time_is_found(file: OrphanFile, codes: set[str]) -> None:
+    assert Case(files=(file,)).codes() == codes
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("data/.x", {"hidden"}),
+        ("_x/y", {"hidden"}),
+        ("data/_day=1/x", {"hidden"}),
+        ("quarantine/x", {"in-quarantine"}),
+        ("metadata/version-hint.text", {"version-hint"}),
+        ("metadata/00301-x.metadata.json", {"metadata-anchor"}),
+        ("metadata/00201-x.metadata.json", {"metadata-anchor"}),
+        ("metadata/00200-x.metadata.json", set()),
+        ("metadata/v200.gz.metadata.json", set()),
+        ("metadata/x.metadata.json", {"metadata-anchor"}),
+        ("metadata/snap-1.avro", set()),
+        ("data/folder/", {"not-below-a-root"}),
+    ],
+)
+def test_o9_o14_a_name_that_must_stay_is_found(name: str, codes: set[str]) -> None:
+    assert Case(files=(orphan(name),)).codes() == codes
+
+
+def test_o9_a_young_metadata_file_is_found() -> None:
+    file = orphan("metadata/00100-x.metadata.json", modified_at=NOW - 29 * DAY_MS)
+    assert Case(files=(file,)).codes() == {"metadata-anchor"}
+
+
+def test_o14_a_partition_is_not_hidden() -> None:
+    assert Case(files=(orphan("data/_day=1/x"),), evidence=with_partition).codes() == set()
+
+
+def test_o10_flinks_files_and_times_are_found() -> None:
+    assert Case(files=(orphan("metadata/ab12-0.avro"),), evidence=with_summary).codes() == {
+        "age-floor",
+        "flink-manifest",
+    }
+    old_enough = Case(action=lambda a: replace(a, age_min_ms=14 * DAY_MS), evidence=with_summary)
+    assert old_enough.codes() == set()
+
+
+@pytest.mark.parametrize("path", ["s3://b/t_2/x", "s3://b/u/x", "s3://c/t/x", "s3://b/t"])
+def test_o6_what_is_not_below_the_root_is_found(path: str) -> None:
+    assert "not-below-a-root" in Case(files=(orphan(path=path),)).codes()
+
+
+@pytest.mark.parametrize(
+    ("needed", "code"),
+    [
+        ("data/left.parquet", "needed"),
+        ("s3://other/t/data/left.parquet", "like-a-needed-file"),
+        ("data//left.parquet", "like-a-needed-file"),
+        ("data/LEFT.parquet", "like-a-needed-file"),
+        ("data/%6Ceft.parquet", "like-a-needed-file"),
+        ("data/x/../left.parquet", "like-a-needed-file"),
+    ],
+)
+def test_o1_o2_what_is_needed_by_any_name_is_found(needed: str, code: str) -> None:
+    assert code in Case(needed=("data/live.parquet", needed)).codes()
+
+
+def test_e8_what_is_needed_by_a_declared_alias_is_found() -> None:
+    file = orphan(path="s3a://b/t/data/live.parquet")
+    assert "needed" in Case(files=(file,)).codes()
+    aliases = declared({"s3://old": "s3://b"})
+    assert "needed" in Case(files=(orphan(path="s3://old/t/data/live.parquet"),), aliases=aliases).codes()
+
+
+def test_o1_views_that_disagree_are_found() -> None:
+    needed = tuple(f"data/{number}" for number in range(100))
+
+    def unlisted(evidence: OrphanEvidence) -> OrphanEvidence:
+        return replace(evidence, listed=[one for one in evidence.listed if "/data/1" not in one.path])
+
+    assert Case(needed=needed).codes() == set()
+    assert Case(needed=needed, evidence=unlisted).codes() == {"views-disagree"}
+
+
+@pytest.mark.parametrize(
+    ("change", "codes"),
+    [
+        (lambda one: replace(one, listed=replace(one.listed, etag="other")), {"not-as-listed"}),
+        (lambda one: replace(one, listed=replace(one.listed, size_bytes=6)), {"not-as-listed"}),
+        (lambda one: replace(one, listed=replace(one.listed, modified_at=OLD + 1)), {"not-as-listed"}),
+        (lambda one: replace(one, listed=replace(one.listed, version_id="v")), {"not-as-listed"}),
+        (lambda one: replace(one, listed=replace(one.listed, path=CanonicalPath("s3://b/t/x"))), {"not-listed"}),
+    ],
+)
+def test_what_is_not_as_it_was_listed_is_found(change: Callable[[FoundFile], FoundFile], codes: set[str]) -> None:
+    def changed(evidence: OrphanEvidence) -> OrphanEvidence:
+        return replace(evidence, listed=[change(one) if "left" in one.path else one for one in evidence.listed])
+
+    assert Case(evidence=changed).codes() == codes
+
+
+@pytest.mark.parametrize(
+    ("change", "codes"),
+    [
+        (lambda one: replace(one, etag="other"), {"seen-as-another-one"}),
+        (lambda one: replace(one, first_seen_at=OLD + 1), {"wrong-sighting"}),
+        (lambda one: replace(one, passes=2), {"wrong-sighting"}),
+        (lambda one: replace(one, path=CanonicalPath("s3://b/t/x")), {"never-seen"}),
+    ],
+)
+def test_what_was_not_seen_so_before_is_found(change: Callable[[Sighting], Sighting], codes: set[str]) -> None:
+    def changed(evidence: OrphanEvidence) -> OrphanEvidence:
+        return replace(evidence, sightings=[change(one) for one in evidence.sightings])
+
+    assert Case(evidence=changed).codes() == codes
+
+
+def test_of_many_that_are_wrong_some_are_named() -> None:
+    case = Case(files=tuple(orphan(f"_x/{number}") for number in range(50)))
+    assert case.codes() == {"hidden"}
+
+
+def test_the_checker_shares_nothing_with_the_planner() -> None:
+    own = check_orphans.__module__
+    names = {value.__module__ for value in vars(sys.modules[own]).values() if hasattr(value, "__module__")}
+    assert not {name for name in names if name.startswith("icewright.planning")} - {own}
+    assert not {name for name in names if name.endswith("likeness")}
