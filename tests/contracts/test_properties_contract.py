@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icewright.domain.errors import Conflict, NotFound, TableReplaced, Unavailable
-from icewright.domain.tables import TableMetadata
+from icewright.domain.tables import LoggedMetadata, TableMetadata
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, make_lake
 
@@ -42,9 +42,11 @@ def test_v4_properties_change_and_nothing_else_does(lake: Lake) -> None:
         properties=before.properties,
         metadata_location=before.metadata_location,
         updated_at=before.updated_at,
+        metadata_log=before.metadata_log,
     )
     assert same == before
     assert after.updated_at >= before.updated_at
+    assert after.metadata_log == (*before.metadata_log, LoggedMetadata(before.updated_at, before.metadata_location))
 
 
 def test_writers_go_on_from_it(lake: Lake) -> None:

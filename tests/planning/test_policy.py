@@ -89,6 +89,9 @@ VALUES = [
     ("icewright.cost-benefit.rewrite-ms", "1000", "rewrite_ms", 1000.0),
     ("icewright.cost-benefit.read-bytes-per-second", "1", "read_bytes_per_s", 1),
     ("icewright.cost-benefit.write-bytes-per-second", "1", "write_bytes_per_s", 1),
+    ("history.expire.max-snapshot-age-ms", "86400000", "max_snapshot_age_ms", 24 * HOUR_MS),
+    ("history.expire.min-snapshots-to-keep", "1", "min_snapshots_to_keep", 1),
+    ("icewright.expire-snapshots.max-hold", "P7D", "max_hold_ms", 7 * 24 * HOUR_MS),
     ("icewright.ignore-other-optimizers", "TRUE", "ignore_other_optimizers", True),
     ("icewright.ignore-other-optimizers", "false", "ignore_other_optimizers", False),
 ]
@@ -118,6 +121,9 @@ INVALID = [
     ("icewright.tiered.full-interval", ["-1", "never"]),
     ("icewright.cost-benefit.scans-per-day", ["-1", "nan", "inf", "1e3", "1000000000", "9" * 40, ""]),
     ("icewright.cost-benefit.read-bytes-per-second", ["0", "200MB"]),
+    ("history.expire.max-snapshot-age-ms", ["0", "-1", "5d", "P5D", "2026-11-22"]),
+    ("history.expire.min-snapshots-to-keep", ["0", "all"]),
+    ("icewright.expire-snapshots.max-hold", ["30", "P1M", "2026-11-22T00:00:00Z"]),
     ("icewright.ignore-other-optimizers", ["yes", "1", ""]),
 ]
 

@@ -18,6 +18,10 @@ SNAPSHOTS_MAX: Final = 50_000
 """The most snapshots that one action removes, about 1 MB of ids; what is left over is for the next one."""
 
 
+MAX_HOLD_MS: Final = 2_592_000_000
+"""How long a consumer that is not heard of keeps snapshots: 30 days."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExpiryRule:
     """What ``expire_snapshots`` may be asked for: ``older_than_ms`` is an age, 0 for any.
@@ -64,8 +68,9 @@ class ExpireSnapshots:
     ``snapshot_ids`` ascend by age, the oldest first. ``refs_seen`` are all refs of the table as it was planned from,
     ``refs_removed`` among them those that go; ``retained_snapshot_ids`` are all other snapshots that it had then.
     ``rule`` is what was applied, with a number of snapshots to retain, at the instant ``as_of``; at the commit it is
-    applied again to what the table is by then. A snapshot that would be kept then, or a ref that is gone, refuses the
-    whole action; snapshots and refs that came meanwhile do not.
+    applied again to what the table is by then, with ``max_hold_ms`` as how long a consumer that is not heard of keeps
+    snapshots. A snapshot that would be kept then, or a ref that is gone, refuses the whole action; snapshots and refs
+    that came meanwhile do not.
     """
 
     kind: ClassVar[Literal["expire_snapshots"]] = "expire_snapshots"
@@ -77,6 +82,7 @@ class ExpireSnapshots:
     retained_snapshot_ids: tuple[int, ...]
     rule: ExpiryRule
     as_of: Instant
+    max_hold_ms: int = MAX_HOLD_MS
 
     @property
     def figures(self) -> ExpireSnapshotsFigures:

@@ -89,6 +89,22 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedSnapshot:
+    """That a snapshot became the current one (spec, "Snapshot Log")."""
+
+    at: Instant
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedMetadata:
+    """An earlier metadata file, and when it was written (spec, "Metadata Log")."""
+
+    at: Instant
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionField:
     """One field of a partition spec; ``transform`` as the spec writes it, e.g. ``month`` or ``bucket[16]``."""
 
@@ -158,6 +174,9 @@ class TableMetadata:
     properties: Mapping[str, str]
     has_uuid: bool = True
     """False for a table of old without one: its id is made up of name and location, and it is only observed."""
+    snapshot_log: tuple[LoggedSnapshot, ...] = ()
+    metadata_log: tuple[LoggedMetadata, ...] = ()
+    """Both in their order, the oldest first, as far back as they are kept."""
 
     @property
     def schema(self) -> Schema:

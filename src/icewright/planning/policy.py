@@ -16,6 +16,7 @@ from icewright.domain.names import quote_part
 from icewright.domain.policy import Policy, PolicyProblem, PolicyRule
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
+from icewright.planning.consumers import CONSUMER_PREFIX, consumer_problem
 from icewright.planning.settings import BY_KEY, PREFIX, SETTINGS, value_problem
 
 DEFAULT_ORIGIN = "default"
@@ -97,7 +98,11 @@ def _layer_problems(layer: _Layer, *, every_key: bool) -> Iterator[PolicyProblem
     """``every_key``: a rule has nothing but settings, while a table has many properties that are not ours."""
     for key, value in sorted(layer.properties.items()):
         setting = BY_KEY.get(key)
-        if setting is not None:
+        if key.startswith(CONSUMER_PREFIX) and not every_key:
+            problem = consumer_problem(key, value)
+            if problem is not None:
+                yield PolicyProblem(key, value, layer.origin, problem)
+        elif setting is not None:
             problem = value_problem(setting, value)
             if problem is not None:
                 yield PolicyProblem(key, value, layer.origin, problem)

@@ -19,7 +19,7 @@ def retained_snapshots(metadata: TableMetadata, rule: ExpiryRule, now: Instant) 
     """The ids of the snapshots that stay."""
     by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     oldest_at = now - rule.older_than_ms
-    refs = [ref for ref in metadata.refs if _stays(metadata, by_id, ref, now)]
+    refs = retained_refs(metadata, now)
     kept = {ref.snapshot_id for ref in refs if ref.snapshot_id in by_id}
     referenced = set(kept)
     least = rule.retain_last or _number(metadata, _MIN_SNAPSHOTS_KEY) or 1
@@ -33,6 +33,12 @@ def retained_snapshots(metadata: TableMetadata, rule: ExpiryRule, now: Instant) 
         if snapshot.snapshot_id not in referenced and snapshot.committed_at >= oldest_at
     )
     return frozenset(kept)
+
+
+def retained_refs(metadata: TableMetadata, now: Instant) -> tuple[Ref, ...]:
+    """The refs that stay; one at a snapshot that is not there does not."""
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    return tuple(ref for ref in metadata.refs if _stays(metadata, by_id, ref, now))
 
 
 def _stays(metadata: TableMetadata, by_id: Mapping[int, Snapshot], ref: Ref, now: Instant) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icewright.domain.policy import MigrateSpec, Mode, Trigger
 from icewright.planning import wording
+from icewright.planning.expiry_settings import EXPIRY_SETTINGS
 from icewright.planning.layout_text import LayoutTextError, parse_layout
 from icewright.planning.setting_values import (
     BYTES,
@@ -322,6 +323,7 @@ SETTINGS: tuple[Setting, ...] = (
         "true or false",
         "Work on the table although another optimizer seems to maintain it.",
     ),
+    *EXPIRY_SETTINGS,
 )
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}

@@ -14,6 +14,7 @@ from icewright.domain.tables import (
     MAIN_BRANCH,
     ROW_LINEAGE_SINCE,
     Instant,
+    LoggedSnapshot,
     Operation,
     Ref,
     RefKind,
@@ -192,11 +193,14 @@ def head(metadata: TableMetadata, branch: str) -> int | None:
 
 
 def with_ref(metadata: TableMetadata, name: str, snapshot_id: int, kind: RefKind = RefKind.BRANCH) -> TableMetadata:
-    """The metadata with a ref set; setting ``main`` moves the table."""
+    """The metadata with a ref set; setting ``main`` moves the table, as of when the metadata was last updated."""
     others = tuple(ref for ref in metadata.refs if ref.name != name)
-    refs = (*others, Ref(name, kind, snapshot_id))
     current = snapshot_id if name == MAIN_BRANCH else metadata.current_snapshot_id
-    return replace(metadata, refs=tuple(sorted(refs, key=lambda ref: ref.name)), current_snapshot_id=current)
+    log = metadata.snapshot_log
+    if current is not None and current != metadata.current_snapshot_id:
+        log = (*log, LoggedSnapshot(metadata.updated_at, current))
+    refs = sorted((*others, Ref(name, kind, snapshot_id)), key=lambda ref: ref.name)
+    return replace(metadata, refs=tuple(refs), current_snapshot_id=current, snapshot_log=log)
 
 
 def _manifests(commit: Commit, before: Sequence[Manifest], number: int) -> tuple[Manifest, ...]:

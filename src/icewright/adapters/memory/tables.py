@@ -16,6 +16,7 @@ from icewright.domain.tables import (
     MAIN_BRANCH,
     Instant,
     Json,
+    LoggedMetadata,
     Operation,
     PartitionField,
     PartitionSpec,
@@ -27,6 +28,9 @@ from icewright.domain.tables import (
     TableMetadata,
 )
 from icewright.ports.clock import Clock
+
+_LOG_MAX = 100
+"""Metadata files that the log names: Iceberg's default of ``write.metadata.previous-versions-max``."""
 
 DEFAULT_FIELDS: tuple[Json, ...] = (
     {"id": 1, "name": "id", "required": False, "type": "long"},
@@ -190,7 +194,8 @@ class MemoryTables:
         def change(table: MemoryTable) -> MemoryTable:
             if table.metadata.snapshot(snapshot_id) is None:
                 raise Rejected(f"no snapshot {snapshot_id}")
-            return replace(table, metadata=with_ref(table.metadata, ref, snapshot_id, kind))
+            metadata = replace(table.metadata, updated_at=self._clock.now())
+            return replace(table, metadata=with_ref(metadata, ref, snapshot_id, kind))
 
         self._change(name, change)
 
@@ -250,9 +255,15 @@ class MemoryTables:
 
     def _change(self, name: TableName, change: Callable[[MemoryTable], MemoryTable]) -> None:
         with self._lock:
-            after = change(self._table(name))
+            before = self._table(name)
+            after = change(before)
             location = f"{after.metadata.location}/metadata/{self._next()}.metadata.json"
-            metadata = replace(after.metadata, metadata_location=location, updated_at=self._clock.now())
+            metadata = replace(
+                after.metadata,
+                metadata_location=location,
+                updated_at=self._clock.now(),
+                metadata_log=_longer_log(before.metadata),
+            )
             self._tables[self._uuids[name]] = replace(after, metadata=metadata)
 
     def _next(self) -> int:
@@ -265,6 +276,11 @@ class MemoryTables:
             if name not in self._uuids:
                 raise NotFound(f"no table {name} in catalog {self._name}")
             return self._tables[self._uuids[name]]
+
+
+def _longer_log(before: TableMetadata) -> tuple[LoggedMetadata, ...]:
+    log = (*before.metadata_log, LoggedMetadata(before.updated_at, before.metadata_location))
+    return log[-_LOG_MAX:]
 
 
 def _deletes_since(base: Snapshot, entry: Entry) -> bool:

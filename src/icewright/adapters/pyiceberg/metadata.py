@@ -16,6 +16,8 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import (
     MAIN_BRANCH,
     Json,
+    LoggedMetadata,
+    LoggedSnapshot,
     Operation,
     PartitionField,
     PartitionSpec,
@@ -72,6 +74,14 @@ def parse_metadata(raw: Any, *, name: TableName, metadata_location: str) -> Tabl
         sort_order=_sort_order(raw),
         properties={_str(key): _str(value) for key, value in (raw.get("properties") or {}).items()},
         has_uuid=uuid is not None,
+        snapshot_log=tuple(
+            LoggedSnapshot(_int(item["timestamp-ms"]), _int(item["snapshot-id"]))
+            for item in raw.get("snapshot-log") or ()
+        ),
+        metadata_log=tuple(
+            LoggedMetadata(_int(item["timestamp-ms"]), _str(item["metadata-file"]))
+            for item in raw.get("metadata-log") or ()
+        ),
     )
     _check_references(table)
     return table

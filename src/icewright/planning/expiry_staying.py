@@ -1,0 +1,116 @@
+"""Which snapshots and refs an expiry leaves where they are: Iceberg's own rules, and what keeps more than they do.
+
+Asked twice, when an expiry is planned and again right before its commit, of what the table is by then.
+
+- **Clocks** (of writers) may be wrong, and a rollback makes old snapshots new again. So a snapshot counts as no older
+  than the last time that it became the current one, or that it ceased to be by a rollback; and what expires by itself
+  no older than our own first sight of it.
+- **Holds**: consumers and tasks that go on from a snapshot need it and all that came after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from icewright.domain.expire_snapshots import ExpiryRule
+from icewright.domain.plans import Reason
+from icewright.domain.tables import Instant, Ref, TableMetadata
+from icewright.planning.consumers import Hold, declared_consumers, flink_sinks, holds_of
+from icewright.planning.expiry_settings import AGE_FLOOR_MS
+from icewright.planning.retention import retained_refs, retained_snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSeen:
+    """When icewright first saw each snapshot, for what runs by itself; what is not in it was never seen before."""
+
+    at: Mapping[int, Instant]
+
+
+@dataclass(frozen=True, slots=True)
+class Staying:
+    """What stays, and by what. ``by_clock`` and ``held`` have what the rule alone would not keep.
+
+    ``held`` has the snapshots that each hold alone keeps, by the words for it. ``findings`` are about consumers that
+    keep nothing any more.
+    """
+
+    refs: tuple[Ref, ...]
+    by_rule: frozenset[int]
+    by_clock: frozenset[int]
+    held: Mapping[str, frozenset[int]]
+    findings: tuple[Reason, ...]
+
+    @property
+    def snapshots(self) -> frozenset[int]:
+        """All snapshots that stay."""
+        return self.by_rule.union(self.by_clock, *self.held.values())
+
+
+def staying(
+    metadata: TableMetadata,
+    rule: ExpiryRule,
+    now: Instant,
+    *,
+    max_hold_ms: int,
+    holds: Iterable[Hold] = (),
+    first_seen: FirstSeen | None = None,
+) -> Staying:
+    """What stays of a table under a rule. ``first_seen`` is for what runs by itself, and brings its floor with it."""
+    times = {one.snapshot_id: one.committed_at for one in metadata.snapshots}
+    since = _counted_from(metadata, times, first_seen, now)
+    moved = tuple(replace(one, committed_at=since[one.snapshot_id]) for one in metadata.snapshots)
+    as_counted = replace(metadata, snapshots=moved)
+    by_rule = retained_snapshots(metadata, rule, now)
+    oldest_at = now - rule.older_than_ms
+    by_clock = retained_snapshots(as_counted, rule, now) | {
+        one for one, at in since.items() if at > times[one] and at >= oldest_at
+    }
+    refs = retained_refs(as_counted, now)
+    if first_seen is not None:
+        young = {one for one, at in since.items() if at > now - AGE_FLOOR_MS}
+        by_clock |= young
+        refs = tuple(ref for ref in metadata.refs if ref in refs or ref.snapshot_id in young)
+    consumers, findings = holds_of(metadata, (*declared_consumers(metadata), *flink_sinks(metadata)), now, max_hold_ms)
+    kept = by_rule | by_clock
+    held = {hold.by: after(metadata, hold.snapshot_id) - kept for hold in (*consumers, *holds)}
+    return Staying(refs, by_rule, by_clock - by_rule, {who: ids for who, ids in held.items() if ids}, findings)
+
+
+def after(metadata: TableMetadata, snapshot_id: int) -> frozenset[int]:
+    """A snapshot and all that descend from it, on any line; none where the table does not have it."""
+    children: dict[int | None, list[int]] = {}
+    for one in metadata.snapshots:
+        children.setdefault(one.parent_id, []).append(one.snapshot_id)
+    found: set[int] = set()
+    waiting = [snapshot_id] if metadata.snapshot(snapshot_id) is not None else []
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            waiting.extend(children.get(at, ()))
+    return frozenset(found)
+
+
+def _counted_from(
+    metadata: TableMetadata, times: Mapping[int, Instant], first_seen: FirstSeen | None, now: Instant
+) -> dict[int, Instant]:
+    """Since when each snapshot counts: never earlier than it says itself."""
+    since = dict(times)
+
+    def move(snapshot_id: int, at: Instant) -> None:
+        since[snapshot_id] = max(since[snapshot_id], at)
+
+    line: Collection[int] = {one.snapshot_id for one in metadata.ancestors()}
+    log = metadata.snapshot_log
+    for number, entry in enumerate(log):
+        if entry.snapshot_id not in since:
+            continue
+        move(entry.snapshot_id, entry.at)
+        if entry.snapshot_id not in line and number + 1 < len(log):
+            move(entry.snapshot_id, log[number + 1].at)
+    if first_seen is not None:
+        for snapshot_id in since:
+            move(snapshot_id, first_seen.at.get(snapshot_id, now))
+    return since
