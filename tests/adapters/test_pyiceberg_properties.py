@@ -17,8 +17,9 @@ from icewright.adapters.clock import SystemClock
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.commits import SqlCommits
 from icewright.adapters.pyiceberg.next_metadata import next_location, next_metadata
-from icewright.adapters.pyiceberg.properties import TRIES_MAX, PyIcebergProperties
-from icewright.adapters.pyiceberg.rest_commits import RestCommits
+from icewright.adapters.pyiceberg.properties import PyIcebergProperties
+from icewright.adapters.pyiceberg.rest_commits import RestCommits, property_updates
+from icewright.adapters.pyiceberg.table_commits import TRIES_MAX
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, NotFound, Unavailable, Unknown, Unsupported
 from icewright.domain.names import TableName
@@ -175,7 +176,7 @@ def test_what_a_rest_catalog_says(status: int, error: type[IcewrightError], monk
     monkeypatch.setattr(RestCommits, "_post", lambda *_: (status, {"error": {"message": "because"}}))
     commits = RestCommits(CatalogEntry("lake", CatalogKind.REST, "http://127.0.0.1:1", ""))
     with pytest.raises(error):
-        commits.commit(NAME, "uuid", {LAYOUT: "sort(id)"})
+        commits.commit(NAME, "uuid", property_updates({LAYOUT: "sort(id)"}))
 
 
 def test_what_a_rest_catalog_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +188,7 @@ def test_what_a_rest_catalog_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(RestCommits, "_post", post)
     commits = RestCommits(CatalogEntry("lake", CatalogKind.REST, "http://127.0.0.1:1", ""))
-    assert not commits.commit(NAME, "u1", {LAYOUT: "sort(id)", "icewright.mode": None})
+    assert not commits.commit(NAME, "u1", property_updates({LAYOUT: "sort(id)", "icewright.mode": None}))
     assert asked == [
         {
             "identifier": {"namespace": ["db", "events"], "name": "t"},
@@ -204,7 +205,7 @@ def test_the_log_is_as_long_as_the_table_wants() -> None:
     log = [{"timestamp-ms": number, "metadata-file": f"m{number}"} for number in range(5)]
     properties = {"write.metadata.previous-versions-max": "2"}
     before = {"last-updated-ms": 9, "metadata-log": log, "properties": properties}
-    after = next_metadata(before, "m9", {}, 5)
+    after = next_metadata(before, before, "m9", 5)
     assert [one["metadata-file"] for one in after["metadata-log"]] == ["m4", "m9"]
     assert after["last-updated-ms"] == 9
     assert len(log) == 5

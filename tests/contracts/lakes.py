@@ -18,16 +18,19 @@ from pyiceberg.table import Table
 from icewright.adapters.clock import SystemClock
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
 from icewright.adapters.pyiceberg.properties import PyIcebergProperties
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import UNPARTITIONED, Partition
 from icewright.domain.names import TableName
-from icewright.domain.tables import PartitionField
+from icewright.domain.tables import MAIN_BRANCH, PartitionField, RefKind
 from icewright.ports.catalog import Catalog
+from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.properties import TableProperties
 from icewright.ports.table_files import TableFiles
 from tests.lakes import sqlite
@@ -46,6 +49,8 @@ class Lake(Protocol):
     def properties(self) -> TableProperties: ...
     @property
     def files(self) -> TableFiles: ...
+    @property
+    def expiry(self) -> SnapshotExpiry: ...
     def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None: ...
     def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
         """One file for each of the different cities; as many rows as cities. The snapshot id."""
@@ -54,6 +59,10 @@ class Lake(Protocol):
         """Remove all files of a partition by city."""
 
     def stop_partitioning(self, path: tuple[str, ...]) -> None: ...
+    def tag(self, path: tuple[str, ...], ref: str, snapshot_id: int, *, max_age_ms: int | None = None) -> None: ...
+    def branch(self, path: tuple[str, ...], ref: str, snapshot_id: int) -> None: ...
+    def drop_tag(self, path: tuple[str, ...], ref: str) -> None: ...
+    def roll_back(self, path: tuple[str, ...], snapshot_id: int) -> None: ...
     def drop(self, path: tuple[str, ...]) -> None: ...
     def rename(self, path: tuple[str, ...], to: tuple[str, ...]) -> None: ...
     def damage(self, path: str) -> None: ...
@@ -68,6 +77,7 @@ class MemoryLake:
     def __init__(self) -> None:
         self.catalog = self.properties = MemoryCatalog("lake", ManualClock())
         self.files = MemoryTableFiles(self.catalog)
+        self.expiry = MemoryExpiry(self.catalog)
         self._numbers = count()
 
     def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None:
@@ -93,6 +103,18 @@ class MemoryLake:
     def stop_partitioning(self, path: tuple[str, ...]) -> None:
         self.catalog.set_spec(named(path), ())
 
+    def tag(self, path: tuple[str, ...], ref: str, snapshot_id: int, *, max_age_ms: int | None = None) -> None:
+        self.catalog.set_ref(named(path), ref, snapshot_id, kind=RefKind.TAG, max_ref_age_ms=max_age_ms)
+
+    def branch(self, path: tuple[str, ...], ref: str, snapshot_id: int) -> None:
+        self.catalog.set_ref(named(path), ref, snapshot_id)
+
+    def drop_tag(self, path: tuple[str, ...], ref: str) -> None:
+        self.catalog.drop_ref(named(path), ref)
+
+    def roll_back(self, path: tuple[str, ...], snapshot_id: int) -> None:
+        self.catalog.set_ref(named(path), MAIN_BRANCH, snapshot_id)
+
     def drop(self, path: tuple[str, ...]) -> None:
         self.catalog.drop(named(path))
 
@@ -114,6 +136,7 @@ class PyIcebergLake:
         self.catalog: Catalog = PyIcebergCatalog(entry)
         self.properties: TableProperties = PyIcebergProperties(entry, SystemClock())
         self.files: TableFiles = PyIcebergTableFiles(entry)
+        self.expiry: SnapshotExpiry = PyIcebergExpiry(entry, SystemClock())
         self._writer = sqlite.writer(entry)
 
     def _table(self, path: tuple[str, ...]) -> Table:
@@ -134,6 +157,18 @@ class PyIcebergLake:
     def stop_partitioning(self, path: tuple[str, ...]) -> None:
         with self._table(path).update_spec() as update:
             update.remove_field("city")
+
+    def tag(self, path: tuple[str, ...], ref: str, snapshot_id: int, *, max_age_ms: int | None = None) -> None:
+        self._table(path).manage_snapshots().create_tag(snapshot_id, ref, max_age_ms).commit()
+
+    def branch(self, path: tuple[str, ...], ref: str, snapshot_id: int) -> None:
+        self._table(path).manage_snapshots().create_branch(snapshot_id, ref).commit()
+
+    def drop_tag(self, path: tuple[str, ...], ref: str) -> None:
+        self._table(path).manage_snapshots().remove_tag(ref).commit()
+
+    def roll_back(self, path: tuple[str, ...], snapshot_id: int) -> None:
+        self._table(path).manage_snapshots().set_current_snapshot(snapshot_id).commit()
 
     def drop(self, path: tuple[str, ...]) -> None:
         self._writer.drop_table(path)

@@ -8,10 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import ExpiryRule
+from icewright.domain.expire_snapshots import ExpiryRule, Hold
 from icewright.domain.policy import Policy
 from icewright.domain.tables import MAIN_BRANCH, Instant, LoggedSnapshot, Ref, RefKind, Snapshot, TableMetadata
-from icewright.planning.consumers import Hold
 from icewright.planning.expire_snapshots import ExpiryDecision, decide_expiry
 from icewright.planning.expiry_staying import FirstSeen
 from icewright.planning.policy import effective_policy
@@ -57,7 +56,7 @@ def decided(
     **more: Any,
 ) -> ExpiryDecision:
     seen = None if first_seen is None else FirstSeen(first_seen)
-    return decide_expiry(metadata, policy(metadata), rule, now, catalog=None, holds=holds, first_seen=seen, **more)
+    return decide_expiry(metadata, policy(metadata), rule, now, can_put_back=True, holds=holds, first_seen=seen, **more)
 
 
 def gone(metadata: TableMetadata, rule: ExpiryRule = AGED, **more: Any) -> set[int]:

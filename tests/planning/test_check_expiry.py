@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, RefAt
+from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold, RefAt
 from icewright.domain.tables import LoggedSnapshot, Ref, RefKind, TableMetadata
 from icewright.planning.check_expiry import check_expiry
-from icewright.planning.consumers import Hold
 from tests.planning.expiring import AGED, DAYS, decided, histories, line, of, policy, rules
 from tests.planning.observations import DAY_MS, HOUR_MS, MINUTE_MS, NOW
 

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.domain.catalogs import CatalogKind
-from icewright.domain.expire_snapshots import ExpiryRule, RefAt
+from icewright.domain.expire_snapshots import ExpiryRule, Hold, RefAt
 from icewright.domain.plans import Reason
 from icewright.domain.tables import LoggedMetadata, LoggedSnapshot, Ref, RefKind, TableMetadata
 from icewright.planning import expire_snapshots
-from icewright.planning.consumers import Hold
 from icewright.planning.expire_snapshots import asked_rule, automatic_rule
 from icewright.planning.expiry_settings import AGE_FLOOR_MS, MAX_AGE_KEY
 from icewright.planning.retention import retained_refs, retained_snapshots
@@ -50,12 +48,12 @@ def test_what_is_old_goes_and_it_says_what_stays_and_why() -> None:
 
 
 def test_the_prediction_is_exact_and_says_whether_it_can_be_undone() -> None:
-    for catalog, can_be_undone in ((CatalogKind.SQL, True), (CatalogKind.HIVE, True), (CatalogKind.REST, False)):
-        metadata, rule = DAYS, ExpiryRule(5 * DAY_MS, 2)
-        found = expire_snapshots.decide_expiry(metadata, policy(metadata), rule, NOW, catalog=catalog).prediction
+    for can_put_back in (True, False):
+        rule = ExpiryRule(5 * DAY_MS, 2)
+        found = expire_snapshots.decide_expiry(DAYS, policy(DAYS), rule, NOW, can_put_back=can_put_back).prediction
         assert found is not None
         assert (found.snapshots_before, found.snapshots_after, found.manifest_lists) == (8, 3, 5)
-        assert found.can_be_undone is can_be_undone
+        assert found.can_be_undone is can_put_back
         assert found.call == (
             "CALL `lake`.system.expire_snapshots(table => '`sales`.`flights`', "
             "older_than => TIMESTAMP '2012-12-27 00:26:40.000Z', retain_last => 2)"

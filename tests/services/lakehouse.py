@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.memory.table_store import MemoryTableStore
@@ -84,6 +85,7 @@ class Lakehouse:
         """The catalogs as the server has them."""
         self.rules = tuple(rules)
         self.carriers: dict[ActionKind, Carrier] = {}
+        self.expiries = {name: MemoryExpiry(catalog) for name, catalog in self.catalogs.items()}
         self._files = 0
         self.control = self.restart()
 
@@ -100,6 +102,7 @@ class Lakehouse:
             rules=self.rules,
             limits=limits,
             carriers=self.carriers,
+            expiries=self.expiries,
         )
         return self.control
 

@@ -22,7 +22,7 @@ from icewright.planning.plan_table import plan_table
 from icewright.scheduling.breaker import FAILURES_MAX, PARKED_MS
 from icewright.scheduling.sweep import INTERVAL_MAX_MS
 from icewright.services import planner as planner_module
-from icewright.services.planner import PlanRefused
+from icewright.services.refused import PlanRefused
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
 

@@ -12,7 +12,7 @@ from icewright.domain.plans import Plan
 from icewright.domain.tables import MAIN_BRANCH
 from icewright.planning.plan_table import plan_table
 from icewright.services import planner as planner_module
-from icewright.services.planner import PlanRefused
+from icewright.services.refused import PlanRefused
 from tests.services.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
 

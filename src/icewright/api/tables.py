@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Query, Response
 
@@ -139,7 +139,7 @@ def plan_asked(
     catalog: OfCatalog = None,
 ) -> Response:
     """Plan what is asked for, and nothing else. It is never queued by itself: apply the plan by its id."""
-    record, asked = lookups.record(uuid, catalog), from_json(Asked, body)
+    record, asked = lookups.record(uuid, catalog), from_json(cast("type[Asked]", Asked), body)
     return render(plan_view(_same_table(record, control.keeper.plan_asked(record.name, asked))), 201)
 
 

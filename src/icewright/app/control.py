@@ -9,6 +9,7 @@ from typing import Final
 
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
@@ -48,15 +49,17 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     engine = open_store(config.server.store_url, password=password)
     try:
         with alone_with(engine) as alone:
+            clock = SystemClock()
             control = build_control_plane(
                 {entry.name: PyIcebergCatalog(entry) for entry in entries},
                 SqlTableStore(alone.engine),
                 SqlTaskStore(alone.engine),
-                SystemClock(),
+                clock,
                 SystemIds(),
                 rules=config.rules,
                 limits=DispatchLimits(lease_ms=config.server.lease_ms),
                 keep_tasks_ms=config.server.keep_tasks_days * _DAY_MS,
+                expiries={entry.name: PyIcebergExpiry(entry, clock) for entry in entries},
             )
             yield Opened(control, alone.check)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +11,8 @@ from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.actions import RewriteFigures
-from icewright.domain.asked import Asked, AskedRewriteDataFiles
-from icewright.domain.errors import NotFound, Unavailable
+from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteDataFiles
+from icewright.domain.errors import NotFound, Rejected, Unavailable
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
 
@@ -33,6 +34,22 @@ _VERDICTS = (
 )
 
 
+class Action(StrEnum):
+    """What may be planned on demand, by the names of Iceberg's procedures."""
+
+    EXPIRE_SNAPSHOTS = "expire-snapshots"
+
+
+OlderThan = Annotated[
+    str | None,
+    typer.Option("--older-than", metavar="DURATION", help="Expire snapshots that are older (P5D, PT12H)."),
+]
+RetainLast = Annotated[
+    int | None,
+    typer.Option("--retain-last", min=1, metavar="N", help="Keep the last so many of each branch, whatever their age."),
+]
+
+
 def plan(
     context: typer.Context,
     table: TableArgument,
@@ -45,6 +62,12 @@ def plan(
             "the current one, or both; large ones too. It is done when it is applied, a task at a time.",
         ),
     ] = None,
+    action: Annotated[
+        Action | None,
+        typer.Option("--action", help="Plan nothing but this. It is done when it is applied."),
+    ] = None,
+    older_than: OlderThan = None,
+    retain_last: RetainLast = None,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
@@ -54,7 +77,8 @@ def plan(
     Exit status 1 when there is something to do.
     """
     invocation = begin(context, as_json=as_json)
-    view, from_server, problem = _plan(invocation, table, _asked(migrate), show_api=show_api)
+    asked = _asked(migrate, action, older_than, retain_last)
+    view, from_server, problem = _plan(invocation, table, asked, show_api=show_api)
     if as_json:
         invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
     else:
@@ -98,8 +122,53 @@ def apply(
         invocation.terminal.say(f"Next: icewright tasks show {task.task_id}")
 
 
-def _asked(migrate: Migration | None) -> Asked | None:
-    """What is asked for beyond what is planned by itself."""
+def expire_snapshots(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    older_than: OlderThan = None,
+    retain_last: RetainLast = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Expire snapshots, in the table's metadata alone: no file is deleted. Only shown without --yes.
+
+    It is a task of the server's. Exit status 1 when there is something to do and it was only shown.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.tasks import print_task, read_task  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    asked = AskedExpireSnapshots(older_than, retain_last)
+    view, from_server, problem = _plan(invocation, table, asked, show_api=show_api)
+    if not yes or not view.can_apply:
+        if as_json:
+            invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
+        else:
+            _print_plan(invocation.terminal, view, from_server=from_server, problem=problem)
+        raise typer.Exit(FOUND if view.can_apply else FINE)
+    with server(invocation, show_api=show_api) as client:
+        task = read_task(client.apply(view.plan_id))
+    if as_json:
+        invocation.terminal.document(task)
+    else:
+        invocation.terminal.say(view.reason.text)
+        print_task(invocation.terminal, task)
+        invocation.terminal.say(f"Next: icewright tasks show {task.task_id}")
+
+
+def _asked(
+    migrate: Migration | None, action: Action | None, older_than: str | None, retain_last: int | None
+) -> Asked | None:
+    """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
+    if action is Action.EXPIRE_SNAPSHOTS and migrate is None:
+        return AskedExpireSnapshots(older_than, retain_last)
+    if older_than is not None or retain_last is not None or action is not None:
+        raise Rejected(
+            "these options do not go together",
+            hint="--older-than and --retain-last go with --action expire-snapshots, and --migrate by itself",
+        )
     return None if migrate is None else AskedRewriteDataFiles(migrate)
 
 
@@ -192,6 +261,7 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:
                 ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),
                 ("refs removed", ", ".join(said.refs_removed)),
                 ("undo", said.undo),
+                *(("note", note.text) for note in view.rules if not note.code.startswith("kept-")),
             ]
 
 

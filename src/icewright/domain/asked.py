@@ -16,5 +16,18 @@ class AskedRewriteDataFiles:
     migrate: Migration
 
 
-Asked: TypeAlias = AskedRewriteDataFiles
+@dataclass(frozen=True, slots=True)
+class AskedExpireSnapshots:
+    """Expire snapshots, and do nothing else. What is not said, the table's policy says.
+
+    ``older_than`` is an age as an ISO-8601 duration (``P5D``), never an instant; ``retain_last`` how many snapshots of
+    each branch stay whatever their age, at least 1.
+    """
+
+    kind: ClassVar[Literal["expire_snapshots"]] = "expire_snapshots"
+    older_than: str | None = None
+    retain_last: int | None = None
+
+
+Asked: TypeAlias = AskedRewriteDataFiles | AskedExpireSnapshots
 """Anything of which a plan can be asked for, by the kind of its action."""

@@ -35,6 +35,14 @@ class ExpiryRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """``by``, in words for people, needs a snapshot and all that came after it."""
+
+    by: str
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class RefAt:
     """A branch or tag, and the snapshot that it was seen at."""
 

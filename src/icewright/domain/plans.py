@@ -125,8 +125,8 @@ class Plan:
 
     ``verdicts`` lists the partitions that a person would ask about, most files first, at most as many as the
     planner's limit; ``verdict_counts`` counts them all. ``rules`` are those by which the table is looked after, with
-    what is missing until each fires. A plan with a ``migration`` was asked for by a person and does nothing else; it is
-    only carried out when that person applies it.
+    what is missing until each fires; of an expiry, what stays and why. A plan that is ``asked``, or has a
+    ``migration``, was asked for by a person and does nothing else; it is only carried out when that person applies it.
     """
 
     plan_id: str
@@ -143,6 +143,7 @@ class Plan:
     look_again_at: Instant | None
     rules: tuple[Reason, ...] = ()
     migration: Migration | None = None
+    asked: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -111,7 +111,7 @@ class NewTask:
 
 
 ASKED_FOR: Final = "asked_for"
-"""The figure in a task's reason that says: a person asked for this migration, and its plan was applied."""
+"""The figure in a task's reason that says: a person asked for just this, and its plan was applied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from icewright.domain.expire_snapshots import Hold
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant, RefKind, TableMetadata
 from icewright.planning import wording
@@ -38,14 +39,6 @@ class Consumer:
     name: str
     snapshot_id: int
     heartbeat_at: Instant | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """``by``, in words for people, needs a snapshot and all that came after it."""
-
-    by: str
-    snapshot_id: int
 
 
 def consumer_problem(key: str, text: str) -> str | None:

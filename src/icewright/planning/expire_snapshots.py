@@ -10,20 +10,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.domain.catalogs import CatalogKind
 from icewright.domain.expire_snapshots import (
     RETAIN_LAST_MIN,
     SNAPSHOTS_MAX,
     ExpireSnapshots,
     ExpireSnapshotsPrediction,
     ExpiryRule,
+    Hold,
     RefAt,
 )
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import MAIN_BRANCH, Instant, TableMetadata
 from icewright.planning import wording
-from icewright.planning.consumers import Hold
 from icewright.planning.eligibility import metadata_obstacle
 from icewright.planning.expiry_call import expire_call
 from icewright.planning.expiry_obstacles import expiry_obstacle, kind_and_name
@@ -69,14 +68,14 @@ def decide_expiry(
     rule: ExpiryRule,
     now: Instant,
     *,
-    catalog: CatalogKind | None,
+    can_put_back: bool,
     findings: Sequence[Reason] = (),
     holds: Iterable[Hold] = (),
     first_seen: FirstSeen | None = None,
 ) -> ExpiryDecision:
     """What expires of a table as it is now, under a rule with a number of snapshots to retain.
 
-    ``catalog`` is the kind of its catalog, None for one in memory. ``findings`` say whose else the table's place is;
+    ``can_put_back`` is whether its catalog takes snapshots back. ``findings`` say whose else the table's place is;
     any refuses all. ``holds`` are those of tasks, and of consumers that the table itself does not know. ``first_seen``
     is given for what runs by itself, and only then.
     """
@@ -102,7 +101,8 @@ def decide_expiry(
         as_of=now,
         max_hold_ms=policy.max_hold_ms,
     )
-    return ExpiryDecision(action, _reason(action, notes), notes, _prediction(metadata, action, catalog))
+    prediction = _prediction(metadata, action, can_put_back=can_put_back)
+    return ExpiryDecision(action, _reason(action, notes), notes, prediction)
 
 
 def _nothing_old_enough(metadata: TableMetadata, rule: ExpiryRule) -> Reason:
@@ -167,15 +167,12 @@ def _warnings(metadata: TableMetadata) -> list[Reason]:
     return []
 
 
-def _prediction(
-    metadata: TableMetadata, action: ExpireSnapshots, catalog: CatalogKind | None
-) -> ExpireSnapshotsPrediction:
+def _prediction(metadata: TableMetadata, action: ExpireSnapshots, *, can_put_back: bool) -> ExpireSnapshotsPrediction:
     gone = frozenset(action.snapshot_ids)
     lists = {one.manifest_list for one in metadata.snapshots if one.snapshot_id in gone and one.manifest_list}
-    can_be_undone = catalog is not CatalogKind.REST
     undo = (
         "the snapshots and refs can be put back into the metadata, as long as their files are there"
-        if can_be_undone
+        if can_put_back
         else "a REST catalog takes no old snapshots back: the files stay for a while, and the metadata file of before "
         "can be registered as a second table"
     )
@@ -186,6 +183,6 @@ def _prediction(
         manifest_lists=len(lists),
         manifest_list_bytes=None,
         call=expire_call(metadata.name, action),
-        can_be_undone=can_be_undone,
+        can_be_undone=can_put_back,
         undo=undo,
     )

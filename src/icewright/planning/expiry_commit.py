@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from icewright.domain.expire_snapshots import ExpireSnapshots, RefAt
+from icewright.domain.expire_snapshots import ExpireSnapshots, Hold, RefAt
 from icewright.domain.plans import Reason
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
-from icewright.planning.consumers import Hold
 from icewright.planning.expiry_obstacles import expiry_obstacle
 from icewright.planning.expiry_staying import staying
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from icewright.domain.expire_snapshots import ExpiryRule
+from icewright.domain.expire_snapshots import ExpiryRule, Hold
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant, Ref, TableMetadata
-from icewright.planning.consumers import Hold, declared_consumers, flink_sinks, holds_of
+from icewright.planning.consumers import declared_consumers, flink_sinks, holds_of
 from icewright.planning.expiry_settings import AGE_FLOOR_MS
 from icewright.planning.retention import retained_refs, retained_snapshots
 

@@ -46,7 +46,7 @@ def _estimated(guess: Estimate) -> list[str]:
 
 
 def _who_acts(plan: Plan) -> str:
-    if plan.migration is not None and plan.mode is not Mode.OBSERVE:
+    if (plan.asked or plan.migration is not None) and plan.mode is not Mode.OBSERVE:
         return "It was asked for, and waits for a person to apply it."
     match plan.mode:
         case Mode.OBSERVE:

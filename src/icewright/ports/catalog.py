@@ -22,6 +22,11 @@ class Catalog(Protocol):
         """The catalog's name in the configuration."""
         ...
 
+    @property
+    def takes_snapshots_back(self) -> bool:
+        """Whether snapshots that expired can be put back into the metadata of its tables."""
+        ...
+
     def tables(self) -> Iterator[TableName]:
         """The names of all tables, in all namespaces at any depth, in no particular order."""
         ...

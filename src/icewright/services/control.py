@@ -10,9 +10,11 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.policy import PolicyRule
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock, Ids
+from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
+from icewright.services.expirer import Expirer
 from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.keeper import TableKeeper
 from icewright.services.loop import TASKS_KEPT_MS, Loop
@@ -49,10 +51,12 @@ def build_control_plane(
     limits: DispatchLimits | None = None,
     keep_tasks_ms: int = TASKS_KEPT_MS,
     carriers: Mapping[ActionKind, Carrier] = MappingProxyType({}),
+    expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
 ) -> ControlPlane:
     """Wire the services over these ports.
 
     ``keep_tasks_ms`` is how long tasks are kept that have ended, ``carriers`` are what the server carries out itself.
+    ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
     """
     limits = limits or DispatchLimits()
     access = AccessBook(tables, clock)
@@ -61,7 +65,9 @@ def build_control_plane(
     planner = Planner(observer, tables, clock, ids, rules)
     dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit)
     keeper = TableKeeper(observer, planner, dispatcher, access, tables, tasks, clock, limits.chance)
-    verifier = Verifier(tasks, tables, observer, dispatcher)
+    expirer = Expirer(expiries, tasks)
+    verifier = Verifier(tasks, tables, observer, dispatcher, expirer)
+    carriers = {**({ActionKind.EXPIRE_SNAPSHOTS: expirer} if expiries else {}), **carriers}
     housekeeper = Housekeeper(dispatcher, carriers, clock)
     loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, housekeeper, clock, keep_tasks_ms=keep_tasks_ms)
     return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, verifier, loop)

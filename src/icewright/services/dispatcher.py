@@ -170,6 +170,8 @@ class Dispatcher:
         figures = {**plan.reason.figures, APPROVED: 1}
         if plan.migration is not None:
             figures[ASKED_FOR] = plan.migration.value
+        elif plan.asked:
+            figures[ASKED_FOR] = action.kind
         approved = replace(plan.reason, figures=figures)
         enqueued = self.enqueue(replace(plan, reason=approved), priority=1)
         if enqueued is None or enqueued.task.plan_id != plan_id:

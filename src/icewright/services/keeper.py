@@ -26,10 +26,12 @@ from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of
 from icewright.services.experience import experience
+from icewright.services.expirer import holds_of_tasks
 from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer
-from icewright.services.planner import Planner, PlanRefused
+from icewright.services.planner import Planner
 from icewright.services.put_off import files_put_off
+from icewright.services.refused import PlanRefused
 from icewright.services.written import written
 
 _TASKS_LOOKED_AT = 4 * FAILURES_MAX
@@ -92,7 +94,8 @@ class TableKeeper:
         with self._lock(name):
             observation = self._observer.observe(name)
             put_off = files_put_off(self._tasks, self._latest(observation.metadata.table_id))
-            return self._planner.plan_asked(replace(observation, put_off=put_off), asked).plan
+            holds = holds_of_tasks(self._tasks, observation.metadata.table_id)
+            return self._planner.plan_asked(replace(observation, put_off=put_off), asked, holds).plan
 
     def put_aside(self, name: TableName, problem: Reason) -> None:
         """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""

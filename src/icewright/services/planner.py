@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from icewright.domain.asked import Asked, AskedRewriteDataFiles
-from icewright.domain.errors import IcewrightError
+from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteDataFiles
+from icewright.domain.expire_snapshots import Hold
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey
@@ -33,13 +33,9 @@ from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_a
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
 from icewright.services.access import assumed
+from icewright.services.expiry_planner import ExpiryPlanner
 from icewright.services.observer import Observer
-
-
-class PlanRefused(IcewrightError):
-    """The checker found the planner wrong: a defect of icewright. Nothing is done to the table."""
-
-    code = "plan-refused"
+from icewright.services.refused import PlanRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +55,7 @@ class Planner:
     ) -> None:
         self._observer, self._tables, self._clock, self._ids = observer, tables, clock, ids
         self._rules = tuple(rules)
+        self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
@@ -71,11 +68,18 @@ class Planner:
         """
         return self.plan_observed(self._observer.observe(name))
 
-    def plan_asked(self, observation: Observation, asked: Asked) -> Planned:
-        """Say what that takes which a person asks for, of a table just observed. Raises :class:`PlanRefused`."""
+    def plan_asked(self, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()) -> Planned:
+        """Say what that takes which a person asks for, of a table just observed.
+
+        ``holds`` are the snapshots that tasks of the table go on from. Raises :class:`PlanRefused`, and ``Rejected``
+        for what cannot be asked for.
+        """
         match asked:
             case AskedRewriteDataFiles(migrate):
                 return self._plan_rewrite(observation, migrate)
+            case AskedExpireSnapshots():
+                plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
+                return Planned(plan, observation, policy)
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""

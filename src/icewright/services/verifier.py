@@ -26,6 +26,7 @@ from icewright.scheduling.retry import End
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of, left_of, reported_snapshot, snapshot_made_by
 from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
+from icewright.services.expirer import Expirer
 from icewright.services.measured_lookups import measured_lookups
 from icewright.services.observer import Observer
 from icewright.services.reports import report_of
@@ -52,8 +53,11 @@ _REPORTED_ENDS = {
 class Verifier:
     """Settles tasks in doubt, and verifies those that are reported as committed."""
 
-    def __init__(self, tasks: TaskStore, tables: TableStore, observer: Observer, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, tasks: TaskStore, tables: TableStore, observer: Observer, dispatcher: Dispatcher, expirer: Expirer
+    ) -> None:
         self._tasks, self._tables, self._observer, self._dispatcher = tasks, tables, observer, dispatcher
+        self._expirer = expirer
 
     def settle(self, task: Task) -> Task:
         """Decide a task in doubt by looking into the table; the task itself when it is too early to say.
@@ -123,7 +127,7 @@ class Verifier:
             case RewriteDataFiles():
                 outcome = self._rewritten(task, metadata)
             case ExpireSnapshots() as action:
-                outcome = Outcome(expired(action, metadata))
+                outcome = Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
         state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED
         return _change(task, state, outcome)
 
@@ -186,19 +190,16 @@ class Verifier:
         return None
 
 
-def expired(action: ExpireSnapshots, metadata: TableMetadata) -> Reason:
-    """What the table says of an expiry: all that was to go is gone, and every ref that was to stay is there.
+def expired(action: ExpireSnapshots, metadata: TableMetadata, problem: Reason | None) -> Reason:
+    """What the table says of an expiry: all that was to go is gone, and nothing else went with it.
 
-    The commit is refused where a ref is missing already, so that one that is missing now was lost by it or right
-    after it: nobody can tell, and somebody has to look.
+    ``problem`` is what the state of before the commit has and the one of after has not, by the table's own log.
     """
     left = left_of(action, metadata)
     if left:
         return Reason(COMMIT_NOT_FOUND, f"the commit was reported, and the table still has {left[0]}")
-    names = {ref.name for ref in metadata.refs}
-    lost = sorted({ref.name for ref in action.refs_seen} - {ref.name for ref in action.refs_removed} - names)
-    if lost:
-        return Reason(VERIFICATION_FAILED, f"the table has lost {wording.name(lost[0])}, which was to stay")
+    if problem is not None:
+        return Reason(VERIFICATION_FAILED, problem.text, problem.figures)
     figures = {
         "snapshots_removed": len(action.snapshot_ids),
         "refs_removed": len(action.refs_removed),

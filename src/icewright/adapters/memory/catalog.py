@@ -35,6 +35,11 @@ class MemoryCatalog(MemoryTables):
         self.available = True
         self._damaged: set[str] = set()
 
+    @property
+    def takes_snapshots_back(self) -> bool:
+        """It does."""
+        return True
+
     def tables(self) -> Iterator[TableName]:
         """The names of all tables."""
         self._answer()

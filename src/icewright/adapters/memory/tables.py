@@ -27,6 +27,7 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
+from icewright.planning.expiry_commit import trimmed
 from icewright.ports.clock import Clock
 
 _LOG_MAX = 100
@@ -188,14 +189,33 @@ class MemoryTables:
         """Write all entries into one manifest per spec and content."""
         return self._commit(name, Operation.REPLACE, merge_manifests=True)
 
-    def set_ref(self, name: TableName, ref: str, snapshot_id: int, *, kind: RefKind = RefKind.BRANCH) -> None:
+    def set_ref(
+        self,
+        name: TableName,
+        ref: str,
+        snapshot_id: int,
+        *,
+        kind: RefKind = RefKind.BRANCH,
+        max_ref_age_ms: int | None = None,
+    ) -> None:
         """Create or move a branch or tag; moving ``main`` is a rollback."""
 
         def change(table: MemoryTable) -> MemoryTable:
             if table.metadata.snapshot(snapshot_id) is None:
                 raise Rejected(f"no snapshot {snapshot_id}")
             metadata = replace(table.metadata, updated_at=self._clock.now())
-            return replace(table, metadata=with_ref(metadata, ref, snapshot_id, kind))
+            metadata = with_ref(metadata, ref, snapshot_id, kind)
+            refs = tuple(replace(r, max_ref_age_ms=max_ref_age_ms) if r.name == ref else r for r in metadata.refs)
+            return replace(table, metadata=replace(metadata, refs=refs))
+
+        self._change(name, change)
+
+    def drop_ref(self, name: TableName, ref: str) -> None:
+        """Remove a branch or tag."""
+
+        def change(table: MemoryTable) -> MemoryTable:
+            refs = tuple(one for one in table.metadata.refs if one.name != ref)
+            return replace(table, metadata=replace(table.metadata, refs=refs))
 
         self._change(name, change)
 
@@ -207,8 +227,10 @@ class MemoryTables:
             if any(ref.snapshot_id in gone for ref in table.metadata.refs):
                 raise Rejected("a ref is at a snapshot to be expired")
             kept = tuple(s for s in table.metadata.snapshots if s.snapshot_id not in gone)
+            log = tuple(trimmed(table.metadata.snapshot_log, lambda entry: entry.snapshot_id, gone))
             manifests = {key: value for key, value in table.manifests.items() if key not in gone}
-            return replace(table, metadata=replace(table.metadata, snapshots=kept), manifests=manifests)
+            metadata = replace(table.metadata, snapshots=kept, snapshot_log=log)
+            return replace(table, metadata=metadata, manifests=manifests)
 
         self._change(name, change)
 
@@ -246,6 +268,17 @@ class MemoryTables:
         """The files of a branch, as the writers gave them."""
         table = self._table(name)
         return tuple(entry.file for entry in table.live_entries(head(table.metadata, branch)))
+
+    def swap(
+        self, name: TableName, metadata_location: str, change: Callable[[MemoryTable], MemoryTable]
+    ) -> tuple[MemoryTable, MemoryTable] | None:
+        """Change a table if it is still at that metadata: before and after, None where somebody came first."""
+        with self._lock:
+            before = self._table(name)
+            if before.metadata.metadata_location != metadata_location:
+                return None
+            self._change(name, change)
+            return before, self._table(name)
 
     def _commit(self, name: TableName, operation: Operation, **what: Any) -> Snapshot:
         with self._lock:

@@ -63,6 +63,11 @@ class PyIcebergCatalog:
         """The catalog's name in the configuration."""
         return self._entry.name
 
+    @property
+    def takes_snapshots_back(self) -> bool:
+        """Where clients write the metadata file themselves; a REST catalog refuses old snapshots."""
+        return self._entry.kind is not CatalogKind.REST
+
     def tables(self) -> Iterator[TableName]:
         """The names of all tables."""
         return self._pointers.tables()

@@ -1,4 +1,4 @@
-"""A table's next metadata file: as the present one is, but for its properties and its own history.
+"""A table's next metadata file: as the present one is, but for one change and its own history.
 
 The raw JSON is edited rather than rendered by PyIceberg's models, which leave out what they do not know and cannot
 write tables of version 3 at all.
@@ -10,7 +10,6 @@ import gzip
 import json
 import re
 from collections.abc import Mapping
-from copy import copy
 from typing import Any
 
 from icewright.domain.tables import Instant
@@ -21,18 +20,23 @@ _PREVIOUS_VERSIONS_DEFAULT = 100
 _COMPRESSION = "write.metadata.compression-codec"
 
 
-def next_metadata(
-    metadata: Mapping[str, Any], location: str, changes: Mapping[str, str | None], now: Instant
-) -> dict[str, Any]:
-    """The metadata behind that in ``location``, as the spec's JSON: only properties, time and log differ."""
-    after = dict(copy(metadata))
+def with_properties(metadata: Mapping[str, Any], changes: Mapping[str, str | None]) -> dict[str, Any]:
+    """The metadata with other properties; those whose value is None are removed."""
     properties = {**(metadata.get("properties") or {}), **changes}
-    after["properties"] = {key: text for key, text in properties.items() if text is not None}
-    after["last-updated-ms"] = max(now, int(metadata["last-updated-ms"]))
+    return {**metadata, "properties": {key: text for key, text in properties.items() if text is not None}}
+
+
+def next_metadata(
+    metadata: Mapping[str, Any], changed: Mapping[str, Any], location: str, now: Instant
+) -> dict[str, Any]:
+    """The metadata behind ``metadata`` in ``location``: ``changed``, with a time and a log of its own."""
     log = [*(metadata.get("metadata-log") or ())]
     log.append({"timestamp-ms": metadata["last-updated-ms"], "metadata-file": location})
-    after["metadata-log"] = log[-_kept(after["properties"]) :]
-    return after
+    return {
+        **changed,
+        "last-updated-ms": max(now, int(metadata["last-updated-ms"])),
+        "metadata-log": log[-_kept(changed.get("properties") or {}) :],
+    }
 
 
 def next_location(location: str, metadata: Mapping[str, Any], unique: str) -> str:

@@ -1,31 +1,20 @@
-"""The properties port over PyIceberg's libraries: a new metadata file and a moved pointer, or a REST catalog's commit.
-
-PyIceberg's own commits are not used: they drop what their models do not know, cannot write tables of version 3, and
-open files by what the table's properties say.
-"""
+"""The properties port over PyIceberg's libraries, see :mod:`icewright.adapters.pyiceberg.table_commits`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
-from uuid import uuid4
 
-from icewright.adapters.pyiceberg.commits import HiveCommits, SqlCommits
-from icewright.adapters.pyiceberg.metadata import parse_metadata
-from icewright.adapters.pyiceberg.next_metadata import content, next_location, next_metadata
+from icewright.adapters.pyiceberg.next_metadata import with_properties
 from icewright.adapters.pyiceberg.pointers import Pointed
-from icewright.adapters.pyiceberg.rest_commits import RestCommits
-from icewright.adapters.pyiceberg.translate import reading
-from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import Conflict, IcewrightError, TableReplaced, Unavailable, Unknown, Unsupported
+from icewright.adapters.pyiceberg.rest_commits import RestCommits, property_updates
+from icewright.adapters.pyiceberg.table_commits import TRIES_MAX, checked, commits_of, prepared
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import Conflict, IcewrightError, Unavailable, Unknown, Unsupported
 from icewright.domain.tables import TableMetadata
 from icewright.domain.writer_settings import encryption_property
 from icewright.planning import wording
 from icewright.ports.clock import Clock
-
-TRIES_MAX: Final = 10
-"""Commits of others that may come first before the owner is told to try again."""
 
 
 class PyIcebergProperties:
@@ -34,7 +23,7 @@ class PyIcebergProperties:
     def __init__(self, entry: CatalogEntry, clock: Clock) -> None:
         """Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used."""
         entry.check()
-        self._commits = _commits(entry)
+        self._commits = commits_of(entry)
         self._clock = clock
 
     def change(self, table: TableMetadata, changes: Mapping[str, str | None]) -> None:
@@ -54,12 +43,7 @@ class PyIcebergProperties:
 
     def _is_done(self, seen: TableMetadata, pointed: Pointed, changes: Mapping[str, str | None]) -> bool:
         """Whether all is as wanted. Raises what forbids the change."""
-        with reading(f"metadata of table {seen.name} in {pointed.metadata_location}"):
-            now = parse_metadata(pointed.metadata, name=seen.name, metadata_location=pointed.metadata_location)
-        if now.table_id != seen.table_id:
-            raise TableReplaced(f"{seen.name} is another table by now")
-        if not now.has_uuid:
-            raise Unsupported(f"table {seen.name} has no uuid", hint="any commit by a current writer gives it one")
+        now = checked(seen.name, seen.table_id, pointed)
         if all(now.properties.get(key) == text for key, text in changes.items()):
             return True
         encryption = encryption_property(now.properties)
@@ -78,14 +62,9 @@ class PyIcebergProperties:
         """One try, which is False when another commit came first; ``Unavailable`` out of it may be a commit, too."""
         commits = self._commits
         if isinstance(commits, RestCommits):
-            return partial(commits.commit, table.name, table.table_id.uuid, changes)
-        before = pointed.metadata_location
-        metadata = next_metadata(pointed.metadata, before, changes, self._clock.now())
-        after = next_location(before, metadata, str(uuid4()))
-        file = commits.file_io(before).new_output(after)
-        with reading(f"metadata of table {table.name} in {after}"), file.create(overwrite=False) as stream:
-            stream.write(content(metadata))
-        return partial(commits.move, table.name, before, after, changes)
+            return partial(commits.commit, table.name, table.table_id.uuid, property_updates(changes))
+        changed = with_properties(pointed.metadata, changes)
+        return prepared(commits, table.name, pointed, changed, changes, self._clock.now())
 
     def _look(self, table: TableMetadata, changes: Mapping[str, str | None], error: Unavailable) -> None:
         """Look whether a commit that nobody answered for was made. Raises ``Unknown`` when the table does not tell."""
@@ -98,13 +77,3 @@ class PyIcebergProperties:
         raise Unknown(
             f"it cannot be told whether table {table.name} was changed: {error.message}", hint=hint
         ) from error
-
-
-def _commits(entry: CatalogEntry) -> SqlCommits | HiveCommits | RestCommits:
-    match entry.kind:
-        case CatalogKind.SQL:
-            return SqlCommits(entry)
-        case CatalogKind.REST:
-            return RestCommits(entry)
-        case CatalogKind.HIVE:
-            return HiveCommits(entry)

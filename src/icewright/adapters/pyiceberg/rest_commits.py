@@ -1,9 +1,10 @@
-"""Changes of properties asked of an Iceberg REST catalog, which writes the metadata itself."""
+"""Changes of tables asked of an Iceberg REST catalog, which writes the metadata itself."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pyiceberg.catalog.rest import Endpoints
@@ -11,32 +12,51 @@ from pyiceberg.catalog.rest import Endpoints
 from icewright.adapters.pyiceberg.rest_pointers import RestPointers, said_by, whole_answer
 from icewright.adapters.pyiceberg.translate import asking
 from icewright.domain.errors import NotAllowed, NotFound, Unavailable
+from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableName
 
 _OK, _MULTIPLE = 200, 300
+_NONE: Mapping[str, int | None] = MappingProxyType({})
 _NOT_FOUND, _CONFLICT, _TOO_MANY, _INTERNAL_ERROR = 404, 409, 429, 500
 
 
-class RestCommits(RestPointers):
-    """Pointers of a REST catalog whose tables' properties can be changed."""
+def property_updates(changes: Mapping[str, str | None]) -> list[dict[str, Any]]:
+    """Changes of properties; those whose value is None are removed."""
+    updates = {key: text for key, text in changes.items() if text is not None}
+    removals = [key for key, text in changes.items() if text is None]
+    asked: list[dict[str, Any]] = []
+    if updates:
+        asked.append({"action": "set-properties", "updates": updates})
+    if removals:
+        asked.append({"action": "remove-properties", "removals": removals})
+    return asked
 
-    def commit(self, name: TableName, uuid: str, changes: Mapping[str, str | None]) -> bool:
-        """Ask for the change; False when the table is not the same any more.
+
+def expiry_updates(action: ExpireSnapshots) -> list[dict[str, Any]]:
+    """Removals of refs, and of one snapshot each: as Iceberg's own client words it, and older catalogs want it."""
+    refs = [{"action": "remove-snapshot-ref", "ref-name": ref.name} for ref in action.refs_removed]
+    return [*refs, *({"action": "remove-snapshots", "snapshot-ids": [one]} for one in action.snapshot_ids)]
+
+
+class RestCommits(RestPointers):
+    """Pointers of a REST catalog whose tables can be changed."""
+
+    def commit(
+        self, name: TableName, uuid: str, updates: Sequence[Mapping[str, Any]], refs: Mapping[str, int | None] = _NONE
+    ) -> bool:
+        """Ask for updates as the REST API words them; False when the table is not the same any more.
+
+        That is: another uuid, or one of these ``refs`` is not at that snapshot (None: is there). The catalog checks no
+        more than it is asked to.
 
         Raises ``NotFound`` and ``NotAllowed`` when it is refused, and ``Unavailable`` when nobody knows whether it was
         made.
         """
-        updates = {key: text for key, text in changes.items() if text is not None}
-        removals = [key for key, text in changes.items() if text is None]
-        asked: list[dict[str, Any]] = []
-        if updates:
-            asked.append({"action": "set-properties", "updates": updates})
-        if removals:
-            asked.append({"action": "remove-properties", "removals": removals})
+        here = [{"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": at} for ref, at in refs.items()]
         body = {
             "identifier": {"namespace": list(name.namespace), "name": name.name},
-            "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
-            "updates": asked,
+            "requirements": [{"type": "assert-table-uuid", "uuid": uuid}, *here],
+            "updates": list(updates),
         }
         with asking(self._name):
             status, answer = self._post(name, body)

@@ -86,7 +86,7 @@ class PyIcebergTableFiles:
                 answered, io = metadata, self._pointers.file_io(location)
                 found = read_metadata(io, name, location)
                 metadata = parse_metadata(found.metadata, name=name, metadata_location=location)
-                _check_same(answered, metadata)
+                check_same(answered, metadata)
             return parse_roots(found.metadata, metadata)
 
     def size_bytes(self, table: TableMetadata, path: str) -> int:
@@ -121,7 +121,7 @@ class PyIcebergTableFiles:
                 raise ValueError(f"{entries} entries, and the manifest list says {manifest.entries}")
 
 
-def _check_same(answered: TableMetadata, read: TableMetadata) -> None:
+def check_same(answered: TableMetadata, read: TableMetadata) -> None:
     """Whether the catalog and the file speak of the same state of the same table."""
     same = answered.table_id == read.table_id and answered.current_snapshot_id == read.current_snapshot_id
     if not same or {one.snapshot_id for one in answered.snapshots} != {one.snapshot_id for one in read.snapshots}:

@@ -1,0 +1,177 @@
+"""The expiry port over real catalogs: a new metadata file and a moved pointer, or a REST catalog's commit.
+
+SQL and Hive Metastore compare and swap the whole metadata file, so that nothing can come in between. A REST catalog
+checks what it is asked to and no more: that every ref is where it was. It drops refs at snapshots that it removes, so
+that a tag which is made in the moment between our look and its commit would be lost; nothing can be asked against a
+name that nobody knows yet. That is found afterwards, by the metadata file that the commit was made on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from icewright.adapters.pyiceberg.metadata import parse_metadata
+from icewright.adapters.pyiceberg.next_snapshots import with_snapshots, without_snapshots
+from icewright.adapters.pyiceberg.pointers import Pointed, read_metadata
+from icewright.adapters.pyiceberg.rest_commits import RestCommits, expiry_updates
+from icewright.adapters.pyiceberg.table_commits import TRIES_MAX, checked, commits_of, prepared
+from icewright.adapters.pyiceberg.table_files import check_same
+from icewright.adapters.pyiceberg.translate import reading
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, Unavailable, Unknown, Unreadable
+from icewright.domain.expire_snapshots import ExpireSnapshots, Hold
+from icewright.domain.names import TableId, TableName
+from icewright.domain.tables import MAIN_BRANCH, Snapshot, TableMetadata
+from icewright.planning.expiry_commit import expiry_conflict, is_expired
+from icewright.planning.expiry_undo import is_back, lost_snapshots, undo_conflict
+from icewright.ports.clock import Clock
+from icewright.ports.expiry import Expired
+
+_SNAPSHOT_COUNT = "snapshot-count"
+"""What Iceberg keeps of the snapshots in a Hive Metastore's table, for people."""
+
+
+class PyIcebergExpiry:
+    """Expires snapshots of the tables of one catalog."""
+
+    def __init__(self, entry: CatalogEntry, clock: Clock) -> None:
+        """Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used."""
+        entry.check()
+        self._commits = commits_of(entry)
+        self._clock = clock
+
+    def expire(
+        self,
+        name: TableName,
+        table_id: TableId,
+        action: ExpireSnapshots,
+        *,
+        may_commit: Callable[[], None],
+        holds: Iterable[Hold] = (),
+    ) -> None:
+        """Carry out the action, in one commit, or do nothing."""
+        kept = tuple(holds)
+
+        def attempt() -> Callable[[], bool] | None:
+            pointed, now = self._look(name, table_id)
+            if is_expired(action, now):
+                return None
+            reason = expiry_conflict(action, now, kept)
+            if reason is not None:
+                raise Conflict(f"snapshots of table {name} cannot expire as planned: {reason.text}")
+            if isinstance(self._commits, RestCommits):
+                refs: dict[str, int | None] = {ref.name: ref.snapshot_id for ref in now.refs}
+                refs.setdefault(MAIN_BRANCH, None)
+                return partial(self._commits.commit, name, table_id.uuid, expiry_updates(action), refs)
+            changed = without_snapshots(pointed.metadata, action)
+            parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"]))}
+            return prepared(self._commits, name, pointed, changed, parameters, self._clock.now())
+
+        self._until_done(name, attempt, may_commit, lambda: is_expired(action, self._look(name, table_id)[1]))
+
+    def commit_of(self, name: TableName, table_id: TableId, action: ExpireSnapshots) -> Expired | None:
+        """The commit that carried the action out: found by halving the log of metadata files, a handful of reads."""
+        now = checked(name, table_id, self._commits.load(name))
+        if not is_expired(action, now):
+            return None
+        places = [entry.location for entry in now.metadata_log]
+        first = places.index(action.base_metadata_location) if action.base_metadata_location in places else -1
+        states: dict[int, TableMetadata] = {len(places): now}
+        last = len(places)
+        try:
+            while last - first > 1:
+                middle = (first + last) // 2
+                states[middle] = self._state(now, places[middle])
+                if is_expired(action, states[middle]):
+                    last = middle
+                else:
+                    first = middle
+            before = None if first < 0 else states.get(first) or self._state(now, places[first])
+        except Unreadable:
+            return Expired(None, now)  # writers may delete the files of their log
+        return Expired(before, states[last])
+
+    def put_back(
+        self,
+        name: TableName,
+        table_id: TableId,
+        action: ExpireSnapshots,
+        *,
+        may_commit: Callable[[], None],
+        first_missing: Callable[[TableMetadata, tuple[Snapshot, ...]], str | None],
+    ) -> None:
+        """Put what the action removed back into the metadata as it is now."""
+        commits = self._commits
+        if isinstance(commits, RestCommits):
+            raise NotAllowed(
+                f"the catalog of table {name} takes no old snapshots back",
+                hint="register the metadata file of before as a second table",
+            )
+
+        def attempt() -> Callable[[], bool] | None:
+            pointed, now = self._look(name, table_id)
+            if is_back(action, now):
+                return None
+            base = read_metadata(commits.file_io(pointed.metadata_location), name, action.base_metadata_location)
+            before = self._parsed(name, base)
+            reason = undo_conflict(action, before, now)
+            if reason is not None:
+                raise Conflict(f"snapshots of table {name} cannot be put back: {reason.text}")
+            missing = first_missing(before, lost_snapshots(action, before))
+            if missing is not None:
+                raise Conflict(f"snapshots of table {name} cannot be put back: {missing} is not there any more")
+            with reading(f"metadata of table {name} in {action.base_metadata_location}"):
+                changed = with_snapshots(pointed.metadata, base.metadata, action)
+            parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"]))}
+            return prepared(commits, name, pointed, changed, parameters, self._clock.now())
+
+        self._until_done(name, attempt, may_commit, lambda: is_back(action, self._look(name, table_id)[1]))
+
+    def _until_done(
+        self,
+        name: TableName,
+        attempt: Callable[[], Callable[[], bool] | None],
+        may_commit: Callable[[], None],
+        is_done: Callable[[], bool],
+    ) -> None:
+        """Try until nobody else comes first; an answer that was lost is looked for and never asked for again."""
+        for _ in range(TRIES_MAX):
+            commit = attempt()
+            if commit is None:
+                return
+            may_commit()
+            try:
+                if commit():
+                    return
+            except Unavailable as error:
+                _look_for(name, is_done, error)
+                return
+        raise Conflict(f"table {name} is committed to all the time", hint="try again in a moment")
+
+    def _look(self, name: TableName, table_id: TableId) -> tuple[Pointed, TableMetadata]:
+        """The table as it is now; of a REST catalog by the file as well, of which it may leave some out."""
+        pointed = self._commits.load(name)
+        now = checked(name, table_id, pointed)
+        if isinstance(self._commits, RestCommits):
+            check_same(now, self._state(now, pointed.metadata_location))
+        return pointed, now
+
+    def _state(self, now: TableMetadata, location: str) -> TableMetadata:
+        """The table as a metadata file has it. Raises ``Unreadable`` when it is not there any more."""
+        return self._parsed(now.name, read_metadata(self._commits.file_io(now.metadata_location), now.name, location))
+
+    def _parsed(self, name: TableName, pointed: Pointed) -> TableMetadata:
+        with reading(f"metadata of table {name} in {pointed.metadata_location}"):
+            return parse_metadata(pointed.metadata, name=name, metadata_location=pointed.metadata_location)
+
+
+def _look_for(name: TableName, is_done: Callable[[], bool], error: Unavailable) -> None:
+    """Look whether a commit that nobody answered for was made. Raises ``Unknown`` when the table does not tell."""
+    hint = "nothing is done or cleaned up meanwhile; the table is looked at again"
+    try:
+        if is_done():
+            return
+    except IcewrightError as second:
+        raise Unknown(f"{error.message}; then: {second.message}", hint=hint) from error
+    raise Unknown(f"it cannot be told whether table {name} was changed: {error.message}", hint=hint) from error

@@ -1,0 +1,68 @@
+"""Expiries of snapshots as the server carries them out itself: what holds snapshots, and the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from icewright.domain.actions import ActionKind
+from icewright.domain.errors import NotFound
+from icewright.domain.expire_snapshots import ExpireSnapshots, Hold
+from icewright.domain.jobs import Committed, Result
+from icewright.domain.names import TableId
+from icewright.domain.plans import Reason
+from icewright.domain.tables import TableMetadata
+from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
+from icewright.planning.expiry_commit import problem_of_expiry
+from icewright.ports.expiry import SnapshotExpiry
+from icewright.ports.store import TaskFilter, TaskStore
+
+_TASKS_LOOKED_AT: Final = 2 * len(ActionKind)
+"""At most one task of a table and kind of action has not ended."""
+
+
+class Expirer:
+    """Carries out expiries on the tables of all catalogs that can be written to."""
+
+    def __init__(self, expiries: Mapping[str, SnapshotExpiry], tasks: TaskStore) -> None:
+        self._expiries, self._tasks = dict(expiries), tasks
+
+    def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
+        """Remove what the action names from the table's metadata. Raises as :meth:`SnapshotExpiry.expire`."""
+        action = _action(task)
+        holds = [hold for hold in holds_of_tasks(self._tasks, task.table_id) if hold.by != _by(task.task_id)]
+        expiry = self._expiry(task.table_name.catalog)
+        expiry.expire(task.table_name, task.table_id, action, may_commit=may_commit, holds=holds)
+        return Committed(None)
+
+    def problem(self, task: Task, metadata: TableMetadata) -> Reason | None:
+        """What the commit took away that it should not have, by the table's own log; ``metadata`` is the table now."""
+        action = _action(task)
+        found = self._expiry(task.table_name.catalog).commit_of(metadata.name, task.table_id, action)
+        return None if found is None else problem_of_expiry(found.before, found.after, action)
+
+    def _expiry(self, catalog: str) -> SnapshotExpiry:
+        if catalog not in self._expiries:
+            raise NotFound(f"no catalog {catalog!r} is configured")
+        return self._expiries[catalog]
+
+
+def holds_of_tasks(tasks: TaskStore, table_id: TableId) -> tuple[Hold, ...]:
+    """The snapshots that tasks of a table which have not ended go on from: a rewrite is validated from its base on."""
+    live = TaskFilter(states=frozenset(TaskState) - TERMINAL_STATES, table_id=table_id)
+    found = tasks.tasks(live, limit=_TASKS_LOOKED_AT)
+    return tuple(
+        Hold(_by(task.task_id), task.action.base_snapshot_id)
+        for task in found
+        if not isinstance(task.action, ExpireSnapshots) and task.action.base_snapshot_id is not None
+    )
+
+
+def _by(task_id: str) -> str:
+    return f"task {task_id}"
+
+
+def _action(task: Task) -> ExpireSnapshots:
+    if not isinstance(task.action, ExpireSnapshots):
+        raise TypeError(f"task {task.task_id} expires no snapshots")
+    return task.action

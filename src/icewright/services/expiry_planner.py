@@ -1,0 +1,103 @@
+"""Planning an expiry: decide (pure), check (pure, by other code), keep the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from icewright.domain.asked import AskedExpireSnapshots
+from icewright.domain.errors import InvalidMessage
+from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpiryRule, Hold
+from icewright.domain.faults import Fault, fault
+from icewright.domain.names import TableId
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.policy import Policy
+from icewright.domain.tables import TableMetadata
+from icewright.planning import wording
+from icewright.planning.check_expiry import check_expiry
+from icewright.planning.expire_snapshots import asked_rule, decide_expiry
+from icewright.planning.setting_values import duration_ms
+from icewright.ports.clock import Clock, Ids
+from icewright.ports.store import TableStore
+from icewright.services.observer import Observer
+from icewright.services.refused import PlanRefused
+
+_HINT: Final = "an age is a duration: P5D, PT12H or P1DT12H; at least 1 snapshot of each branch stays"
+
+
+class ExpiryPlanner:
+    """Makes plans of expiries, and keeps them in the store."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        tables: TableStore,
+        clock: Clock,
+        ids: Ids,
+        policy: Callable[[TableMetadata], Policy],
+    ) -> None:
+        self._observer, self._tables, self._clock, self._ids, self._policy = observer, tables, clock, ids, policy
+
+    def plan_asked(
+        self, metadata: TableMetadata, asked: AskedExpireSnapshots, holds: Sequence[Hold]
+    ) -> tuple[Plan, Policy]:
+        """The plan of an expiry that a person asks for, and the policy that it goes by.
+
+        Raises :class:`~icewright.domain.errors.InvalidMessage` for an age or a number that cannot be, and
+        :class:`PlanRefused`.
+        """
+        policy, now = self._policy(metadata), self._clock.now()
+        rule = _rule(policy, asked)
+        decision = decide_expiry(
+            metadata,
+            policy,
+            rule,
+            now,
+            can_put_back=self._observer.catalog(metadata.name.catalog).takes_snapshots_back,
+            findings=self._namesakes(metadata),
+            holds=holds,
+        )
+        action = decision.action
+        if action is not None:
+            held = [hold.snapshot_id for hold in holds]
+            violations = check_expiry(action, metadata, policy, now=now, first_seen=None, held=held)
+            if violations:
+                said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
+                raise PlanRefused(f"the plan for {metadata.name} does not hold: {said}")
+        plan = Plan(
+            plan_id=self._ids.new("plan"),
+            table_id=metadata.table_id,
+            table_name=metadata.name,
+            snapshot_id=metadata.current_snapshot_id,
+            planned_at=now,
+            mode=policy.mode,
+            actions=() if action is None else (action,),
+            reason=decision.reason,
+            verdicts=(),
+            verdict_counts={},
+            prediction=decision.prediction,
+            look_again_at=None,
+            rules=decision.notes,
+            asked=True,
+        )
+        fault(Fault.PLAN_BEFORE)
+        self._tables.save_plan(plan)
+        fault(Fault.PLAN_AFTER)
+        return plan, policy
+
+    def _namesakes(self, metadata: TableMetadata) -> tuple[Reason, ...]:
+        """Whether other catalogs have the same table: who expires snapshots under one name breaks the other."""
+        others = sorted(self._observer.catalog_names - {metadata.table_id.catalog})
+        records = [self._tables.record(TableId(catalog, metadata.table_id.uuid)) for catalog in others]
+        found = [record for record in records if record is not None and record.dropped_at is None]
+        return tuple(Reason("shared-uuid", f"it is also known as {wording.cut(str(record.name))}") for record in found)
+
+
+def _rule(policy: Policy, asked: AskedExpireSnapshots) -> ExpiryRule:
+    try:
+        older_than_ms = None if asked.older_than is None else duration_ms(asked.older_than)
+    except ValueError as error:
+        raise InvalidMessage(f"{wording.quoted(asked.older_than or '')} is no duration", hint=_HINT) from error
+    if asked.retain_last is not None and asked.retain_last < RETAIN_LAST_MIN:
+        raise InvalidMessage(f"{asked.retain_last} snapshots cannot be retained", hint=_HINT)
+    return asked_rule(policy, older_than_ms, asked.retain_last)

@@ -1,0 +1,321 @@
+"""Histories of a table at random, with expiries and their undoing in between: whatever is retained stays readable.
+
+Every snapshot's files are written down when it is committed. Files are deleted as they would be later: those that no
+snapshot needs any more. A snapshot that is there must never miss one of its own. Wrong variants of the pieces are put
+in, and each is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from icewright.adapters.memory import expiry as memory_expiry
+from icewright.adapters.memory.catalog import MemoryCatalog
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.expiry import MemoryExpiry
+from icewright.adapters.memory.lake import MemoryFile, MemoryTable
+from icewright.domain.errors import Conflict
+from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold
+from icewright.domain.files import UNPARTITIONED, Partition
+from icewright.domain.names import TableName
+from icewright.domain.tables import MAIN_BRANCH, Ref, RefKind, Snapshot, TableMetadata
+from icewright.planning import expiry_staying
+from icewright.planning.check_expiry import check_expiry
+from icewright.planning.expire_snapshots import decide_expiry
+from icewright.planning.expiry_commit import problem_of_expiry
+from icewright.planning.policy import effective_policy
+from tests.planning.observations import HOUR_MS
+
+NAME = TableName("lake", ("db",), "t")
+WHOLE = Partition(0, UNPARTITIONED)
+places = st.integers(0, 1_000)
+
+
+class Histories(RuleBasedStateMachine):
+    """Everything that happens to the snapshots of a table."""
+
+    @initialize(version=st.sampled_from([2, 3]))
+    def begin(self, version: int) -> None:
+        self.clock = ManualClock()
+        self.catalog = MemoryCatalog("lake", self.clock)
+        self.table_id = self.catalog.create(NAME, format_version=version)
+        self.expiry = MemoryExpiry(self.catalog)
+        self.files = 0
+        self.written: dict[int, frozenset[str]] = {}
+        self.stored: set[str] = set()
+        self.done: list[ExpireSnapshots] = []
+        self.holds: list[Hold] = []
+        self.append(MAIN_BRANCH)
+
+    def now(self) -> TableMetadata:
+        return self.catalog.load(NAME)
+
+    def pick(self, place: int) -> Snapshot:
+        snapshots = self.now().snapshots
+        return snapshots[place % len(snapshots)]
+
+    def branches(self) -> list[str]:
+        return [ref.name for ref in self.now().refs if ref.kind is RefKind.BRANCH]
+
+    def live(self, branch: str) -> list[str]:
+        return [file.path for file in self.catalog.live_files(NAME, branch=branch)]
+
+    def new_file(self) -> MemoryFile:
+        self.files += 1
+        path = f"file:///memory/f{self.files}"
+        self.stored.add(path)
+        return MemoryFile(path, WHOLE, 100, 1)
+
+    def note(self, snapshot: Snapshot) -> None:
+        self.written[snapshot.snapshot_id] = self.needed(snapshot)
+
+    def needed(self, snapshot: Snapshot) -> frozenset[str]:
+        manifests = self.catalog.manifests_of(self.now(), snapshot)
+        return frozenset(entry.file.path for manifest in manifests for entry in manifest.live)
+
+    def append(self, branch: str) -> None:
+        self.clock.advance(HOUR_MS)
+        self.note(self.catalog.append(NAME, [self.new_file()], branch=branch))
+
+    @rule(place=places)
+    def append_somewhere(self, place: int) -> None:
+        self.append(self.branches()[place % len(self.branches())])
+
+    @rule(place=places)
+    def overwrite(self, place: int) -> None:
+        branch = self.branches()[place % len(self.branches())]
+        self.clock.advance(HOUR_MS)
+        remove = self.live(branch)[:1]
+        self.note(self.catalog.overwrite(NAME, add=[self.new_file()], remove=remove, branch=branch))
+
+    @precondition(lambda self: self.live(MAIN_BRANCH))
+    @rule()
+    def delete(self) -> None:
+        self.clock.advance(HOUR_MS)
+        self.note(self.catalog.delete(NAME, self.live(MAIN_BRANCH)[:1]))
+
+    @precondition(lambda self: self.live(MAIN_BRANCH))
+    @rule()
+    def rewrite(self) -> None:
+        self.clock.advance(HOUR_MS)
+        base = self.now().current_snapshot_id
+        assert base is not None
+        paths = self.live(MAIN_BRANCH)
+        self.note(self.catalog.commit_rewrite(NAME, base_snapshot_id=base, remove=paths, add=[self.new_file()]))
+
+    @rule()
+    def rewrite_manifests(self) -> None:
+        self.clock.advance(HOUR_MS)
+        self.note(self.catalog.rewrite_manifests(NAME))
+
+    @rule(place=places, name=st.sampled_from("ab"), hours=st.one_of(st.none(), st.integers(1, 30)))
+    def tag(self, place: int, name: str, hours: int | None) -> None:
+        age_ms = None if hours is None else hours * HOUR_MS
+        chosen = self.pick(place).snapshot_id
+        self.catalog.set_ref(NAME, f"tag-{name}", chosen, kind=RefKind.TAG, max_ref_age_ms=age_ms)
+
+    @rule(place=places, name=st.sampled_from("ab"))
+    def branch(self, place: int, name: str) -> None:
+        self.catalog.set_ref(NAME, f"branch-{name}", self.pick(place).snapshot_id)
+
+    @rule(name=st.sampled_from(["tag-a", "tag-b", "branch-a", "branch-b"]))
+    def drop_ref(self, name: str) -> None:
+        self.catalog.drop_ref(NAME, name)
+
+    @rule(place=places)
+    def go_to(self, place: int) -> None:
+        """A rollback, a fast-forward, a cherry-pick that is one, or the current snapshot set anywhere."""
+        self.clock.advance(HOUR_MS)
+        self.catalog.set_ref(NAME, MAIN_BRANCH, self.pick(place).snapshot_id)
+
+    @rule()
+    def stage(self) -> None:
+        """As write-audit-publish does: a commit that no ref leads to."""
+        current = self.now().current_snapshot_id
+        assert current is not None
+        self.catalog.set_ref(NAME, "staging", current)
+        self.append("staging")
+        self.catalog.drop_ref(NAME, "staging")
+
+    @rule(place=places)
+    def read_on(self, place: int) -> None:
+        self.holds = [Hold("task", self.pick(place).snapshot_id)]
+
+    @rule(hours=st.integers(0, 40), last=st.integers(1, 4), place=places, meanwhile=st.sampled_from(["", "tag", "go"]))
+    def expire(self, hours: int, last: int, place: int, meanwhile: str) -> None:
+        before = self.now()
+        self.clock.advance(1)
+        policy, now = effective_policy(before, ()), self.clock.now()
+        wanted = ExpiryRule(hours * HOUR_MS, last)
+        action = decide_expiry(before, policy, wanted, now, can_put_back=True, holds=self.holds).action
+        if action is None:
+            return
+        held = {hold.snapshot_id for hold in self.holds}
+        assert check_expiry(action, before, policy, now=now, first_seen=None, held=held) == ()
+        left = [meanwhile]
+
+        def between() -> None:
+            did = left.pop() if left else ""
+            if did == "tag":
+                self.catalog.set_ref(NAME, "late", self.pick(place).snapshot_id, kind=RefKind.TAG)
+            elif did == "go":
+                self.catalog.set_ref(NAME, MAIN_BRANCH, self.pick(place).snapshot_id)
+
+        refs = {}
+
+        def may_commit() -> None:
+            between()
+            refs.update({ref.name: ref for ref in self.now().refs})
+
+        try:
+            self.expiry.expire(NAME, self.table_id, action, may_commit=may_commit, holds=self.holds)
+        except Conflict:
+            return
+        self.done.append(action)
+        found = self.expiry.commit_of(NAME, self.table_id, action)
+        assert found is not None
+        assert problem_of_expiry(found.before, found.after, action) is None
+        self.check_refs(refs, action)
+
+    def check_refs(self, before: dict[str, Ref], action: ExpireSnapshots) -> None:
+        """No ref is lost or moved but by its own age."""
+        gone = {ref.name for ref in action.refs_removed}
+        assert {ref.name: ref for ref in self.now().refs} == {n: ref for n, ref in before.items() if n not in gone}
+
+    @precondition(lambda self: self.done)
+    @rule(place=places)
+    def undo(self, place: int) -> None:
+        action = self.done[place % len(self.done)]
+
+        def first_missing(_: TableMetadata, snapshots: tuple[Snapshot, ...]) -> str | None:
+            wanted = {path for one in snapshots for path in self.written[one.snapshot_id]}
+            return min(wanted - self.stored, default=None)
+
+        try:
+            self.expiry.put_back(NAME, self.table_id, action, may_commit=lambda: None, first_missing=first_missing)
+        except Conflict:
+            return
+        known = {one.snapshot_id for one in self.now().snapshots}
+        assert known.issuperset(action.snapshot_ids)
+
+    @rule()
+    def delete_files(self) -> None:
+        """What is reachable from nothing: the difference of two sets, computed in full."""
+        self.stored = set().union(*(self.needed(one) for one in self.now().snapshots))
+
+    @invariant()
+    def every_retained_snapshot_keeps_its_files(self) -> None:
+        metadata = self.now()
+        for snapshot in metadata.snapshots:
+            found = self.needed(snapshot)
+            assert found == self.written[snapshot.snapshot_id]
+            assert found <= self.stored
+
+    @invariant()
+    def every_ref_leads_somewhere(self) -> None:
+        metadata = self.now()
+        known = {one.snapshot_id for one in metadata.snapshots}
+        assert metadata.current_snapshot_id in known
+        assert {ref.snapshot_id for ref in metadata.refs} <= known
+        assert {entry.snapshot_id for entry in metadata.snapshot_log} <= known
+
+
+OFTEN = settings(
+    stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
+
+
+def test_e1_e2_e4_e5_e6_whatever_is_retained_keeps_its_files_and_no_ref_is_lost() -> None:
+    run_state_machine_as_test(Histories, settings=OFTEN)
+
+
+@contextmanager
+def instead(patch: pytest.MonkeyPatch, *changes: tuple[Any, str, Any]) -> Iterator[None]:
+    with patch.context() as context:
+        for where, name, what in changes:
+            context.setattr(where, name, what)
+        yield
+
+
+def only_main(metadata: TableMetadata, rule: ExpiryRule, now: int) -> frozenset[int]:
+    """As if all branches were the past of main."""
+    del now
+    return frozenset(one.snapshot_id for one in metadata.ancestors()[: rule.retain_last])
+
+
+def parents_made_none(action: ExpireSnapshots, table: MemoryTable) -> MemoryTable:
+    """As one client leaves the children of what it removes."""
+    after = WITHOUT(action, table)
+    gone = set(action.snapshot_ids)
+    snapshots = tuple(
+        replace(one, parent_id=None) if one.parent_id in gone else one for one in after.metadata.snapshots
+    )
+    return replace(after, metadata=replace(after.metadata, snapshots=snapshots))
+
+
+def dropping_dangling_refs(action: ExpireSnapshots, table: MemoryTable) -> MemoryTable:
+    """As a catalog does that asserts the uuid alone."""
+    after = WITHOUT(action, table)
+    known = {one.snapshot_id for one in after.metadata.snapshots}
+    refs = tuple(ref for ref in after.metadata.refs if ref.snapshot_id in known)
+    return replace(after, metadata=replace(after.metadata, refs=refs))
+
+
+def swap_without_compare(
+    catalog: MemoryCatalog, name: TableName, _: str, change: Callable[[MemoryTable], MemoryTable]
+) -> tuple[MemoryTable, MemoryTable]:
+    before = catalog._table(name)
+    catalog._change(name, change)
+    return before, catalog._table(name)
+
+
+WITHOUT = memory_expiry._without
+MUTATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
+    "e1_branches_taken_for_the_past_of_main": (
+        (expiry_staying, "retained_snapshots", only_main),
+        (expiry_staying, "retained_refs", lambda metadata, _: metadata.refs),
+    ),
+    "e2_parents_made_none": ((memory_expiry, "_without", parents_made_none),),
+    "e13_readers_not_asked": ((expiry_staying, "after", lambda *_: frozenset()),),
+    "e6_refs_dropped_and_nothing_compared": (
+        (memory_expiry, "_without", dropping_dangling_refs),
+        (MemoryCatalog, "swap", swap_without_compare),
+    ),
+    "e6_the_rule_not_asked_again": (
+        (memory_expiry, "expiry_conflict", lambda *_: None),
+        (MemoryCatalog, "swap", swap_without_compare),
+    ),
+    "e5_a_log_with_gaps": (
+        (
+            memory_expiry,
+            "trimmed",
+            lambda log, of, gone: [entry for entry in log if of(entry) not in gone] if len(gone) > 3 else list(log),
+        ),
+    ),
+    "undo_without_asking_for_files": (
+        (memory_expiry, "undo_conflict", lambda *_: None),
+        (memory_expiry, "lost_snapshots", lambda _, base: base.snapshots[:1]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_wrong_variants_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    often = settings(OFTEN, max_examples=200, database=None, derandomize=True, phases=[Phase.generate])
+    with instead(monkeypatch, *MUTATIONS[name]), pytest.raises(Exception):  # noqa: B017, PT011 - however it shows
+        run_state_machine_as_test(Histories, settings=often)
