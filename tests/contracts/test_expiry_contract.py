@@ -248,7 +248,7 @@ def test_a_rest_catalog_takes_nothing_back_and_says_so(lake: Lake) -> None:
     action = planned(lake)
     expire(lake, action)
     assert not lake.catalog.takes_snapshots_back
-    with pytest.raises(NotAllowed, match="second table"):
+    with pytest.raises(NotAllowed, match="no old snapshots"):
         put_back(lake, action)
 
 

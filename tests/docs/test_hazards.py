@@ -22,18 +22,13 @@ HAZARDS = {"O": 15, "E": 14, "W": 13, "C": 2, "P": 10, "L": 8, "S": 5, "V": 6, "
 OF_OTHER_LISTS = frozenset("GIQT")
 """Letters of ids that are no hazards: goals, what always holds, the queue and its servers, threats by people."""
 
-_EXPIRES = "nothing expires yet"
 _NO_PROXY = "there is no proxy"
 _NO_TTL = "no rows expire by age yet"
 NOT_YET = {
-    "E13": _EXPIRES,
-    "E14": "nobody is warned of it yet",
     "W3": "deletes that point to files which are gone are not looked for yet",
     "W8": "manifests are not rewritten yet",
     **{f"P{number}": _NO_PROXY for number in range(1, 11)},
     "L7": "nobody looks yet whether data files are there",
-    "S2": _EXPIRES,
-    "S3": _EXPIRES,
     "V6": "no tables are moved",
     "X1": _NO_TTL,
     "X2": _NO_TTL,

@@ -12,7 +12,6 @@ from icewright.domain.expire_snapshots import ExpiryRule, Hold
 from icewright.domain.policy import Policy
 from icewright.domain.tables import MAIN_BRANCH, Instant, LoggedSnapshot, Ref, RefKind, Snapshot, TableMetadata
 from icewright.planning.expire_snapshots import ExpiryDecision, decide_expiry
-from icewright.planning.expiry_staying import FirstSeen
 from icewright.planning.policy import effective_policy
 from tests.planning.observations import DAY_MS, HOUR_MS, NOW, snapshot, table
 
@@ -55,8 +54,9 @@ def decided(
     first_seen: Mapping[int, Instant] | None = None,
     **more: Any,
 ) -> ExpiryDecision:
-    seen = None if first_seen is None else FirstSeen(first_seen)
-    return decide_expiry(metadata, policy(metadata), rule, now, can_put_back=True, holds=holds, first_seen=seen, **more)
+    return decide_expiry(
+        metadata, policy(metadata), rule, now, can_put_back=True, holds=holds, first_seen=first_seen, **more
+    )
 
 
 def gone(metadata: TableMetadata, rule: ExpiryRule = AGED, **more: Any) -> set[int]:

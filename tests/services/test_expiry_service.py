@@ -13,6 +13,7 @@ from icewright.domain.names import TableId
 from icewright.domain.plans import Plan
 from icewright.domain.tables import RefKind
 from icewright.domain.tasks import Task, TaskState
+from icewright.planning.expire_snapshots import decide_expiry
 from icewright.services import expiry_planner
 from icewright.services.expirer import holds_of_tasks
 from icewright.services.refused import PlanRefused
@@ -142,7 +143,7 @@ def test_e13_what_a_waiting_rewrite_was_planned_from_stays(house: Lakehouse) -> 
 
 
 def test_a_wrong_plan_is_refused_and_kept_nowhere(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = expiry_planner.decide_expiry
+    right = decide_expiry
 
     def wrong(*arguments: object, **more: object) -> object:
         decision = right(*arguments, **more)  # type: ignore[arg-type]  # as they came

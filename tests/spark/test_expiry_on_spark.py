@@ -118,5 +118,5 @@ def ids(metadata: TableMetadata) -> list[int]:
 
 def read(spark: SparkSession, name: TableName, snapshot_id: int | None) -> list[int]:
     """The rows of a snapshot, by their bytes."""
-    reader = spark.read if snapshot_id is None else spark.read.option("snapshot-id", snapshot_id)
+    reader = spark.read if snapshot_id is None else spark.read.option("versionAsOf", snapshot_id)
     return sorted(row["id"] for row in reader.table(str(name)).collect())

@@ -6,7 +6,7 @@ place that others lay claim to) makes it "none", with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,7 +27,7 @@ from icewright.planning.eligibility import metadata_obstacle
 from icewright.planning.expiry_call import expire_call
 from icewright.planning.expiry_obstacles import expiry_obstacle, kind_and_name
 from icewright.planning.expiry_settings import AGE_FLOOR_MS
-from icewright.planning.expiry_staying import FirstSeen, Staying, staying
+from icewright.planning.expiry_staying import Staying, staying
 
 _METADATA_FILES_MIN: Final = 20
 _PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
@@ -71,7 +71,7 @@ def decide_expiry(
     can_put_back: bool,
     findings: Sequence[Reason] = (),
     holds: Iterable[Hold] = (),
-    first_seen: FirstSeen | None = None,
+    first_seen: Mapping[int, Instant] | None = None,
 ) -> ExpiryDecision:
     """What expires of a table as it is now, under a rule with a number of snapshots to retain.
 

@@ -22,13 +22,6 @@ from icewright.planning.retention import retained_refs, retained_snapshots
 
 
 @dataclass(frozen=True, slots=True)
-class FirstSeen:
-    """When icewright first saw each snapshot, for what runs by itself; what is not in it was never seen before."""
-
-    at: Mapping[int, Instant]
-
-
-@dataclass(frozen=True, slots=True)
 class Staying:
     """What stays, and by what. ``by_clock`` and ``held`` have what the rule alone would not keep.
 
@@ -55,9 +48,13 @@ def staying(
     *,
     max_hold_ms: int,
     holds: Iterable[Hold] = (),
-    first_seen: FirstSeen | None = None,
+    first_seen: Mapping[int, Instant] | None = None,
 ) -> Staying:
-    """What stays of a table under a rule. ``first_seen`` is for what runs by itself, and brings its floor with it."""
+    """What stays of a table under a rule.
+
+    ``first_seen`` is for what runs by itself, and brings its floor with it: by when each snapshot was there, by our own
+    clock. One that is not in it is seen now for the first time.
+    """
     times = {one.snapshot_id: one.committed_at for one in metadata.snapshots}
     since = _counted_from(metadata, times, first_seen, now)
     moved = tuple(replace(one, committed_at=since[one.snapshot_id]) for one in metadata.snapshots)
@@ -94,7 +91,7 @@ def after(metadata: TableMetadata, snapshot_id: int) -> frozenset[int]:
 
 
 def _counted_from(
-    metadata: TableMetadata, times: Mapping[int, Instant], first_seen: FirstSeen | None, now: Instant
+    metadata: TableMetadata, times: Mapping[int, Instant], first_seen: Mapping[int, Instant] | None, now: Instant
 ) -> dict[int, Instant]:
     """Since when each snapshot counts: never earlier than it says itself."""
     since = dict(times)
@@ -112,5 +109,5 @@ def _counted_from(
             move(entry.snapshot_id, log[number + 1].at)
     if first_seen is not None:
         for snapshot_id in since:
-            move(snapshot_id, first_seen.at.get(snapshot_id, now))
+            move(snapshot_id, first_seen.get(snapshot_id, now))
     return since

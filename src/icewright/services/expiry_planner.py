@@ -81,7 +81,7 @@ class ExpiryPlanner:
             asked=True,
         )
         fault(Fault.PLAN_BEFORE)
-        self._tables.save_plan(plan)
+        self._tables.save_plan(plan, is_present=False)
         fault(Fault.PLAN_AFTER)
         return plan, policy
 
