@@ -21,7 +21,7 @@ from icewright.planning import metadata_anchors, orphans
 from icewright.planning.orphan_rules import OrphanRules
 from icewright.services import orphans as service
 from icewright.services.foreign import ForeignMetadata
-from icewright.services.planner import PlanRefused
+from icewright.services.refused import PlanRefused
 from tests.services.orphan_lake import DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, owns, planned
 
 Patch = pytest.MonkeyPatch

@@ -32,8 +32,8 @@ from icewright.ports.sightings import Sightings
 from icewright.ports.spool import OpenSpool, Spool
 from icewright.ports.table_files import TableFiles
 from icewright.services.foreign import ForeignMetadata, MetadataUuids
-from icewright.services.planner import PlanRefused
 from icewright.services.reachable import Progress, Reachable, reachable
+from icewright.services.refused import PlanRefused
 
 _PORTION: Final = 5_000
 """Sightings handed to the store at a time: some 250 kB there."""
