@@ -30,6 +30,7 @@ from icewright.domain.codec import to_json
 from icewright.domain.inventory import ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello, TaskReport
 from icewright.domain.names import TableName
+from icewright.domain.orphans import FinishedPass
 from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePrediction, Risk
 from icewright.domain.tasks import Outcome, Progress
 from tests.contracts.samples import new_task, plan, record
@@ -48,6 +49,7 @@ COUNT = 1201
 KINDS: dict[str, Any] = {
     "Action": Action,
     "ActionFigures": ActionFigures,
+    "FinishedPass": FinishedPass,
     "ManifestSummary": ManifestSummary,
     "OptimizerHello": OptimizerHello,
     "Outcome": Outcome,

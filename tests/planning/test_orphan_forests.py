@@ -13,6 +13,7 @@ from icewright.domain.locations import Aliases, CanonicalPath, declared, is_ambi
 from icewright.domain.names import TableName
 from icewright.domain.ownership import Place
 from icewright.services.orphans import OrphansRefused
+from tests.conftest import CAMPAIGN
 from tests.services.orphan_lake import DAY_MS, PLAIN, LakeTable, OrphanLake, planned
 
 ODD = ("%2F", "%20", " ", "+", "#", "?", "//", "/../", "..", "\u00e9", "e\u0301", "🧊", "\n", "A", "a", "=", "x")
@@ -83,7 +84,7 @@ def needed(lake: OrphanLake) -> set[CanonicalPath]:
     return {path for table in lake.tables for path in table.needed()}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3_000 if CAMPAIGN else 150, deadline=None)
 @given(lakes(), st.sampled_from([PLAIN, DECLARED]))
 def test_o5_o1_o2_o6_candidates_are_never_in_the_reachable_set_of_any_table(lake: OrphanLake, aliases: Aliases) -> None:
     for table in lake.tables:
@@ -96,7 +97,7 @@ def test_o5_o1_o2_o6_candidates_are_never_in_the_reachable_set_of_any_table(lake
         assert gone <= lake.storage.objects.keys()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=800 if CAMPAIGN else 40, deadline=None)
 @given(lakes())
 def test_o2_the_same_is_found_by_way_of_the_disk(lake: OrphanLake) -> None:
     disk = OrphanLake(lake.clock, lake.store_clock, open_disk_spool, lake.tables)
@@ -105,7 +106,7 @@ def test_o2_the_same_is_found_by_way_of_the_disk(lake: OrphanLake) -> None:
         assert lake.candidates(table, place=owned(table, lake)) == disk.candidates(table, place=owned(table, lake))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=2_000 if CAMPAIGN else 100, deadline=None)
 @given(lakes())
 def test_g18_nearly_all_garbage_goes_after_the_window(lake: OrphanLake) -> None:
     """Safety is not bought by doing nothing: what is kept of plain garbage is like a needed file, or hidden."""

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright.domain.locations import CanonicalPath
+from tests.conftest import CAMPAIGN
 from tests.services.orphan_lake import DAY_MS, HOUR_MS, OrphanLake, planned
 
 SPAN_H = 30 * 24
@@ -14,7 +15,7 @@ writers = st.lists(st.tuples(st.integers(0, SPAN_H), st.integers(0, 10 * 24)), m
 passes = st.lists(st.integers(0, SPAN_H + 10 * 24), max_size=12, unique=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=6_000 if CAMPAIGN else 300, deadline=None)
 @given(writers, passes)
 def test_o3_a_writer_that_is_quicker_than_the_floor_loses_nothing(
     made: list[tuple[int, int]], looks: list[int]

@@ -115,10 +115,10 @@ def _read(part: IO[bytes]) -> Iterator[Mention]:
         beside = part.read(beside_bytes)
         path = CanonicalPath(part.read(path_bytes).decode("utf-8", "surrogatepass"))
         if number == _FOUND:
-            own, *facts = json.loads(beside)
+            own, *facts = json.loads(beside.decode("ascii"))
             yield FoundFile(path, ListedObject(path if own is None else own, size_bytes, *facts))
         elif number == _SIGHTING:
-            yield Sighting(path, size_bytes, *json.loads(beside))
+            yield Sighting(path, size_bytes, *json.loads(beside.decode("ascii")))
         else:
             kept_by = keepers.setdefault(beside, int.from_bytes(beside, "little"))
             size = None if size_bytes == _UNSIZED else size_bytes

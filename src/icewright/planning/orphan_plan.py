@@ -27,7 +27,7 @@ from icewright.planning.orphan_rules import Kept, OrphanRules
 from icewright.planning.orphans import Survey, counts
 
 SIGHTINGS_MAX: Final = 1_000_000
-"""Of one table: some 50 MB in the store. Those that are remembered stay so; others come when there is room."""
+"""Of one table: some 35 MB in the store. Those that are remembered stay so; others come when there is room."""
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ from icewright.services.reachable import Progress, Reachable, reachable
 from icewright.services.refused import PlanRefused
 
 _PORTION: Final = 5_000
-"""Sightings handed to the store at a time: some 250 kB there."""
+"""Sightings handed to the store at a time: some 170 kB there."""
 
 
 @dataclass(frozen=True, slots=True)
