@@ -20,8 +20,9 @@ from icewright.domain.remove_orphan_files import OrphanPolicy
 from icewright.ports.objects import Objects
 from icewright.services.foreign import MetadataUuids
 from icewright.services.orphans import OrphanFinder, OrphansFound
+from tests.planning.test_inventory_histories import NAME
 from tests.services.orphan_lake import START
-from tests.services.test_reachable import NAME, Large
+from tests.services.test_reachable import Large
 
 
 @dataclass(frozen=True)
