@@ -271,6 +271,43 @@ def test_the_check_of_removed_specs_would_notice(code: str) -> None:
     assert any(_REMOVING_SPECS.search(text) for text in spelled(ast.parse(code)))
 
 
+_CLEANING = frozenset(
+    {"expireSnapshots", "expire_snapshots", "deleteOrphanFiles", "deleteReachableFiles", "cleanExpiredFiles"}
+)
+_CLEANING_CALLED = re.compile(r"(?i)\bcall\b[^(]*\b(?:expire_snapshots|remove_orphan_files)\b")
+
+
+def cleaning(module: ast.Module) -> list[str]:
+    """Calls of what Iceberg's clients have that deletes files by itself, in Java, in Python and by SQL."""
+    return [
+        ast.unparse(node)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (
+            node.func.attr in _CLEANING
+            or (node.func.attr == "sql" and any(_CLEANING_CALLED.search(ast.unparse(one)) for one in node.args))
+        )
+    ]
+
+
+def test_e7_o15_icebergs_own_cleaning_is_never_used() -> None:
+    assert {within(path): found for path in MODULES if (found := cleaning(tree(path)))} == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "table.java.expireSnapshots().commit()",
+        "table.maintenance.expire_snapshots()",
+        "SparkActions.get().deleteOrphanFiles(table).execute()",
+        "spark.sql(f'CALL {catalog}.system.remove_orphan_files(table => {name})')",
+    ],
+)
+def test_the_check_of_cleaning_would_notice(code: str) -> None:
+    assert len(cleaning(ast.parse(code))) == 1
+
+
 def test_e12_pyiceberg_is_one_whose_expiry_shares_nothing() -> None:
     """Its expiry was kept in attributes of the class before."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
