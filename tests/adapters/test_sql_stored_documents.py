@@ -31,6 +31,7 @@ from icewright.domain.inventory import ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello, TaskReport
 from icewright.domain.names import TableName
 from icewright.domain.orphans import FinishedPass
+from icewright.domain.ownership import SeenClaim
 from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePrediction, Risk
 from icewright.domain.tasks import Outcome, Progress
 from tests.contracts.samples import new_task, plan, record
@@ -58,6 +59,7 @@ KINDS: dict[str, Any] = {
     "Prediction": Prediction,
     "Progress": Progress,
     "Reason": Reason,
+    "SeenClaim": SeenClaim,
     "TableName": TableName,
     "TaskReport": TaskReport,
 }

@@ -182,6 +182,6 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield call("POST", "/optimizers/{optimizer_id}/probe-reports", found, optimizer_id="optimizer-1")
     for path in ("/status", "/tables", "/tasks", "/optimizers"):
         yield call("GET", path)
-    for path in ("", "/partitions", "/snapshots", "/refs", "/plans"):
+    for path in ("", "/partitions", "/snapshots", "/refs", "/place", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
     yield call("GET", "/tasks/{task_id}", task_id=task_id)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 from pyiceberg.table import Table
 
 from icewright.domain.codec import from_json
@@ -174,6 +175,29 @@ def test_l6_l5_scan_says_what_keeps_a_table_from_owning_its_place(
     }
     assert shown["lake.db.moved"]["problem"]["code"] == "unreadable"
     assert [one["what"] for one in said.json["unknown_places"]] == ["lake.db.moved"]
+
+
+def test_l5_scan_sees_files_that_were_imported_from_another_tables_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lake = make_lake(tmp_path)
+    write_configuration(tmp_path, lake)
+    lender, borrower = make_table(lake, ("db", "lender")), make_table(lake, ("db", "borrower"))
+    append(lender, range(3))
+    raw = Path(lender.location().removeprefix("file://")) / "data" / "raw.parquet"
+    parquet.write_table(rows(range(3)), raw)
+    borrower.add_files([f"file://{raw}"])
+    shown = {row["name"]: row for row in icewright("scan", "--json").json["tables"]}
+    assert [reason["code"] for reason in shown["lake.db.lender"]["findings"]] == ["lends-files"]
+    assert "lake.db.borrower has files in its place" in shown["lake.db.lender"]["findings"][0]["text"]
+    assert shown["lake.db.borrower"]["findings"] == []
+    place = icewright("table", "show", "lake.db.borrower", "--json").json["place"]
+    assert place["not_ours"] == [f"file://{raw.parent}/"]
+    assert [gap["what"] for gap in place["unknown"]] == ["all other tables"]
+    said = icewright("table", "show", "lake.db.borrower")
+    assert "not ours" in said.out
+    assert f"file://{raw.parent}/" in said.out
 
 
 def append_nothing(table: Table) -> str:

@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text, update
 
+from icewright.adapters.memory.claims import MemoryClaims
 from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.adapters.sql.claims import SqlClaims
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.schema import counters, metadata
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import writing
+from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
@@ -30,6 +33,7 @@ class MemoryStores:
         self._tasks = MemoryTaskStore(clock)
         self._tables = MemoryTableStore(clock, self._tasks)
         self._sightings = MemorySightings(clock)
+        self._claims = MemoryClaims()
 
     def tasks(self) -> TaskStore:
         return self._tasks
@@ -39,6 +43,9 @@ class MemoryStores:
 
     def sightings(self) -> Sightings:
         return self._sightings
+
+    def claims(self) -> ClaimStore:
+        return self._claims
 
     def close(self) -> None:
         pass
@@ -63,6 +70,10 @@ class SqlStores:
     def sightings(self) -> Sightings:
         self._engines.append(open_store(self.url))
         return SqlSightings(self._engines[-1], self._clock)
+
+    def claims(self) -> ClaimStore:
+        self._engines.append(open_store(self.url))
+        return SqlClaims(self._engines[-1])
 
     def close(self) -> None:
         for engine in self._engines:

@@ -15,7 +15,7 @@ from icewright.domain.knowledge import Complete, Partial
 from icewright.domain.locations import Aliases, CanonicalPath, declared
 from icewright.domain.names import TableId, TableName
 from icewright.domain.ownership import Claim, Missing, Place
-from icewright.domain.plans import Reason
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import TableMetadata
 from icewright.planning import claims, ownership
 from icewright.planning.claims import PATH_KEYS, claim, coarsened
@@ -181,6 +181,14 @@ def test_o5_a_table_that_was_moved_still_has_files_where_it_was() -> None:
     there = claim(metadata_of("s3://w/d/old/", 2), Aliases())
     found = ownership.ownership([claim(moved, Aliases()), there])
     assert (codes(found, 1), codes(found, 2)) == ([], ["lends-files"])
+
+
+def test_o11_a_snapshot_that_no_ref_is_at_reaches_as_others_do() -> None:
+    staged = replace(snapshot(2, 1, 2), manifest_list="s3://w/d/other/metadata/snap-2.avro")
+    metadata = metadata_of("s3://w/d/t", 1)
+    assert claim(replace(metadata, snapshots=(*metadata.snapshots, staged)), Aliases()).reaches == (
+        "s3://w/d/other/metadata/",
+    )
 
 
 def test_l6_a_metadata_file_elsewhere_reaches_there() -> None:

@@ -18,7 +18,7 @@ from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.objects import OddEntry
 from icewright.domain.ownership import Place
-from icewright.domain.plans import Reason
+from icewright.domain.reasons import Reason
 from icewright.planning.claims import claim
 from icewright.planning.ownership import ownership
 from icewright.services.foreign import ForeignMetadata, MetadataUuids

@@ -611,7 +611,7 @@ def test_a_write_that_nobody_heard_of_again_is_looked_for_and_made_once(
 def test_a_store_that_is_away_is_not_taken_for_a_catalog_that_is(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*_: object) -> object:
+    def away(*_: object, **__: object) -> object:
         raise StoreAway("the database is locked")
 
     house.ready_table()

@@ -231,6 +231,22 @@ def made(number: int, content: FileContent = FileContent.DATA) -> MemoryFile:
     return MemoryFile(f"s3://b/{number}", Partition(0, UNPARTITIONED), number, 1, content=content)
 
 
+def test_o11_staged_snapshots_and_those_of_branches_and_tags_alone_are_reached(catalog: MemoryCatalog) -> None:
+    """By way of all snapshots, not by refs: what was staged is at no ref, and a tag's lineage has expired."""
+    history = catalog.load(NAME).snapshots
+    catalog.set_ref(NAME, "staging", history[-1].snapshot_id)
+    staged = catalog.append(NAME, [made(6)], branch="staging")
+    unstaged = tuple(ref for ref in catalog.load(NAME).refs if ref.name != "staging")
+    catalog._change(NAME, lambda table: replace(table, metadata=replace(table.metadata, refs=unstaged)))
+    catalog.expire(NAME, [history[1].snapshot_id])
+    metadata = catalog.load(NAME)
+    assert staged.snapshot_id not in {ref.snapshot_id for ref in metadata.refs}
+    known, files = reach(MemoryTableFiles(catalog))
+    assert isinstance(known, Complete)
+    assert {f"s3://b/{number}" for number in range(1, 7)} <= files.keys()
+    assert {snapshot.manifest_list for snapshot in metadata.snapshots} <= files.keys()
+
+
 def unreadable(_reading: Reading) -> None:
     raise Unreadable("damaged")
 

@@ -20,6 +20,7 @@ from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import TASK_ID_KEY, PartitionField, RefKind, SortField, TableMetadata
 from icewright.services import rewrites, views
 from icewright.services.observer import Observer
+from icewright.services.place_views import PlaceView
 from icewright.services.plan_views import findings, plan_view
 from icewright.services.planner import Planned, Planner
 from icewright.services.schema_views import type_text
@@ -34,6 +35,9 @@ class LocalCatalog(MemoryCatalog):
 
     def load(self, name: TableName) -> TableMetadata:
         return replace(super().load(name), location="/warehouse/events")
+
+
+NO_PLACE = PlaceView((), (), (), (), 0)
 
 
 class World:
@@ -68,7 +72,7 @@ class World:
 
     def view(self) -> views.TableView:
         planned = self.planned()
-        return views.observed_table_view(planned.observation, planned.policy)
+        return views.observed_table_view(planned.observation, planned.policy, NO_PLACE)
 
 
 @pytest.fixture
@@ -231,7 +235,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 
 def test_views_survive_the_journey_as_json(world: World) -> None:
     planned = world.planned()
-    table = views.observed_table_view(planned.observation, planned.policy)
+    table = views.observed_table_view(planned.observation, planned.policy, NO_PLACE)
     assert codec.loads(views.TableView, codec.dumps(table)) == table
     plan = plan_view(planned.plan)
     again = json.loads(codec.dumps(plan))

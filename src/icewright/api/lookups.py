@@ -20,6 +20,7 @@ from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import AttemptState
 from icewright.ports.store import TableRecord
 from icewright.services.control import ControlPlane
+from icewright.services.place_views import PlaceView, place_view
 from icewright.services.rewrites import optimized_at
 from icewright.services.views import FiguresView, TableView, figures_view, table_view
 
@@ -156,8 +157,13 @@ class Lookups:
             self._control.tables.partitions(record.table_id),
             observed_at=record.observed_at,
             commit_interval_ms=record.commit_interval_ms,
+            place=self.place(record),
         )
         return TableDocument(self.summary(record), view, self._control.tasks.attempt_counts(record.table_id))
+
+    def place(self, record: TableRecord) -> PlaceView:
+        """What a table alone owns, as its tables were last seen. Asks no catalog."""
+        return place_view(self._control.registry.ownership().place(record.name))
 
     def _facts(self, record: TableRecord) -> _Known:
         known = self._known.get(record.table_id)

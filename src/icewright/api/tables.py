@@ -18,6 +18,7 @@ from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.ports.store import TableRecord
+from icewright.services.place_views import PlaceView
 from icewright.services.plan_views import PlanView, plan_view
 from icewright.services.views import PartitionView, RefView, SnapshotView, partition_view, ref_views, snapshot_views
 
@@ -94,6 +95,12 @@ def list_snapshots(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Res
 def list_refs(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """All branches and tags in the table's metadata as it is now, by name, on one page."""
     return page(ref_views(lookups.metadata(lookups.record(uuid, catalog))), None)
+
+
+@router.get("/{uuid}/place", **operation(PlaceView, problems=_NOT_FOUND))
+def show_place(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """What the table alone owns, or why nothing may be deleted there; as all tables were last seen."""
+    return render(lookups.place(lookups.record(uuid, catalog)))
 
 
 @router.get("/{uuid}/plans", **operation(page_of(PlanView), problems=_NOT_FOUND))

@@ -10,6 +10,7 @@ from typing import Final
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
+from icewright.adapters.sql.claims import SqlClaims
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
@@ -17,6 +18,7 @@ from icewright.app.alone import alone_with
 from icewright.config.model import Config
 from icewright.config.secrets import resolve, resolve_entry
 from icewright.domain.errors import InvalidConfiguration
+from icewright.planning.place_rules import place_rules
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
 
@@ -60,6 +62,8 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
                 limits=DispatchLimits(lease_ms=config.server.lease_ms),
                 keep_tasks_ms=config.server.keep_tasks_days * _DAY_MS,
                 expiries={entry.name: PyIcebergExpiry(entry, clock) for entry in entries},
+                places=place_rules(entries),
+                claims=SqlClaims(alone.engine),
             )
             yield Opened(control, alone.check)
     finally:

@@ -23,6 +23,7 @@ from icewright.planning.place_rules import place_rules
 from icewright.services.access import assumed
 from icewright.services.observer import Observer
 from icewright.services.planner import Planned, Planner
+from icewright.services.registry import Registry
 from icewright.services.storage_views import StorageView, storage_view
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Offline:
             raise no_catalogs(config)
         self._config = config
         self.places: Final = place_rules(config.catalogs)
+        self.registry: Final = Registry({}, SystemClock(), self.places)
+        """What the tables that were planned say of places."""
         self._opened: dict[str, Catalog] = {}
 
     def catalog(self, name: str) -> Catalog:
@@ -63,7 +66,7 @@ class Offline:
         """
         clock = SystemClock()
         tables = MemoryTableStore(clock)
-        observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock)
+        observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock, registry=self.registry)
         planner = Planner(observer, tables, clock, SystemIds(clock), self._config.rules)
         observation = assumed(observer.observe(name))
         return planner.plan_observed(observation) if asked is None else planner.plan_asked(observation, asked)

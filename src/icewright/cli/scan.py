@@ -131,29 +131,26 @@ def _scan(
 
 
 def _look(offline: Offline, name: TableName) -> _Looked:
-    from icewright.planning.claims import claim  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.plan_views import findings  # noqa: PLC0415 - `--help` stays quick
-    from icewright.services.views import observed_table_view  # noqa: PLC0415 - see above
+    from icewright.services.views import figures_view, written_at  # noqa: PLC0415 - see above
 
     try:
         planned = offline.plan(name)
     except IcewrightError as error:
         problem = Reason(error.code, error.message)
         return ScanRow(str(name), None, None, None, None, (), problem), _claimed(offline, name, problem)
-    view = observed_table_view(planned.observation, planned.policy)
-    found = findings(view.figures, planned.policy, planned.plan)
-    row = ScanRow(view.name, view.uuid, view.mode.value, view.figures, view.written_at, found, None)
-    return row, claim(planned.observation.metadata, offline.aliases(name.catalog))
+    observation = planned.observation
+    figures = figures_view(observation.inventory.partitions, planned.policy)
+    found = findings(figures, planned.policy, planned.plan)
+    uuid, mode = observation.metadata.table_id.uuid, planned.policy.mode.value
+    row = ScanRow(str(name), uuid, mode, figures, written_at(observation.metadata), found, None)
+    return row, _claimed(offline, name, None)
 
 
-def _claimed(offline: Offline, name: TableName, problem: Reason) -> Claim | Missing:
-    """The claim of a table with a problem, as long as its metadata can be read."""
-    from icewright.planning.claims import claim  # noqa: PLC0415 - `--help` stays quick
-
-    try:
-        return claim(offline.catalog(name.catalog).load(name), offline.aliases(name.catalog))
-    except IcewrightError:
-        return Missing(name.catalog, str(name), problem)
+def _claimed(offline: Offline, name: TableName, problem: Reason | None) -> Claim | Missing:
+    """The claim of a table that was looked at, as long as its metadata can be read."""
+    told = problem or Reason("unclaimed", "nothing is known of its places")
+    return offline.registry.claim(name) or Missing(name.catalog, str(name), told)
 
 
 def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: list[Missing]) -> None:

@@ -43,12 +43,19 @@ Limit = Annotated[int, typer.Option("--limit", min=0, help="At most so many; 0 f
 
 @app.command()
 def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
-    """Show the table as a whole: figures, policy and where it comes from, schema, refs."""
-    from icewright.services.views import observed_table_view  # noqa: PLC0415 - `--help` stays quick
+    """Show the table as a whole: figures, policy and where it comes from, schema, refs, and whose its place is.
+
+    The last one as far as the table itself tells; `icewright scan` looks at all others as well.
+    """
+    from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.place_views import others_not_looked_at, place_view  # noqa: PLC0415 - see above
+    from icewright.services.views import observed_table_view  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
-    planned, _ = _look(invocation, table)
-    view = observed_table_view(planned.observation, planned.policy)
+    offline, name = Offline(invocation.config), table_name(invocation.config, table)
+    planned = offline.plan(name)
+    place = place_view(offline.registry.ownership().without((others_not_looked_at(),)).place(name))
+    view = observed_table_view(planned.observation, planned.policy, place)
     if as_json:
         invocation.terminal.document(view)
     else:
@@ -201,7 +208,12 @@ def _sections(view: TableView) -> list[tuple[str, tuple[Column, ...], list[tuple
     settings = [(setting.key, setting.value or "-", setting.origin) for setting in view.policy]
     problems = [(problem.origin, problem.key, problem.problem) for problem in view.policy_problems]
     columns = [(str(c.field_id), c.name, c.type, "required" if c.required else "", c.doc or "") for c in view.columns]
+    place = [("what may be cleaned", root, "") for root in view.place.roots]
+    place += [("not ours", outside, "") for outside in view.place.not_ours]
+    place += [("nothing may be deleted", reason.text, reason.code) for reason in view.place.findings]
+    place += [("not known", gap.what, gap.reason.text) for gap in view.place.unknown]
     parts = [
+        ("Place", (Column(""), Column("what"), Column("")), place),
         ("Policy", (Column("property"), Column("value"), Column("from")), settings),
         ("Settings that cannot be used", (Column("from"), Column("property"), Column("problem")), problems),
         ("Refs", REFS, [ref_cells(ref) for ref in view.refs]),

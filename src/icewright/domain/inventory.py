@@ -93,6 +93,8 @@ class ManifestSummary:
     content: FileContent
     """DATA for data manifests, POSITION_DELETES for delete manifests of any kind."""
     partitions: Mapping[Partition, PartitionSummary]
+    places: tuple[str, ...] = ()
+    """Folders that have all its live files below them."""
 
 
 @dataclass(frozen=True, slots=True)

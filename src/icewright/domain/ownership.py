@@ -6,11 +6,12 @@ A place is a canonical folder with one slash at its end (:meth:`icewright.domain
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from icewright.domain.locations import CanonicalPath, is_ambiguous
 from icewright.domain.names import TableName
-from icewright.domain.plans import Reason
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 
 
@@ -38,11 +39,16 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SeenClaim:
-    """A claim, the metadata file that it was read from, and when the catalog's pointer was last seen at that."""
+    """A claim, the metadata file that it was read from, and when the catalog's pointer was last seen at that.
+
+    ``places`` are folders outside the roots, as spelled, that manifests had files in: with None as long as live ones
+    do, and then with the sequence number of the snapshot that had none any more, as long as older ones may need them.
+    """
 
     claim: Claim
     metadata_location: str
     seen_at: Instant
+    places: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ locations are input from strangers: nothing here trusts that they are what they 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from icewright.domain.errors import InvalidLocation
@@ -40,7 +41,7 @@ def claim(metadata: TableMetadata, aliases: Aliases, places: Iterable[str] = ())
     outside = topmost(place for place in reached.found if not place.startswith(roots))
     return Claim(
         name=metadata.name,
-        uuid=metadata.table_id.uuid.strip().lower() if metadata.has_uuid else None,
+        uuid=uuid_of(metadata),
         roots=roots,
         location=next(iter(_Folders(aliases, (metadata.location,)).found), None),
         reaches=coarsened(outside, REACHES_MAX),
@@ -49,6 +50,44 @@ def claim(metadata: TableMetadata, aliases: Aliases, places: Iterable[str] = ())
         gc_enabled=_is_true(properties.get(_GC_KEY, "true")),
         is_clone=_is_true(properties.get(_CLONE_KEY, "false")),
     )
+
+
+def uuid_of(metadata: TableMetadata) -> str | None:
+    """A table's uuid in one spelling, None where it has none."""
+    return metadata.table_id.uuid.strip().lower() if metadata.has_uuid else None
+
+
+def outside(metadata: TableMetadata, aliases: Aliases, places: Iterable[str]) -> frozenset[str]:
+    """Of some folders, as spelled, those that are not below a root of the table, or are none."""
+    roots = claim(metadata, aliases).roots
+    return frozenset(place for place in places if not _is_below(place, roots, aliases))
+
+
+def still_reached(
+    known: Mapping[str, int | None], live: AbstractSet[str], metadata: TableMetadata
+) -> Mapping[str, int | None]:
+    """The places with files of a table, now that live ones lie in ``live``, as :class:`SeenClaim` has them.
+
+    A place is forgotten once no snapshot is left that is older than the one without files there; never while there
+    are snapshots beside the current lineage, or without sequence numbers, as in format version 1.
+    """
+    current = metadata.current_snapshot
+    number = 0 if current is None else current.sequence_number
+    lineage = {snapshot.snapshot_id for snapshot in metadata.ancestors()}
+    found: dict[str, int | None] = dict.fromkeys(sorted(live))
+    for place, known_gone in known.items():
+        gone = number if known_gone is None else known_gone
+        older = any(one.sequence_number < gone or one.snapshot_id not in lineage for one in metadata.snapshots)
+        if place not in live and (older or not gone):
+            found[place] = gone
+    return found
+
+
+def _is_below(place: str, roots: tuple[str, ...], aliases: Aliases) -> bool:
+    try:
+        return not is_ambiguous(place.rstrip("/") + "/") and aliases.folder(place).startswith(roots)
+    except InvalidLocation:
+        return False
 
 
 def topmost(places: Iterable[str]) -> tuple[str, ...]:
@@ -66,7 +105,7 @@ def coarsened(places: tuple[str, ...], most: int) -> tuple[str, ...]:
         depth = max(place.count("/") for place in places)
         if depth <= _STORAGE_SLASHES:
             break
-        places = topmost(place if place.count("/") < depth else _parent(place) for place in places)
+        places = topmost(place if place.count("/") < depth else parent(place) for place in places)
     return places
 
 
@@ -74,8 +113,9 @@ _STORAGE_SLASHES: Final = 3
 """Of ``scheme://authority/``, which has no parent."""
 
 
-def _parent(place: str) -> str:
-    return place[:-1].rpartition("/")[0] + "/"
+def parent(place: str) -> str:
+    """The place around a place; a storage is its own."""
+    return place if place.count("/") <= _STORAGE_SLASHES else place[:-1].rpartition("/")[0] + "/"
 
 
 class _Folders:

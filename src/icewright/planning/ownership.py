@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from icewright.domain.knowledge import Gap, Gaps, Known
 from icewright.domain.locations import storage_and_key
 from icewright.domain.names import TableName
 from icewright.domain.ownership import Claim, Missing, Place
-from icewright.domain.plans import Reason
+from icewright.domain.reasons import Reason
 from icewright.planning import wording
 from icewright.planning.overlaps import borrowers, overlaps, same, some
 from icewright.planning.place_rules import PlaceRules
@@ -37,11 +37,20 @@ class Ownership:
     claims: Mapping[TableName, Claim]
     findings: Mapping[TableName, tuple[Reason, ...]]
     """Why a table owns nothing, for those of which that is so."""
-    missing: Mapping[str, tuple[Missing, ...]]
-    """Whose places are not known, by catalog."""
+    unplaced: tuple[Missing, ...]
+    """Claims with a location that names no place."""
+    straying: frozenset[str]
+    """Catalogs with a table outside their places: where the rest of their tables lie is then anybody's guess."""
     rules: PlaceRules
-    unconfined: frozenset[str]
-    """Catalogs whose tables may lie anywhere, as far as is known."""
+    missing: Mapping[str, tuple[Missing, ...]] = field(default_factory=dict)
+    """Whose places are not known, by catalog."""
+
+    def without(self, missing: Iterable[Missing]) -> Ownership:
+        """The same claims, where these tables and catalogs are not known: in place of others that were not."""
+        by_catalog: dict[str, list[Missing]] = defaultdict(list)
+        for one in (*missing, *self.unplaced):
+            by_catalog[one.catalog].append(one)
+        return replace(self, missing={catalog: tuple(found) for catalog, found in by_catalog.items()})
 
     def place(self, name: TableName) -> Known[Place]:
         """What a table alone owns. Complete if and only if nobody whose places are not known may be there, too."""
@@ -69,9 +78,9 @@ class Ownership:
         return own, (*(root for root in found.roots if root != found.location), *found.reaches)
 
     def _may_be_at(self, catalog: str, places: Sequence[str]) -> bool:
-        if catalog in self.unconfined:
+        allowed = self.rules.allowed.get(catalog)
+        if allowed is None or catalog in self.straying:
             return True
-        allowed = self.rules.allowed[catalog]
         return any(place.startswith(allowed) or any(a.startswith(place) for a in allowed) for place in places)
 
 
@@ -84,24 +93,18 @@ def ownership(claims: Iterable[Claim], missing: Iterable[Missing] = (), rules: P
         found[one.name].extend(_by_itself(one, rules))
     for name, reason in _together(by_name.values(), rules):
         found[name].append(reason)
-    by_catalog: dict[str, list[Missing]] = defaultdict(list)
-    for gap in missing:
-        by_catalog[gap.catalog].append(gap)
-    for one in by_name.values():
-        by_catalog[one.name.catalog].extend(
-            Missing(one.name.catalog, str(one.name), _no_place(x)) for x in one.unplaced
-        )
-    return Ownership(
+    unplaced = (Missing(c.name.catalog, str(c.name), _no_place(at)) for c in by_name.values() for at in c.unplaced)
+    judged = Ownership(
         claims=by_name,
         findings={name: tuple(reasons) for name, reasons in found.items() if reasons},
-        missing={catalog: tuple(gaps) for catalog, gaps in by_catalog.items() if gaps},
+        unplaced=tuple(unplaced),
+        straying=_straying(by_name.values(), rules),
         rules=rules,
-        unconfined=frozenset(c for c in by_catalog if c not in rules.allowed) | _straying(by_name.values(), rules),
     )
+    return judged.without(missing)
 
 
 def _straying(claims: Iterable[Claim], rules: PlaceRules) -> frozenset[str]:
-    """Catalogs with a table outside their places: where the rest of their tables lie is then anybody's guess."""
     return frozenset(
         one.name.catalog
         for one in claims

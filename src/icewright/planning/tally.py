@@ -16,6 +16,7 @@ from icewright.domain.inventory import (
     RunCounts,
     SizeHistogram,
 )
+from icewright.planning.file_places import FilePlaces
 from icewright.planning.histogram import bucket
 
 
@@ -67,9 +68,10 @@ class _PartitionTally:
 class ManifestTally:
     """Sums over the entries of one manifest, per partition."""
 
-    def __init__(self, runs: AbstractSet[int] = frozenset()) -> None:
-        """``runs`` are the snapshots whose data files are counted by themselves, too."""
+    def __init__(self, runs: AbstractSet[int] = frozenset(), location: str | None = None) -> None:
+        """``runs`` are the snapshots whose data files are counted by themselves, too; ``location`` is the table's."""
         self._runs = runs
+        self._places = FilePlaces(location)
         self._partitions: dict[Partition, _PartitionTally] = {}
 
     def _of(self, partition: Partition) -> _PartitionTally:
@@ -77,6 +79,10 @@ class ManifestTally:
         if tally is None:
             tally = self._partitions[partition] = _PartitionTally()
         return tally
+
+    def live_at(self, path: str) -> None:
+        """Note where a live file lies, of whatever content."""
+        self._places.add(path)
 
     def removed(self, partition: Partition) -> None:
         """Count an entry that is marked as deleted, of whatever content."""
@@ -128,4 +134,5 @@ class ManifestTally:
 
     def summary(self, key: ManifestKey, content: FileContent) -> ManifestSummary:
         """What was counted, as the summary of that manifest."""
-        return ManifestSummary(key, content, {p: tally.summary() for p, tally in self._partitions.items()})
+        partitions = {p: tally.summary() for p, tally in self._partitions.items()}
+        return ManifestSummary(key, content, partitions, self._places.places())

@@ -8,7 +8,9 @@ from types import MappingProxyType
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.policy import PolicyRule
+from icewright.planning.place_rules import PlaceRules
 from icewright.ports.catalog import Catalog
+from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
@@ -20,6 +22,7 @@ from icewright.services.keeper import TableKeeper
 from icewright.services.loop import TASKS_KEPT_MS, Loop
 from icewright.services.observer import Observer
 from icewright.services.planner import Planner
+from icewright.services.registry import Registry
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
 
@@ -36,6 +39,7 @@ class ControlPlane:
     planner: Planner
     dispatcher: Dispatcher
     keeper: TableKeeper
+    registry: Registry
     verifier: Verifier
     loop: Loop
 
@@ -52,16 +56,20 @@ def build_control_plane(
     keep_tasks_ms: int = TASKS_KEPT_MS,
     carriers: Mapping[ActionKind, Carrier] = MappingProxyType({}),
     expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
+    places: PlaceRules | None = None,
+    claims: ClaimStore | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports.
 
     ``keep_tasks_ms`` is how long tasks are kept that have ended, ``carriers`` are what the server carries out itself.
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
+    ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say.
     """
     limits = limits or DispatchLimits()
     access = AccessBook(tables, clock)
     unfit = UnfitFiles(clock)
-    observer = Observer(catalogs, tables, clock, access, unfit)
+    registry = Registry(catalogs, clock, places, claims)
+    observer = Observer(catalogs, tables, clock, access, unfit, registry)
     planner = Planner(observer, tables, clock, ids, rules)
     dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit)
     keeper = TableKeeper(observer, planner, dispatcher, access, tables, tasks, clock, limits.chance)
@@ -69,5 +77,16 @@ def build_control_plane(
     verifier = Verifier(tasks, tables, observer, dispatcher, expirer)
     carriers = {**({ActionKind.EXPIRE_SNAPSHOTS: expirer} if expiries else {}), **carriers}
     housekeeper = Housekeeper(dispatcher, carriers, clock)
-    loop = Loop(catalogs, tables, tasks, keeper, dispatcher, verifier, housekeeper, clock, keep_tasks_ms=keep_tasks_ms)
-    return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, verifier, loop)
+    loop = Loop(
+        catalogs,
+        tables,
+        tasks,
+        keeper,
+        dispatcher,
+        verifier,
+        housekeeper,
+        clock,
+        registry=registry,
+        keep_tasks_ms=keep_tasks_ms,
+    )
+    return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, registry, verifier, loop)

@@ -16,7 +16,7 @@ from icewright.domain.errors import StorageAway, Unreadable
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import Listed, ListedObject, OddEntry
 from icewright.domain.ownership import Place
-from icewright.domain.plans import Reason
+from icewright.domain.reasons import Reason
 from icewright.planning import wording
 from icewright.planning.metadata_files import is_metadata_file, uuid_of
 from icewright.ports.objects import Objects

@@ -37,6 +37,7 @@ from icewright.scheduling.sweep import INTERVAL_MIN_MS
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.housekeeper import Housekeeper
 from icewright.services.keeper import Looked, TableKeeper
+from icewright.services.registry import Registry
 from icewright.services.verifier import Verifier
 
 _log = structlog.get_logger("icewright.loop")
@@ -77,11 +78,13 @@ class Loop:
         housekeeper: Housekeeper,
         clock: Clock,
         *,
+        registry: Registry,
         keep_tasks_ms: int = TASKS_KEPT_MS,
     ) -> None:
         self._keep_tasks_ms = keep_tasks_ms
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
         self._keeper, self._dispatcher, self._verifier, self._housekeeper = keeper, dispatcher, verifier, housekeeper
+        self._registry = registry
         self._wake = threading.Event()
         self._stop = threading.Event()
         # All by the wall clock, which may be set back: what was noted later than now was noted before that.
@@ -141,6 +144,7 @@ class Loop:
             self._verify_commits,
             self._discover,
             self._sweep,
+            self._registry.keep,
             self._prune,
         )
         for step in steps:
@@ -199,6 +203,7 @@ class Loop:
         except Unavailable as error:
             self._pause(catalog.name, error)
             return
+        self._registry.listed(catalog.name, names, asked_at)
         listing_ms = max(0, self._clock.now() - asked_at)
         self._listed[catalog.name] = asked_at, max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
         for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
@@ -314,6 +319,7 @@ class Loop:
             self._pause(name.catalog, error)
 
     def _set_aside(self, name: TableName, reason: Reason) -> None:
+        self._registry.failed(name, reason)
         if self._tables.record_by_name(name) is None:
             self.unreadable[name] = reason
         _log.warning("table put aside", table=str(name), code=reason.code, detail=reason.text)

@@ -5,9 +5,10 @@ A commit costs the manifests that it changed. Everything in an observation belon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 
 from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.faults import Fault, fault
@@ -26,6 +27,7 @@ from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
 from icewright.services.access import AccessBook
+from icewright.services.registry import Registry
 from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
 
 REMOVALS_LOOKED_AT = 20
@@ -58,11 +60,16 @@ class Observer:
         clock: Clock,
         access: AccessBook | None = None,
         unfit: UnfitFiles | None = None,
+        registry: Registry | None = None,
     ) -> None:
-        """``access`` is what is known of storages, by default what the store knows; ``unfit`` of files."""
+        """``access`` is what is known of storages, by default what the store knows; ``unfit`` of files.
+
+        ``registry`` is told of each table's places.
+        """
         self._catalogs, self._tables, self._clock = catalogs, tables, clock
         self._access = access or AccessBook(tables, clock)
         self._unfit = unfit or UnfitFiles(clock)
+        self._registry = registry or Registry(catalogs, clock)
         self._removals: dict[tuple[TableId, int], _Removal] = {}
 
     def catalog(self, name: str) -> Catalog:
@@ -86,6 +93,7 @@ class Observer:
         """
         catalog = self.catalog(name.catalog)
         metadata = catalog.load(name)
+        self._registry.saw(metadata)
         record = self._tables.record(metadata.table_id)
         inventory = self._move_forward(catalog, metadata, record)
         access, detail = self._access.known(metadata)
@@ -120,6 +128,8 @@ class Observer:
                 update = self._recount(catalog, metadata, record, stored, before, after, runs.keys())
             stored = _updated(stored, update)
             self._tables.apply_inventory(_with_runs(update, known, runs, metadata, _run_ids(stored)))
+            summaries = partial(self._tables.manifest_summaries, metadata.table_id)
+            self._registry.reached(metadata, _places(update.added_manifests), lambda: _places(summaries()))
         else:
             self._tables.save_record(self._record(metadata, record))
         fault(Fault.OBSERVE_AFTER)
@@ -257,6 +267,10 @@ def _with_runs(
     others = sorted(runs.keys() - needed, key=lambda snapshot_id: (runs[snapshot_id].committed_at, snapshot_id))
     added = {snapshot_id: run for snapshot_id, run in runs.items() if known.get(snapshot_id) != run}
     return replace(update, added_runs=added, removed_runs=tuple(others[: max(0, len(others) - RUNS_REMEMBERED)]))
+
+
+def _places(summaries: Iterable[ManifestSummary]) -> frozenset[str]:
+    return frozenset(place for summary in summaries for place in summary.places)
 
 
 def _may_have_removed(snapshot: Snapshot) -> bool:

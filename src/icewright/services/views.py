@@ -19,6 +19,7 @@ from icewright.planning import histogram
 from icewright.planning.inventory import optimization_ratio
 from icewright.planning.setting_values import value_text
 from icewright.planning.settings import SETTINGS
+from icewright.services.place_views import PlaceView
 from icewright.services.schema_views import (
     ColumnView,
     LayoutView,
@@ -142,7 +143,7 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """One table as of its current snapshot."""
+    """One table as of its current snapshot; ``place`` as it was last seen, beside all other tables that are known."""
 
     name: str
     catalog: str
@@ -166,6 +167,7 @@ class TableView:
     layout: LayoutView | None
     refs: tuple[RefView, ...]
     columns: tuple[ColumnView, ...]
+    place: PlaceView
 
 
 def table_view(
@@ -175,6 +177,7 @@ def table_view(
     *,
     observed_at: Instant,
     commit_interval_ms: int | None,
+    place: PlaceView,
 ) -> TableView:
     """The whole table."""
     return TableView(
@@ -189,7 +192,7 @@ def table_view(
         current_snapshot_id=metadata.current_snapshot_id,
         snapshots=len(metadata.snapshots),
         figures=figures_view(partitions, policy),
-        written_at=_latest(s for s in metadata.ancestors() if s.operation is not Operation.REPLACE),
+        written_at=written_at(metadata),
         optimized_at=_latest(s for s in metadata.ancestors() if s.task_id is not None),
         commit_interval_ms=commit_interval_ms,
         mode=policy.mode,
@@ -200,7 +203,13 @@ def table_view(
         layout=layout_view(metadata, policy),
         refs=ref_views(metadata),
         columns=columns(metadata.schema),
+        place=place,
     )
+
+
+def written_at(metadata: TableMetadata) -> Instant | None:
+    """When something was last written that was no rewrite, as far back as snapshots are kept."""
+    return _latest(s for s in metadata.ancestors() if s.operation is not Operation.REPLACE)
 
 
 def setting_views(policy: Policy) -> tuple[SettingView, ...]:
@@ -208,7 +217,7 @@ def setting_views(policy: Policy) -> tuple[SettingView, ...]:
     return tuple(SettingView(s.key, value_text(s, getattr(policy, s.field)), policy.origins[s.key]) for s in SETTINGS)
 
 
-def observed_table_view(observation: Observation, policy: Policy) -> TableView:
+def observed_table_view(observation: Observation, policy: Policy, place: PlaceView) -> TableView:
     """The whole table as it was just observed."""
     return table_view(
         observation.metadata,
@@ -216,6 +225,7 @@ def observed_table_view(observation: Observation, policy: Policy) -> TableView:
         observation.inventory.partitions,
         observed_at=observation.observed_at,
         commit_interval_ms=observation.commit_interval_ms,
+        place=place,
     )
 
 

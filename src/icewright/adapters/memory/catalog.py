@@ -71,7 +71,7 @@ class MemoryCatalog(MemoryTables):
     ) -> Iterator[ManifestSummary]:
         """Sum up some manifests, one after the other."""
         for manifest in self._chosen(table, snapshot, keys):
-            yield _summarized(manifest, runs)
+            yield _summarized(manifest, runs, table.location)
 
     def data_files(
         self,
@@ -188,13 +188,15 @@ def _delete_file(entry: Entry) -> DeleteFile:
     )
 
 
-def _summarized(manifest: Manifest, runs: AbstractSet[int]) -> ManifestSummary:
-    tally = ManifestTally(runs)
+def _summarized(manifest: Manifest, runs: AbstractSet[int], location: str) -> ManifestSummary:
+    tally = ManifestTally(runs, location)
     for entry in manifest.entries:
         file = entry.file
         if entry.status is Status.DELETED:
             tally.removed(file.partition)
-        elif file.content is FileContent.DATA:
+            continue
+        tally.live_at(file.path)
+        if file.content is FileContent.DATA:
             tally.data_file(
                 file.partition,
                 file_format=file.file_format,

@@ -98,7 +98,7 @@ class PyIcebergCatalog:
             return
         reader = ManifestReader(self._io(table.metadata_location), table)
         for manifest in chosen(self._manifests(table, snapshot), keys, snapshot):
-            yield _summary(manifest, reader.entries(manifest), runs)
+            yield _summary(manifest, reader.entries(manifest), runs, table.location)
 
     def data_files(
         self,
@@ -222,12 +222,14 @@ def _delete_file(entry: Entry) -> DeleteFile:
     )
 
 
-def _summary(manifest: Manifest, entries: Iterator[Entry], runs: AbstractSet[int]) -> ManifestSummary:
-    tally = ManifestTally(runs)
+def _summary(manifest: Manifest, entries: Iterator[Entry], runs: AbstractSet[int], location: str) -> ManifestSummary:
+    tally = ManifestTally(runs, location)
     for entry in entries:
         if entry.status == DELETED:
             tally.removed(entry.partition)
-        elif entry.content is FileContent.DATA:
+            continue
+        tally.live_at(entry.path)
+        if entry.content is FileContent.DATA:
             tally.data_file(
                 entry.partition,
                 file_format=entry.file_format,

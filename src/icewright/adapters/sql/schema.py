@@ -310,3 +310,12 @@ orphan_sightings = Table(
         name="fk_orphan_sightings_pass",
     ),
 )
+
+claims = Table(
+    "claims",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("name_digest", _Key, nullable=False),
+    Column("claim", Text, nullable=False),
+    PrimaryKeyConstraint("catalog", "name_digest", name="pk_claims"),
+)

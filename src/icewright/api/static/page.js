@@ -182,7 +182,8 @@ function planLines(plan) {
 
 async function partitionsOf(table) {
   const path = `/tables/${encodeURIComponent(table.uuid)}/partitions?catalog=${encodeURIComponent(table.catalog)}&limit=${PARTITIONS_SHOWN}`;
-  const [page, plan, before] = await Promise.all([get(path), table.plan ? planOf(table.plan.plan_id) : null, rewritten(table)]);
+  const where = `/tables/${encodeURIComponent(table.uuid)}/place?catalog=${encodeURIComponent(table.catalog)}`;
+  const [page, plan, before, place] = await Promise.all([get(path), table.plan ? planOf(table.plan.plan_id) : null, rewritten(table), get(where)]);
   const verdicts = new Map((plan?.verdicts ?? []).map((verdict) => [`${verdict.spec_id} ${verdict.values}`, verdict]));
   const rows = page.items.map((partition) => {
     const key = `${partition.spec_id} ${partition.values}`;
@@ -190,6 +191,8 @@ async function partitionsOf(table) {
   });
   const most = Math.max(1, ...rows.map((row) => Math.max(row.data_files, row.before ?? 0)));
   const grid = el("div", { class: "partitions" });
+  grid.append(...place.findings.map((reason) => el("p", { class: "note" }, `Nothing may be deleted here: ${reason.text}`)));
+  if (place.unknown_count) grid.append(el("p", { class: "note" }, `Nothing may be deleted here as long as it is not known where these have files: ${place.unknown.map((gap) => gap.what).join(", ")}${place.unknown_count > place.unknown.length ? ", ..." : ""}`));
   if (plan?.prediction?.kind === REWRITE) grid.append(...planLines(plan));
   for (const row of rows) grid.append(...partitionCells(row, most));
   if (page.next_cursor) grid.append(el("p", { class: "note" }, `The first ${PARTITIONS_SHOWN} partitions; the API has the rest.`));

@@ -1,0 +1,29 @@
+"""Claims of tables in memory: the plainest statement of the port."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+
+from icewright.domain.names import TableName
+from icewright.domain.ownership import SeenClaim
+
+
+class MemoryClaims:
+    """A :class:`~icewright.ports.claims.ClaimStore` that is gone with the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._claims: dict[TableName, SeenClaim] = {}
+
+    def claims(self) -> Iterator[SeenClaim]:
+        """See the port."""
+        with self._lock:
+            return iter(tuple(self._claims.values()))
+
+    def keep(self, seen: Sequence[SeenClaim], forget: Iterable[TableName] = ()) -> None:
+        """See the port."""
+        with self._lock:
+            for name in forget:
+                self._claims.pop(name, None)
+            self._claims.update({one.claim.name: one for one in seen})

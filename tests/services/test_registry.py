@@ -1,0 +1,444 @@
+"""The registry follows the tables, and what it does not know it does not pass over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from icewright.adapters.memory.catalog import MemoryCatalog
+from icewright.adapters.memory.claims import MemoryClaims
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.lake import MemoryFile
+from icewright.domain.errors import NotFound, StoreAway, Unreadable
+from icewright.domain.files import UNPARTITIONED, Partition
+from icewright.domain.knowledge import Complete, Known, Partial
+from icewright.domain.names import TableName
+from icewright.domain.ownership import Place, SeenClaim
+from icewright.domain.reasons import Reason
+from icewright.domain.tables import TableMetadata
+from icewright.planning.ownership import Ownership, ownership
+from icewright.planning.place_rules import PlaceRules
+from icewright.services import registry as registry_module
+from icewright.services.registry import (
+    CLAIM_FRESH_MS,
+    KEPT_AGAIN_MS,
+    LISTING_FRESH_MS,
+    LOADED_MAX,
+    NOW_MS,
+    UNCONFIGURED_KEPT_MS,
+    Registry,
+)
+from tests.services.lakehouse import Lakehouse
+
+T, U = TableName("lake", ("db",), "t"), TableName("lake", ("db",), "u")
+OTHER = TableName("pond", ("db",), "other")
+
+
+class CountingCatalog(MemoryCatalog):
+    """Counts what it is asked, and has names that lead to another one's table."""
+
+    def __init__(self, name: str, clock: ManualClock) -> None:
+        super().__init__(name, clock)
+        self.loads: list[TableName] = []
+        self.listings = 0
+        self.broken: set[TableName] = set()
+
+    def tables(self) -> Iterator[TableName]:
+        self.listings += 1
+        return super().tables()
+
+    def load(self, name: TableName) -> TableMetadata:
+        self.loads.append(name)
+        if name in self.broken:
+            raise Unreadable(f"{name} is broken")
+        return super().load(name)
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.lake, self.pond = CountingCatalog("lake", self.clock), CountingCatalog("pond", self.clock)
+        self.pond._numbers = 1_000  # or its uuids would be those of the lake
+        self.claims = MemoryClaims()
+        self.rules: PlaceRules | None = None
+        self.registry = self.started()
+
+    def started(self, *names: str) -> Registry:
+        """A server over the same store."""
+        catalogs = {one.name: one for one in (self.lake, self.pond) if one.name in (names or ("lake", "pond"))}
+        self.registry = Registry(catalogs, self.clock, self.rules, self.claims)
+        return self.registry
+
+    def place(self, name: TableName = T) -> Known[Place]:
+        """What a table owns right now."""
+        catalog = {"lake": self.lake, "pond": self.pond}[name.catalog]
+        metadata = catalog.load(name)
+        for one in (self.lake, self.pond):
+            one.loads.clear()
+        return self.registry.place_now(metadata)
+
+    def owns(self, name: TableName = T) -> bool:
+        known = self.place(name)
+        return isinstance(known, Complete) and bool(known.value.roots)
+
+    def location(self, name: TableName) -> str:
+        return self.lake.load(name).location
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.lake.create(T)
+    world.lake.create(U)
+    world.pond.create(OTHER)
+    return world
+
+
+def file(path: str) -> MemoryFile:
+    return MemoryFile(path, Partition(0, UNPARTITIONED), 10, 1)
+
+
+def imported(path: str) -> MemoryFile:
+    return MemoryFile(path, Partition(0, '["Bonn"]'), 10, 1)
+
+
+def gaps(known: Known[Place]) -> list[str]:
+    assert isinstance(known, Partial)
+    return [gap.what for gap in known.gaps]
+
+
+def test_all_catalogs_are_asked_and_what_is_new_is_read(world: World) -> None:
+    known = world.place()
+    assert isinstance(known, Complete)
+    assert known.value.roots == (world.location(T) + "/",)
+    assert (world.lake.loads[:1], world.pond.loads) == ([U], [OTHER])
+
+
+def test_what_was_seen_just_now_is_not_asked_again(world: World) -> None:
+    assert world.owns()
+    listings = world.lake.listings
+    assert world.owns()
+    assert (world.lake.loads, world.pond.loads, world.lake.listings) == ([], [], listings)
+    world.clock.advance(NOW_MS)
+    assert world.owns()
+    assert (world.lake.loads, world.pond.loads, world.lake.listings) == ([], [], listings + 1)
+
+
+def test_o5_a_table_that_comes_into_its_place_is_seen_right_before_a_delete(world: World) -> None:
+    assert world.owns()
+    world.clock.advance(NOW_MS)
+    world.pond.create(TableName("pond", ("db",), "late"), properties={"write.data.path": f"{world.location(T)}/data/x"})
+    assert not world.owns()
+    assert world.owns(U)
+
+
+def test_o5_a_neighbour_that_moved_into_its_place_is_seen_right_before_a_delete(world: World) -> None:
+    assert world.owns()
+    world.clock.advance(NOW_MS)
+    world.lake.set_properties(U, {"write.metadata.path": f"{world.location(T)}/metadata"})
+    assert not world.owns()
+    assert world.lake.loads == [U]
+
+
+def test_l6_one_uuid_in_two_catalogs_owns_nothing(world: World) -> None:
+    world.pond._numbers = 0
+    world.pond.create(TableName("pond", ("db",), "again"))
+    known = world.place()
+    assert isinstance(known, Complete)
+    assert [reason.code for reason in known.value.findings] == ["shared-uuid"]
+
+
+def test_l4_a_table_made_anew_takes_the_claim_of_its_name(world: World) -> None:
+    first = world.location(T)
+    assert world.owns()
+    world.lake.drop(T)
+    world.lake.create(T)
+    known = world.place()
+    assert isinstance(known, Complete)
+    assert known.value.roots == (world.location(T) + "/",) != (first + "/",)
+
+
+@pytest.mark.parametrize("name", ["lake", "pond"])
+def test_o13_i8_a_catalog_that_is_away_may_have_tables_anywhere(world: World, name: str) -> None:
+    metadata = world.lake.load(T)
+    away = {"lake": world.lake, "pond": world.pond}[name]
+    away.available = False
+    known = world.registry.place_now(metadata)
+    assert isinstance(known, Partial)
+    assert [(gap.what, gap.reason.code) for gap in known.gaps] == [(name, "unavailable")]
+    away.available = True
+    assert world.owns()
+    world.clock.advance(NOW_MS)
+    away.available = False
+    assert gaps(world.registry.place_now(metadata)) == [name]
+
+
+def test_o13_a_table_that_cannot_be_read_may_be_anywhere(world: World) -> None:
+    world.pond.broken.add(OTHER)
+    known = world.place()
+    assert isinstance(known, Partial)
+    assert [(gap.what, gap.reason.code) for gap in known.gaps] == [("pond.db.other", "unreadable")]
+    world.rules = PlaceRules(allowed={"pond": ("file:///memory/pond/",)})
+    world.started()
+    assert world.owns()
+    assert gaps(world.registry.ownership().place(OTHER)) == [str(OTHER)]
+
+
+def test_o13_a_claim_that_was_not_seen_for_long_is_as_good_as_none(world: World) -> None:
+    assert world.owns()
+    world.clock.advance(CLAIM_FRESH_MS)
+    world.pond.broken.add(OTHER)
+    assert world.owns(), "its pointer is where it was, so it says what it said"
+    world.clock.advance(CLAIM_FRESH_MS)
+    world.pond.set_properties(OTHER, {"x": "y"})
+    assert gaps(world.place()) == ["pond.db.other"]
+    world.pond.broken.clear()
+    assert world.owns()
+    assert world.pond.loads == [OTHER]
+
+
+def test_o13_until_all_are_read_nothing_is_known(world: World) -> None:
+    for number in range(LOADED_MAX + 5):
+        world.pond.create(TableName("pond", ("many",), f"t{number}"))
+    known = world.place()
+    assert isinstance(known, Partial)
+    assert 0 < known.gaps_count <= 8
+    assert world.owns()
+
+
+def test_a_catalog_that_does_not_answer_is_not_asked_for_each_of_its_tables(world: World) -> None:
+    world.registry.listed("pond", [OTHER, TableName("pond", ("db",), "two")], world.clock.now())
+    world.pond.available = False
+    metadata = world.lake.load(T)
+    world.pond.loads.clear()
+    assert sorted(gaps(world.registry.place_now(metadata))) == [str(OTHER), "pond.db.two"]
+    assert len(world.pond.loads) == 1
+
+
+def test_tables_that_are_gone_keep_nobody_from_anything(world: World) -> None:
+    world.lake.set_properties(U, {"write.data.path": world.location(T)})
+    assert not world.owns()
+    world.lake.drop(U)
+    world.clock.advance(NOW_MS)
+    assert world.owns()
+
+
+def test_a_table_that_came_after_the_listing_began_is_not_forgotten_by_it(world: World) -> None:
+    asked_at = world.clock.now()
+    world.registry.saw(world.lake.load(U))
+    world.registry.listed("lake", [T], asked_at)
+    assert U in world.registry.ownership().claims
+    world.clock.advance(1)
+    world.registry.listed("lake", [T], world.clock.now())
+    assert U not in world.registry.ownership().claims
+
+
+def test_o13_as_last_seen_listings_grow_old(world: World) -> None:
+    assert world.owns()
+    assert isinstance(world.registry.ownership().place(T), Complete)
+    world.clock.advance(LISTING_FRESH_MS)
+    assert gaps(world.registry.ownership().place(T)) == ["lake", "pond"]
+    world.clock.advance(-LISTING_FRESH_MS - 1)
+    assert {"lake", "pond"} < set(gaps(world.registry.ownership().place(T))), "the clock was set back"
+
+
+def test_nothing_is_judged_anew_as_long_as_no_claim_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert world.owns()
+    judged = 0
+
+    def counted(*args: Any) -> Ownership:
+        nonlocal judged
+        judged += 1
+        return ownership(*args)
+
+    monkeypatch.setattr(registry_module, "ownership", counted)
+    world.lake.append(T, [file(f"{world.location(T)}/data/a")])
+    world.registry.saw(world.lake.load(T))
+    assert (world.owns(), judged) == (True, 0)
+    world.lake.set_properties(T, {"gc.enabled": "false"})
+    assert (world.owns(), judged) == (False, 1)
+
+
+class TestStore:
+    def test_what_was_seen_outlives_the_server(self, world: World) -> None:
+        world.lake.set_properties(U, {"write.data.path": world.location(T)})
+        assert not world.owns()
+        world.registry.keep()
+        world.started()
+        assert not world.owns()
+        assert (world.lake.loads, world.pond.loads) == ([], [])
+
+    def test_a_table_dropped_while_no_server_ran_is_forgotten(self, world: World) -> None:
+        assert world.owns()
+        world.registry.keep()
+        world.lake.drop(U)
+        world.clock.advance(1)
+        world.started()
+        assert world.owns()
+        world.registry.keep()
+        assert {seen.claim.name for seen in world.claims.claims()} == {T, OTHER}
+
+    def test_o5_tables_of_a_catalog_that_is_not_configured_any_more_still_count(self, world: World) -> None:
+        world.pond.set_properties(OTHER, {"write.data.path": world.location(T)})
+        assert not world.owns()
+        world.registry.keep()
+        world.started("lake")
+        assert not world.owns()
+        world.clock.advance(UNCONFIGURED_KEPT_MS)
+        world.started("lake")
+        assert world.owns()
+        world.registry.keep()
+        assert OTHER not in {seen.claim.name for seen in world.claims.claims()}
+
+    def test_it_is_written_only_what_changed_and_now_and_then_that_nothing_did(self, world: World) -> None:
+        written: list[int] = []
+
+        class Counted(MemoryClaims):
+            def keep(self, seen: object, forget: object = ()) -> None:
+                written.append(len(list(seen)))  # type: ignore[call-overload] # a sequence
+                super().keep(seen, forget)  # type: ignore[arg-type] # as they came
+
+        world.claims = Counted()
+        world.started()
+        assert world.owns()
+        for _ in range(3):
+            world.registry.saw(world.lake.load(T))
+            world.registry.keep()
+        world.clock.advance(KEPT_AGAIN_MS)
+        world.registry.saw(world.lake.load(T))
+        world.registry.keep()
+        assert written == [3, 0, 0, 1]
+
+    def test_a_store_that_is_away_loses_nothing_and_says_nothing(self, world: World) -> None:
+        class Away(MemoryClaims):
+            is_away = True
+
+            def claims(self) -> Iterator[SeenClaim]:
+                if self.is_away:
+                    raise StoreAway("away")
+                return super().claims()
+
+            def keep(self, seen: object, forget: object = ()) -> None:
+                if self.is_away:
+                    raise StoreAway("away")
+                super().keep(seen, forget)  # type: ignore[arg-type] # as they came
+
+        world.claims = away = Away()
+        world.started()
+        with pytest.raises(StoreAway):
+            world.place()
+        with pytest.raises(StoreAway):
+            world.registry.saw(world.lake.load(T))
+        away.is_away = False
+        world.registry.saw(world.lake.load(T))
+        away.is_away = True
+        with pytest.raises(StoreAway):
+            world.registry.keep()
+        away.is_away = False
+        world.registry.keep()
+        assert [seen.claim.name for seen in away.claims()] == [T]
+        assert world.owns()
+
+
+class TestImports:
+    """Files of one table in another one's place, as the looks of the loop find them in manifests."""
+
+    @pytest.fixture
+    def house(self) -> Lakehouse:
+        house = Lakehouse()
+        house.create(T)
+        house.create(U)
+        lent, own = (house.catalog.load(name).location for name in (T, U))
+        house.catalog.append(U, [imported(f"{own}/data/own")])
+        house.catalog.append(U, [imported(f"{lent}/data/x=1/lent"), imported("s3://raw/landing/day=1/f")])
+        return house
+
+    def look(self, house: Lakehouse) -> dict[TableName, list[str]]:
+        house.control.keeper.look(T)
+        house.control.keeper.look(U)
+        found = house.control.registry.ownership().findings
+        return {name: [reason.code for reason in reasons] for name, reasons in found.items()}
+
+    def test_l5_imported_files_take_the_lenders_place_and_are_not_the_borrowers(self, house: Lakehouse) -> None:
+        assert self.look(house) == {T: ["lends-files"]}
+        lent = house.catalog.load(T).location
+        known = house.control.registry.ownership().place(U)
+        assert isinstance(known, Partial), "the catalog has not been listed"
+        assert known.found.not_ours == (f"{lent}/data/x=1/", "s3://raw/landing/day=1/")
+
+    def test_l5_it_is_remembered_while_nothing_comes_or_goes_and_by_the_next_server(self, house: Lakehouse) -> None:
+        claims = MemoryClaims()
+        self.look(house)
+        house.control.registry._store = claims
+        house.control.registry.keep()
+        assert self.look(house) == {T: ["lends-files"]}
+        later = Registry(dict(house.catalogs), house.clock, None, claims)
+        later.saw(house.catalog.load(U))
+        assert [reason.code for reason in later.ownership().findings[T]] == ["lends-files"]
+
+    def test_l5_until_no_snapshot_is_left_that_may_need_them(self, house: Lakehouse) -> None:
+        self.look(house)
+        lent, own = (house.catalog.load(name).location for name in (T, U))
+        house.catalog.overwrite(U, add=[imported(f"{own}/data/copied")], remove=[f"{lent}/data/x=1/lent"])
+        assert self.look(house) == {T: ["lends-files"]}, "older snapshots need it"
+        snapshots = house.catalog.load(U).snapshots
+        house.catalog.expire(U, [snapshots[0].snapshot_id])
+        assert self.look(house) == {T: ["lends-files"]}
+        house.catalog.expire(U, [one.snapshot_id for one in snapshots[1:-1]])
+        assert self.look(house) == {}
+
+    def test_l5_a_branch_may_need_them_still(self, house: Lakehouse) -> None:
+        self.look(house)
+        lent, own = (house.catalog.load(name).location for name in (T, U))
+        house.catalog.set_ref(U, "side", house.catalog.load(U).snapshots[-1].snapshot_id)
+        side = house.catalog.append(U, [imported(f"{own}/data/side")], branch="side")
+        house.catalog.overwrite(U, add=[imported(f"{own}/data/copied")], remove=[f"{lent}/data/x=1/lent"])
+        self.look(house)
+        main = house.catalog.load(U).current_snapshot_id
+        others = [one.snapshot_id for one in house.catalog.load(U).snapshots]
+        house.catalog.expire(U, [one for one in others if one not in (main, side.snapshot_id)])
+        assert self.look(house) == {T: ["lends-files"]}
+
+    def test_l4_a_table_made_anew_has_imported_nothing(self, house: Lakehouse) -> None:
+        assert self.look(house) == {T: ["lends-files"]}
+        house.catalog.drop(U)
+        house.create(U)
+        assert self.look(house) == {}
+
+
+class TestInTheLoop:
+    def test_o13_looks_of_the_loop_tell_whose_place_is_whose(self) -> None:
+        house = Lakehouse(others=("pond",))
+        house.create(T)
+        house.create(U, {"write.data.path": house.catalog.load(T).location})
+        own = TableName("pond", ("db",), "own")
+        house.catalogs["pond"]._numbers = 1_000
+        house.create(own)
+        house.control.loop.round()
+        found = house.control.registry.ownership()
+        assert {name: [reason.code for reason in reasons] for name, reasons in found.findings.items()} == {
+            T: ["shared-location"],
+            U: ["shared-location"],
+        }
+        assert isinstance(found.place(own), Complete)
+
+    def test_o13_a_table_that_the_loop_cannot_read_is_missing(self) -> None:
+        house = Lakehouse()
+        house.create(T)
+        house.create(U)
+        house.catalog.damage(house.catalog.load(U).metadata_location)
+        house.control.loop.round()
+        known = house.control.registry.ownership().place(T)
+        assert isinstance(known, Partial)
+        assert [(gap.what, gap.reason.code) for gap in known.gaps] == [("lake.db.u", "unreadable")]
+
+    def test_a_catalog_that_is_not_configured_says_nothing_of_its_tables(self) -> None:
+        house = Lakehouse()
+        house.create(T)
+        house.control.loop.round()
+        with pytest.raises(NotFound):
+            house.control.keeper.look(TableName("sea", ("db",), "t"))
+        house.control.registry.failed(T, Reason("unavailable", "away"))
+        assert isinstance(house.control.registry.ownership().place(T), Complete)
