@@ -33,11 +33,13 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
+from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.iceberg import SparkTable, first_line
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.rewrite_data_files import rewrite_data_files
+from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
 from icewright_spark.lease import HeartbeatServer, LeaseKeeper
 from icewright_spark.session import activate, cancel_job_group, jvm_exit_code
 
@@ -127,6 +129,17 @@ class Attempt:
                     self._spark, table, self._spec, self._phase, self.lease.may_commit, carrier=self._seat
                 )
                 return _Done(done.result, done.receipts, done.figures, done.left)
+            case RewriteManifests() as action:
+                lease = self.lease
+                made = rewrite_manifests(
+                    table,
+                    self._spec,
+                    action,
+                    self._phase,
+                    lease.may_commit,
+                    lambda: lease.cancelled or bool(lease.lost),
+                )
+                return _Done(made.result, (made.receipt,), (made.figures,))
             case ExpireSnapshots():
                 raise NotAllowed("snapshots are expired by the server, which writes no rows")
 

@@ -32,7 +32,7 @@ from icewright.domain.tables import (
 from icewright_spark.iceberg import SparkTable, first_line, java_class
 from icewright_spark.manifests import FoundDelete, lost_groups
 
-_TRIES_MAX: Final = 8
+TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
 _PAUSE_S_MAX: Final = 5.0
 
@@ -41,6 +41,7 @@ _CONFLICT: Final = f"{_EXCEPTIONS}ValidationException"
 _FASTER: Final = f"{_EXCEPTIONS}CommitFailedException"
 
 CommitResult = Committed | Conflicted | CommitUnknown
+"""How a commit ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,14 @@ class Commit:
 
     result: CommitResult
     lost: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A commit that is not in the table: others came first, and maybe ``was_slower`` is all that was wrong with it."""
+
+    why: Conflicted
+    was_slower: bool
 
 
 def commit_rewrite(
@@ -92,7 +101,7 @@ def commit_rewrite(
     """
     group_ids, lost = {output.group_id for output in outputs}, dict[int, str]()
     refused: Conflicted | None = None
-    for attempt in range(_TRIES_MAX):
+    for attempt in range(TRIES_MAX):
         table.refresh()
         _check_still_fitting(table, spec, format_version)
         met = lost_since(table, spec.rewrite.only(group_ids))
@@ -104,26 +113,46 @@ def commit_rewrite(
             return Commit(refused or Conflicted(said_of(lost)), lost)
         part = _part(table, spec, group_ids)
         operation = _rewrite(table, spec, part, outputs, vectors, proof(group_ids))
-        fault(Fault.COMMIT_PREPARED)
-        may_commit()
-        fault(Fault.COMMIT_BEFORE)
-        try:
-            operation.commit()
-            fault(Fault.COMMIT_AFTER)
-        except Exception as error:  # noqa: BLE001 - py4j and PySpark raise several kinds, and each leaves doubt
-            kind, detail = java_class(error), first_line(error)
-        else:
-            said = "the commit was reported as done, but its snapshot is not in the table"
-            return Commit(_look(table, spec, said), lost)
-        if kind not in (_CONFLICT, _FASTER):
-            return Commit(_look(table, spec, detail), lost)
-        found = _look(table, spec, detail, attempt=spec.attempt, absent=Conflicted)
-        if not isinstance(found, Conflicted):
-            return Commit(found, lost)
-        refused = found if kind == _CONFLICT else None
+        tried = one_try(table, spec, operation, may_commit)
+        if not isinstance(tried, Refused):
+            return Commit(tried, lost)
+        refused = None if tried.was_slower else tried.why
         if refused is None:
-            pause(min(_PAUSE_S_MAX, 0.1 * 2**attempt))
-    return Commit(Conflicted(f"{_TRIES_MAX} commits of other writers came first, one after the other"), lost)
+            pause(pause_s(attempt))
+    return Commit(outrun(), lost)
+
+
+def one_try(
+    table: SparkTable, spec: TaskSpec, operation: Any, may_commit: Callable[[], None]
+) -> CommitResult | Refused:
+    """Commit an operation that is signed with the task, once; what the table says of it counts, however that ends.
+
+    ``may_commit`` as in :func:`commit_rewrite`.
+    """
+    fault(Fault.COMMIT_PREPARED)
+    may_commit()
+    fault(Fault.COMMIT_BEFORE)
+    try:
+        operation.commit()
+        fault(Fault.COMMIT_AFTER)
+    except Exception as error:  # noqa: BLE001 - py4j and PySpark raise several kinds, and each leaves doubt
+        kind, detail = java_class(error), first_line(error)
+    else:
+        return _look(table, spec, "the commit was reported as done, but its snapshot is not in the table")
+    if kind not in (_CONFLICT, _FASTER):
+        return _look(table, spec, detail)
+    found = _look(table, spec, detail, attempt=spec.attempt, absent=Conflicted)
+    return Refused(found, was_slower=kind == _FASTER) if isinstance(found, Conflicted) else found
+
+
+def outrun() -> Conflicted:
+    """Other writers were faster each time."""
+    return Conflicted(f"{TRIES_MAX} commits of other writers came first, one after the other")
+
+
+def pause_s(attempt: int) -> float:
+    """How long to wait after a try, the first of which is 0, that another writer was faster than."""
+    return min(_PAUSE_S_MAX, 0.1 * float(2**attempt))
 
 
 def said_of(lost: Mapping[int, str]) -> str:

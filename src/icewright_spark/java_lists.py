@@ -52,15 +52,49 @@ class JavaLists:
     def static(self, owner: str, name: str, signature: str, second: Any) -> Any:
         """A static method of two arguments as a function of the first."""
         method = self._lookup.findStatic(self._class(owner), name, self._type(signature))
-        arguments = self._jvm.java.lang.reflect.Array.newInstance(self._class("java.lang.Object"), 1)
-        arguments[0] = second
+        arguments = self._array("java.lang.Object", [second])
         return self._function(self._invoke.MethodHandles.insertArguments(method, 1, arguments))
+
+    def of_one(self, owner: str, name: str, signature: str) -> Any:
+        """A static method of one argument as a function."""
+        return self._function(self._lookup.findStatic(self._class(owner), name, self._type(signature)))
+
+    def function_of(self, owner: str, name: str, signature: str, this: Any) -> Any:
+        """A method of one argument, of this object, as a function of the argument."""
+        return self._function(self.bound(owner, name, signature, this))
+
+    def hidden(self, owner: str, name: str, kind: str = "java.util.function.Function") -> Any:
+        """A method without arguments that is not public, as a function (of that ``kind``) of its object."""
+        return self._proxy(kind, self.hidden_handle(owner, name, ()))
+
+    def hidden_handle(self, owner: str, name: str, parameters: Sequence[str]) -> Any:
+        """The handle of a method that is not public, whose parameters are of these types."""
+        return self._lookup.unreflect(self._hidden(owner, name, parameters))
+
+    def call_hidden(self, owner: str, name: str, parameters: Sequence[str], arguments: Sequence[Any]) -> Any:
+        """What a static method says that is not public."""
+        array = self._array("java.lang.Object", arguments)
+        return self._hidden(owner, name, parameters).invoke(None, array)
+
+    def _hidden(self, owner: str, name: str, parameters: Sequence[str]) -> Any:
+        kinds = self._array("java.lang.Class", [self._class(each) for each in parameters])
+        method = self._class(owner).getDeclaredMethod(name, kinds)
+        method.setAccessible(True)
+        return method
+
+    def _array(self, kind: str, values: Sequence[Any]) -> Any:
+        array = self._jvm.java.lang.reflect.Array.newInstance(self._class(kind), len(values))
+        for place, value in enumerate(values):
+            array[place] = value
+        return array
 
     def bound(self, owner: str, name: str, signature: str, this: Any) -> Any:
         """A method of one argument as a function of that."""
         return self._lookup.findVirtual(self._class(owner), name, self._type(signature)).bindTo(this)
 
     def _class(self, name: str) -> Any:
+        if name == "boolean":
+            return self._jvm.java.lang.Boolean.TYPE
         return self._loader.loadClass(name.replace("/", "."))
 
     def _type(self, signature: str) -> Any:

@@ -15,7 +15,7 @@ import structlog
 from pyspark import InheritableThread
 
 from icewright import __version__
-from icewright.domain.actions import shareable_bytes
+from icewright.domain.actions import names_in, shareable_bytes
 from icewright.domain.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
@@ -224,7 +224,7 @@ class Optimizer:
     def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int, seat: Seat | None) -> None:
         log = _log.bind(task=spec.task_id, attempt=spec.attempt, table=str(spec.table_name))
         fault(Fault.TASK_CLAIMED)
-        log.info("task started", groups=len(spec.rewrite.groups), files=spec.rewrite.input_files)
+        log.info("task started", action=spec.action.kind, names=names_in(spec.action))
         try:
             report = self._engine.attempt(spec, claimed_s=claimed_s, pool=_pool(slot), seat=seat)
         finally:

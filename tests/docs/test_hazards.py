@@ -26,7 +26,6 @@ _NO_PROXY = "there is no proxy"
 _NO_TTL = "no rows expire by age yet"
 NOT_YET = {
     "W3": "deletes that point to files which are gone are not looked for yet",
-    "W8": "manifests are not rewritten yet",
     **{f"P{number}": _NO_PROXY for number in range(1, 11)},
     "L7": "nobody looks yet whether data files are there",
     "V6": "no tables are moved",

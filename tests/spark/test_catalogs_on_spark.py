@@ -95,7 +95,7 @@ def test_l2_a_lock_of_the_metastore_is_waited_for_and_never_passed_by(
     spark: SparkSession, metastore: HiveMetastore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a client leaves behind that died during its commit."""
-    monkeypatch.setattr(commit, "_TRIES_MAX", 1)
+    monkeypatch.setattr(commit, "TRIES_MAX", 1)
     patience = {"hadoop.iceberg.hive.lock-timeout-ms": "1000", "hadoop.iceberg.hive.lock-check-max-wait-ms": "200"}
     entry = CatalogEntry("on_locked_hive", CatalogKind.HIVE, metastore.uri, str(tmp_path / "warehouse"), patience)
     catalog = writer(entry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,10 +23,21 @@ from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.names import TableId, TableName
+from icewright.domain.rewrite_manifests import (
+    InputManifest,
+    ManifestCause,
+    ManifestClass,
+    ManifestContent,
+    OutputManifest,
+    RewriteManifests,
+    Share,
+)
 from icewright.domain.tables import TASK_ID_KEY
 from icewright_spark.commit import CommitResult, commit_rewrite
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.rewrite_data_files import merge_jobs, merged_outputs, proof_of
+from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
 from icewright_spark.merge.merge import merge_group
 from tests.lakes.sqlite import SCHEMA, files_of, rows
 from tests.readers.duck import duckdb_with_iceberg
@@ -161,3 +172,44 @@ def test_c1_c2_w6_our_result_is_true_of_the_table(rig: Rig, answer: Answer, appl
     check(rig, spec, result, written)
     if applied:
         assert isinstance(result, Committed)
+
+
+def manifests_of(table: Table) -> RewriteManifests:
+    """All manifests of a table are to become one."""
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    its = ManifestClass(0, ManifestContent.DATA)
+    found = tuple(
+        InputManifest(each.manifest_path, each.manifest_length, each.added_snapshot_id or 0, its, 1, 0)
+        for each in snapshot.manifests(table.io)
+    )
+    outputs = (OutputManifest(its, (Share("[]", len(found)),)),)
+    return RewriteManifests(snapshot.snapshot_id, (ManifestCause.MANY_SMALL,), found, outputs, 8 << 20)
+
+
+@pytest.mark.parametrize(
+    ("answer", "applied"),
+    [(Answer.CONFLICT, True), (Answer.RESET_AFTER_SEND, True), (Answer.INTERNAL, False), (Answer.CONFLICT, False)],
+)
+def test_c1_our_result_of_rewritten_manifests_is_true(rig: Rig, answer: Answer, applied: bool) -> None:  # noqa: FBT001 - a cell
+    table = make_table(rig, f"m{answer.name.lower()}{int(applied)}")
+    action, spec = manifests_of(table), spec_of(table)
+    cell = Cell(answer, applied=applied)
+
+    def befall() -> None:
+        rig.proxy.cell = cell
+
+    try:
+        made = rewrite_manifests(
+            SparkTable(rig.spark, spec.table_name), replace(spec, action=action), action, Phase(1), befall
+        )
+    finally:
+        rig.proxy.cell = None
+    assert cell.met >= 1
+    check(rig, spec, made.result, list(made.figures.output_paths))
+    snapshot = table.refresh().current_snapshot()
+    assert snapshot is not None
+    if isinstance(made.result, Committed):
+        assert [each.manifest_path for each in snapshot.manifests(table.io)] == list(made.figures.output_paths)
+    if applied:
+        assert isinstance(made.result, Committed)

@@ -11,10 +11,11 @@ from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.actions import RewriteFigures
-from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteDataFiles
+from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
 from icewright.domain.errors import NotFound, Rejected, Unavailable
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
+from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPrediction
 
 if TYPE_CHECKING:
     from icewright.domain.names import TableName
@@ -38,6 +39,7 @@ class Action(StrEnum):
     """What may be planned on demand, by the names of Iceberg's procedures."""
 
     EXPIRE_SNAPSHOTS = "expire-snapshots"
+    REWRITE_MANIFESTS = "rewrite-manifests"
 
 
 OlderThan = Annotated[
@@ -164,7 +166,10 @@ def _asked(
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
     if action is Action.EXPIRE_SNAPSHOTS and migrate is None:
         return AskedExpireSnapshots(older_than, retain_last)
-    if older_than is not None or retain_last is not None or action is not None:
+    expiring = older_than is not None or retain_last is not None
+    if action is Action.REWRITE_MANIFESTS and migrate is None and not expiring:
+        return AskedRewriteManifests()
+    if expiring or action is not None:
         raise Rejected(
             "these options do not go together",
             hint="--older-than and --retain-last go with --action expire-snapshots, and --migrate by itself",
@@ -256,6 +261,13 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:
                 ("work", f"{work} become {said.output_files:,}"),
                 *_before_and_after(view, said),
             ]
+        case RewriteManifestsPrediction() as said:
+            return [
+                ("manifests", f"{said.manifests_before:,} -> {said.manifests_after:,}"),
+                ("bytes", f"{text.size(said.bytes_before)} -> {text.size(said.bytes_after)}"),
+                ("work", f"{text.number(said.entries)} entries"),
+                *[("opened", _opened(each)) for each in said.opened],
+            ]
         case ExpireSnapshotsPrediction() as said:
             return [
                 ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),
@@ -263,6 +275,13 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:
                 ("undo", said.undo),
                 *(("note", note.text) for note in view.rules if not note.code.startswith("kept-")),
             ]
+
+
+def _opened(said: Opened) -> str:
+    """How many manifests a query for one partition opens."""
+    where = f"{said.belongs_to.content.value} of spec {said.belongs_to.spec_id}"
+    worst = f"at worst {said.worst_before:,} -> {said.worst_after:,}"
+    return f"{where}: {said.mean_before:.1f} -> {said.mean_after:.1f} by a query for one partition, {worst}"
 
 
 def _before_and_after(view: PlanView, said: RewritePrediction) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from icewright.domain.events import CommitEvent
 from icewright.domain.expire_snapshots import ExpireSnapshotsFigures, ExpireSnapshotsPrediction
 from icewright.domain.names import TableName
 from icewright.domain.plans import Estimate, RewritePrediction
+from icewright.domain.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
 from icewright.domain.tables import Json, Operation
 from icewright.domain.tasks import TaskState
 
@@ -183,6 +184,8 @@ def _work(task: TaskView) -> str:
     match task.prediction:
         case RewritePrediction() as said:
             return f"{said.input_files:,} files ({text.size(said.input_bytes)}) become {said.output_files:,}"
+        case RewriteManifestsPrediction() as said:
+            return f"{said.manifests_before:,} manifests become {said.manifests_after:,}"
         case ExpireSnapshotsPrediction() as said:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,}"
 
@@ -268,6 +271,8 @@ def _read(task: TaskView) -> tuple[str, str]:
     match task.action:
         case RewriteFigures() as action:
             return text.number(action.input_files), text.size(action.input_bytes)
+        case RewriteManifestsFigures() as action:
+            return text.number(action.manifests_replaced), text.size(action.input_bytes)
         case ExpireSnapshotsFigures():
             return "-", "-"
 

@@ -14,6 +14,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsFigures
 from icewright.domain.files import DeleteFile, FileFormat, Partition
 from icewright.domain.layouts import Layout, Level
+from icewright.domain.rewrite_manifests import RewriteManifests, RewriteManifestsFigures
 
 
 class Executor(StrEnum):
@@ -92,6 +93,7 @@ class ActionKind(StrEnum):
 
     REWRITE_DATA_FILES = "rewrite_data_files"
     EXPIRE_SNAPSHOTS = "expire_snapshots"
+    REWRITE_MANIFESTS = "rewrite_manifests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +182,10 @@ class RewriteDataFiles:
         )
 
 
-Action: TypeAlias = RewriteDataFiles | ExpireSnapshots
+Action: TypeAlias = RewriteDataFiles | ExpireSnapshots | RewriteManifests
 """Any action."""
 
-ActionFigures: TypeAlias = RewriteFigures | ExpireSnapshotsFigures
+ActionFigures: TypeAlias = RewriteFigures | ExpireSnapshotsFigures | RewriteManifestsFigures
 """Those of any action."""
 
 ACTIONS_OF_THE_SERVER: Final = frozenset({ActionKind.EXPIRE_SNAPSHOTS})
@@ -191,12 +193,14 @@ ACTIONS_OF_THE_SERVER: Final = frozenset({ActionKind.EXPIRE_SNAPSHOTS})
 
 
 def names_in(action: Action) -> int:
-    """How many files and snapshots an action names: what it weighs in memory."""
+    """How many files, snapshots and partitions an action names: what it weighs in memory."""
     match action:
         case RewriteDataFiles():
             return action.input_files
         case ExpireSnapshots():
             return len(action.snapshot_ids) + len(action.retained_snapshot_ids)
+        case RewriteManifests():
+            return len(action.manifests) + sum(len(output.shares) for output in action.outputs)
 
 
 def shareable_bytes(action: Action) -> int | None:

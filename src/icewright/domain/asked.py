@@ -29,5 +29,12 @@ class AskedExpireSnapshots:
     retain_last: int | None = None
 
 
-Asked: TypeAlias = AskedRewriteDataFiles | AskedExpireSnapshots
+@dataclass(frozen=True, slots=True)
+class AskedRewriteManifests:
+    """Rewrite the manifests of a table, where that would help."""
+
+    kind: ClassVar[Literal["rewrite_manifests"]] = "rewrite_manifests"
+
+
+Asked: TypeAlias = AskedRewriteDataFiles | AskedExpireSnapshots | AskedRewriteManifests
 """Anything of which a plan can be asked for, by the kind of its action."""

@@ -13,6 +13,7 @@ from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
 from icewright.domain.reasons import Reason as Reason  # noqa: PLC0414 - most find it here
+from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
 from icewright.domain.tables import Instant
 
 
@@ -115,7 +116,7 @@ class RewritePrediction:
     estimate: Estimate | None = None
 
 
-Prediction: TypeAlias = RewritePrediction | ExpireSnapshotsPrediction
+Prediction: TypeAlias = RewritePrediction | ExpireSnapshotsPrediction | RewriteManifestsPrediction
 """What carrying out a plan would bring, by the kind of its action."""
 
 

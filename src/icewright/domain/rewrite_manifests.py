@@ -12,8 +12,15 @@ from typing import ClassVar, Final, Literal
 
 from icewright.domain.files import Partition
 
-ENTRIES_MAX: Final = 500_000
-"""The most live entries that one action moves: a few minutes of one core. What is left over is for the next one."""
+ENTRIES_MAX: Final = 100_000
+"""The most live entries that one action moves: a minute of one core, and less for the server to verify it. What is left
+over is for the next one."""
+
+ONE_MANIFEST_ENTRIES_MAX: Final = 500_000
+"""The most that it moves where all of them are in one manifest, which nobody can take a part of."""
+
+OUTPUTS_MAX: Final = 200
+"""The most manifests that one action writes: those of a class are all open at once."""
 
 SHARES_MAX: Final = 50_000
 """The most shares that one action names, some 4 MB of JSON."""

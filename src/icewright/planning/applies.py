@@ -6,6 +6,7 @@ from icewright.domain.actions import Action, RewriteDataFiles
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
+from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
 from icewright.planning.executors import executor_obstacle
 
@@ -18,7 +19,8 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     them or put deletes on them, or be part of a series that a rewrite must keep out of the way of (see
     :mod:`icewright.planning.shortlist`). An upgrade from format version 1 to 2 changes no file and is no reason; one
     to 3 is, since rows have a lineage from then on that the plan knows nothing of.
-    Snapshots are expired by what the rule says at the commit, so that nothing else matters to it.
+    Snapshots are expired by what the rule says at the commit, so that nothing else matters to it. Of manifests the job
+    itself sees whether those to be replaced are still there, which is all that matters.
     This is asked before a task is queued; the commit itself validates from the same snapshot once more.
     """
     if table_id != metadata.table_id:
@@ -29,12 +31,14 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
             return _files_moved(action, metadata)
         case ExpireSnapshots():
             return None
+        case RewriteManifests():
+            return _specs_gone({each.belongs_to.spec_id for each in action.manifests}, metadata)
 
 
 def _files_moved(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | None:
-    missing = {group.partition.spec_id for group in action.groups} - {spec.spec_id for spec in metadata.specs}
-    if missing:
-        return Reason("spec-removed", f"the table no longer has the partition spec {min(missing)}")
+    gone = _specs_gone({group.partition.spec_id for group in action.groups}, metadata)
+    if gone is not None:
+        return gone
     moving = {group.output_spec_id for group in action.groups if group.output_spec_id is not None}
     if moving - {metadata.default_spec_id}:
         text = (
@@ -46,6 +50,11 @@ def _files_moved(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | 
         or _snapshots_moved(action.base_snapshot_id, metadata)
         or executor_obstacle(action, metadata)
     )
+
+
+def _specs_gone(spec_ids: set[int], metadata: TableMetadata) -> Reason | None:
+    missing = spec_ids - {spec.spec_id for spec in metadata.specs}
+    return Reason("spec-removed", f"the table no longer has the partition spec {min(missing)}") if missing else None
 
 
 def _schema_moved(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | None:

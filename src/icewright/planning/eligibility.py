@@ -16,6 +16,7 @@ from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
+from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
 from icewright.domain.writer_settings import encryption_property, writer_settings
 from icewright.planning import wording
@@ -39,6 +40,8 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
             return table_obstacle(metadata, policy)
         case ExpireSnapshots():
             return metadata_obstacle(metadata, policy)
+        case RewriteManifests():
+            return manifests_obstacle(metadata, policy)
 
 
 def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
@@ -51,6 +54,11 @@ def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
         None if policy.ignore_other_optimizers else _other_optimizer_obstacle(metadata),
     )
     return next((reason for reason in checks if reason is not None), None)
+
+
+def manifests_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
+    """Why no manifest of this table can be rewritten, or None; of rows and their files nothing is asked."""
+    return metadata_obstacle(metadata, policy) or _snapshot_obstacle(metadata) or _encryption_obstacle(metadata)
 
 
 def table_obstacle(
@@ -67,6 +75,7 @@ def table_obstacle(
         _snapshot_obstacle(metadata),
         _format_obstacle(metadata),
         _schema_obstacle(metadata, access),
+        _encryption_obstacle(metadata),
         _property_obstacle(metadata),
         None if policy.ignore_other_optimizers else _other_optimizer_obstacle(metadata),
     )
@@ -131,10 +140,14 @@ def _schema_obstacle(metadata: TableMetadata, access: WorkerAccess) -> Reason | 
     return None if reason is None else _nothing(reason.code, reason.text)
 
 
+def _encryption_obstacle(metadata: TableMetadata) -> Reason | None:
+    key = encryption_property(metadata.properties)
+    if key is None:
+        return None
+    return _nothing("encryption", f"the table is encrypted ({wording.name(key)}), which nothing here can do")
+
+
 def _property_obstacle(metadata: TableMetadata) -> Reason | None:
-    encryption = encryption_property(metadata.properties)
-    if encryption is not None:
-        return _nothing("encryption", f"the table is encrypted ({wording.name(encryption)}), which nothing here can do")
     try:
         writer_settings(metadata.properties)
     except Unsupported:

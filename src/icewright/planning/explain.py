@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icewright.domain.plans import Estimate, Plan, Verdict
 from icewright.domain.policy import Mode
+from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
 from icewright.planning import lookups, wording
 from icewright.planning.settings import MODE_KEY
 
@@ -24,6 +25,9 @@ def explain(plan: Plan) -> tuple[str, ...]:
     lines = [f"{plan.table_name}: {plan.reason.text}."]
     if not plan.is_empty:
         lines.append(_who_acts(plan))
+    if isinstance(plan.prediction, RewriteManifestsPrediction):
+        before, after = plan.prediction.manifests_before, plan.prediction.manifests_after
+        lines.append(f"The table would have {wording.count(after, 'manifest')} instead of {before:,}.")
     said = plan.rewrite_prediction
     if said is not None:
         other = said.data_files_after != said.data_files_before

@@ -6,6 +6,7 @@ from icewright.domain.policy import MigrateSpec, Mode, Trigger
 from icewright.planning import wording
 from icewright.planning.expiry_settings import EXPIRY_SETTINGS
 from icewright.planning.layout_text import LayoutTextError, parse_layout
+from icewright.planning.manifest_settings import MANIFEST_SETTINGS
 from icewright.planning.setting_values import (
     BYTES,
     DURATIONS,
@@ -324,6 +325,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Work on the table although another optimizer seems to maintain it.",
     ),
     *EXPIRY_SETTINGS,
+    *MANIFEST_SETTINGS,
 )
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}

@@ -5,10 +5,10 @@ A plan that its checker does not accept is kept nowhere and carried out never.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteDataFiles
+from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
 from icewright.domain.expire_snapshots import Hold
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
@@ -21,12 +21,14 @@ from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.tables import Instant, SortField, TableMetadata
 from icewright.planning import outcome
 from icewright.planning.candidates import asked_fields
+from icewright.planning.check_manifests import manifest_violations
 from icewright.planning.check_plan import check_plan
 from icewright.planning.layouts import resolve
 from icewright.planning.migration import only_to_migrate, to_migrate
 from icewright.planning.ordering import Levels
 from icewright.planning.plan_table import plan_table
 from icewright.planning.policy import effective_policy
+from icewright.planning.rewrite_manifests import plan_manifests
 from icewright.planning.rules import rules
 from icewright.planning.shortlist import shortlist
 from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_at
@@ -80,6 +82,8 @@ class Planner:
             case AskedExpireSnapshots():
                 plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
                 return Planned(plan, observation, policy)
+            case AskedRewriteManifests():
+                return self._plan_manifests(observation)
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""
@@ -121,13 +125,47 @@ class Planner:
         violations = check_plan(
             plan, observation, policy, files, deletes, layout if isinstance(layout, Layout) else None
         )
-        if violations:
-            said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
-            raise PlanRefused(f"the plan for {observation.metadata.name} does not hold: {said}")
-        fault(Fault.PLAN_BEFORE)
-        self._tables.save_plan(plan, is_present=migration is None)
-        fault(Fault.PLAN_AFTER)
+        said = [(violation.code, violation.text) for violation in violations]
+        self._keep(plan, said, is_present=migration is None)
         return Planned(plan, observation, policy)
+
+    def _plan_manifests(self, observation: Observation) -> Planned:
+        metadata, now = observation.metadata, self._clock.now()
+        policy = self.policy(metadata)
+        summaries = tuple(self._tables.manifest_summaries(metadata.table_id))
+        decision = plan_manifests(observation, policy, summaries, now)
+        plan = Plan(
+            plan_id=self._ids.new("plan"),
+            table_id=metadata.table_id,
+            table_name=metadata.name,
+            snapshot_id=metadata.current_snapshot_id,
+            planned_at=now,
+            mode=policy.mode,
+            actions=() if decision.action is None else (decision.action,),
+            reason=decision.reason,
+            verdicts=(),
+            verdict_counts={},
+            prediction=decision.prediction,
+            look_again_at=None,
+            asked=True,
+        )
+        violations: Iterable[tuple[str, str]] = ()
+        if decision.action is not None and decision.prediction is not None:
+            violations = manifest_violations(decision.action, decision.prediction, observation, policy, summaries)
+        self._keep(plan, list(violations), is_present=False)
+        return Planned(plan, observation, policy)
+
+    def _keep(self, plan: Plan, violations: Sequence[tuple[str, str]], *, is_present: bool) -> None:
+        """Keep a plan that its checker accepts, as the table's present one or beside that.
+
+        Raises :class:`PlanRefused` for any other.
+        """
+        if violations:
+            said = "; ".join(f"{code}: {text}" for code, text in violations)
+            raise PlanRefused(f"the plan for {plan.table_name} does not hold: {said}")
+        fault(Fault.PLAN_BEFORE)
+        self._tables.save_plan(plan, is_present=is_present)
+        fault(Fault.PLAN_AFTER)
 
     def _with_rewrites(self, observation: Observation, now: Instant) -> Observation:
         """The observation with the time of our last rewrite of each partition."""

@@ -16,6 +16,7 @@ from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GROUP_CONFLICT, GroupLeft
 from icewright.domain.plans import Reason
+from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.planning import wording
@@ -27,6 +28,7 @@ from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of, left_of, reported_snapshot, snapshot_made_by
 from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
 from icewright.services.expirer import Expirer
+from icewright.services.manifest_evidence import manifests_changed, problem_of_manifests, verified_manifests
 from icewright.services.measured_lookups import measured_lookups
 from icewright.services.observer import Observer
 from icewright.services.reports import report_of
@@ -126,6 +128,8 @@ class Verifier:
         match task.action:
             case RewriteDataFiles():
                 outcome = self._rewritten(task, metadata)
+            case RewriteManifests() as action:
+                outcome = self._manifests_rewritten(task, action, metadata)
             case ExpireSnapshots() as action:
                 outcome = Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
         state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED
@@ -135,8 +139,7 @@ class Verifier:
         """What the table says of a rewrite, in all parts that were committed."""
         snapshot = snapshot_made_by(task, metadata)
         if snapshot is None:
-            reason = Reason(COMMIT_NOT_FOUND, "the commit was reported, and no snapshot of the table carries this task")
-            return Outcome(reason, reported_snapshot(task))
+            return Outcome(_not_found(), reported_snapshot(task))
         catalog = self._observer.catalog(task.table_name.catalog)
         outcome = self._verdict(catalog, metadata, snapshot, task)
         for other in metadata.ancestors():  # two attempts may have committed two parts (decision 0016)
@@ -145,13 +148,25 @@ class Verifier:
                 outcome = verdict if verdict.reason.code == VERIFICATION_FAILED else outcome
         return outcome
 
+    def _manifests_rewritten(self, task: Task, action: RewriteManifests, metadata: TableMetadata) -> Outcome:
+        """What the table says of a rewrite of manifests, which is committed as a whole."""
+        snapshot = snapshot_made_by(task, metadata)
+        if snapshot is None:
+            return Outcome(_not_found(), reported_snapshot(task))
+        parent = metadata.snapshot(snapshot.parent_id)
+        if parent is None:
+            return Outcome(_nothing_to_compare(snapshot), snapshot.snapshot_id)
+        catalog = self._observer.catalog(task.table_name.catalog)
+        changed = manifests_changed(catalog, metadata, parent, snapshot, action)
+        problem = problem_of_manifests(action, parent, snapshot, changed)
+        reason = verified_manifests(action, changed) if problem is None else Reason(VERIFICATION_FAILED, problem)
+        return Outcome(reason, snapshot.snapshot_id)
+
     def _verdict(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, task: Task) -> Outcome:
         action = task.rewrite
         parent = metadata.snapshot(snapshot.parent_id)
         if parent is None:
-            text = f"committed as snapshot {snapshot.snapshot_id}; the one before has expired: nothing to compare with"
-            reason = Reason(UNVERIFIED, text)
-            return Outcome(reason, snapshot.snapshot_id)
+            return Outcome(_nothing_to_compare(snapshot), snapshot.snapshot_id)
         part = committed_part(action, snapshot)
         if part is None:
             said = snapshot.summary.get(GROUPS_KEY, "")
@@ -188,6 +203,15 @@ class Verifier:
                 if metadata.table_id == task.table_id:
                     return metadata
         return None
+
+
+def _not_found() -> Reason:
+    return Reason(COMMIT_NOT_FOUND, "the commit was reported, and no snapshot of the table carries this task")
+
+
+def _nothing_to_compare(snapshot: Snapshot) -> Reason:
+    text = f"committed as snapshot {snapshot.snapshot_id}; the one before has expired: nothing to compare with"
+    return Reason(UNVERIFIED, text)
 
 
 def expired(action: ExpireSnapshots, metadata: TableMetadata, problem: Reason | None) -> Reason:

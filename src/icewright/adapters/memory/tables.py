@@ -185,9 +185,9 @@ class MemoryTables:
                 summary=summary,
             )
 
-    def rewrite_manifests(self, name: TableName) -> Snapshot:
-        """Write all entries into one manifest per spec and content."""
-        return self._commit(name, Operation.REPLACE, merge_manifests=True)
+    def rewrite_manifests(self, name: TableName, summary: Mapping[str, str] | None = None) -> Snapshot:
+        """Write all live entries into one manifest per spec and content, with what the committer has to say."""
+        return self._commit(name, Operation.REPLACE, merge_manifests=True, summary=summary)
 
     def set_ref(
         self,

@@ -1,0 +1,25 @@
+"""The Spark ``CALL`` that comes nearest to rewriting manifests, see :mod:`icewright.planning.call`."""
+
+from __future__ import annotations
+
+from icewright.domain.names import identifier
+from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.tables import TableMetadata
+from icewright.planning.call import literal
+
+
+def manifests_call(metadata: TableMetadata, action: RewriteManifests) -> str:
+    """One SQL statement. The procedure takes one spec at a time: this is that of most entries.
+
+    It also chooses the manifests itself, all of the spec's.
+    """
+    entries: dict[int, int] = {}
+    for manifest in action.manifests:
+        spec_id = manifest.belongs_to.spec_id
+        entries[spec_id] = entries.get(spec_id, 0) + manifest.entries
+    spec_id = max(sorted(entries), key=lambda each: entries[each])
+    arguments = [f"table => {literal('.'.join(identifier(part) for part in metadata.name.path))}"]
+    arguments.append("use_caching => false")
+    if spec_id != metadata.default_spec_id:
+        arguments.append(f"spec_id => {spec_id}")
+    return f"CALL {identifier(metadata.name.catalog)}.system.rewrite_manifests({', '.join(arguments)})"
