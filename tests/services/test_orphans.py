@@ -154,6 +154,33 @@ def test_o4_a_bad_time_keeps_a_file(lake: OrphanLake, table: LakeTable, modified
     assert lake.candidates(table, days=58) == LEFT
 
 
+def test_o4_a_metadata_file_of_old_tells_that_the_table_was_there(lake: OrphanLake) -> None:
+    """Everything was rewritten lately, and what it was written from has expired: garbage of before is garbage still."""
+    table = lake.table()
+    lake.pass_time(DAY_MS)
+    lake.write("s3://b/t/data/left.parquet")
+    lake.pass_time(DAY_MS)
+    table.commit("data/rewritten.parquet")
+    table.log.clear()
+    assert lake.candidates(table) == {"s3://b/t/data/left.parquet"}
+
+
+def test_o4_what_the_table_was_seen_to_have_once_is_remembered(lake: OrphanLake) -> None:
+    table = lake.table()
+    table.commit("data/old.parquet")
+    lake.pass_time(DAY_MS)
+    lake.write("s3://b/t/data/left.parquet")
+    lake.look(table)
+    lake.pass_time(DAY_MS)
+    table.commit("data/rewritten.parquet", remove=("s3://b/t/data/old.parquet",))
+    table.expire(1)
+    table.log.clear()
+    for path in list(lake.storage.objects):
+        if path not in table.needed() and "left" not in path:
+            lake.storage.remove(path)
+    assert lake.candidates(table) == {"s3://b/t/data/left.parquet"}
+
+
 def test_o4_a_file_without_any_time_stays(lake: OrphanLake, table: LakeTable) -> None:
     stored = lake.storage.objects[CanonicalPath("s3://b/t/data/left-0.parquet")]
     lake.storage.objects[stored.listed.path] = replace(stored, listed=replace(stored.listed, modified_at=None))

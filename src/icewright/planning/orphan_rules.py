@@ -167,6 +167,6 @@ def age_min_ms(asked_ms: int, table: TableMetadata, slowest_commit_ms: int) -> i
     return max(asked_ms, AGE_FLOOR_MS, flink_ms, SLOWEST_TIMES * slowest_commit_ms)
 
 
-def is_evidence(modified_at: Instant | None, as_of: Instant) -> bool:
-    """Whether the time of a needed file tells since when the table has had files."""
-    return modified_at is not None and ICEBERG_SINCE <= modified_at <= as_of
+def is_evidence(modified_at: Instant, as_of: Instant) -> bool:
+    """Whether the time of a file that is the table's tells that the table was there by then."""
+    return ICEBERG_SINCE <= modified_at <= as_of

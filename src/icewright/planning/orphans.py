@@ -21,6 +21,7 @@ from icewright.planning import wording
 from icewright.planning.footprint import Amount, distinct
 from icewright.planning.keepers import Keepers
 from icewright.planning.metadata_anchors import MetadataAnchors
+from icewright.planning.metadata_files import is_metadata_file
 from icewright.planning.orphan_rules import (
     COMMIT_MS_MAX,
     Kept,
@@ -93,6 +94,8 @@ class Survey:
             self._count_needed(file, sides.found.get(file.path))
         for one in sides.found.values():
             self.anchors.see(one)
+            if is_metadata_file(one.path):
+                self._witness(one.listed.modified_at)
         unneeded = [path for path in sides.found if path not in needed]
         alike = self._alike(unneeded, needed, sides.found)
         for path in unneeded:
@@ -166,15 +169,20 @@ class Survey:
             return
         if found is not None:
             below.found += 1
-            modified_at = found.listed.modified_at
-            if modified_at is not None and is_evidence(modified_at, self.as_of):
-                self._existed_at = min(self._existed_at or modified_at, modified_at)
-                took_ms = 0 if file.added_at is None else file.added_at - modified_at
+            if self._witness(found.listed.modified_at) and file.added_at is not None:
+                took_ms = file.added_at - (found.listed.modified_at or 0)
                 if took_ms <= COMMIT_MS_MAX:
                     self._slowest_commit_ms = max(self._slowest_commit_ms, took_ms)
         if file.file_class not in _UNCOUNTED and file.kept_by & KNOWN_BEFORE:
             below.needed += 1
             below.missing += found is None
+
+    def _witness(self, modified_at: Instant | None) -> bool:
+        """Whether a file that is the table's, needed or not, has a time that tells that the table was there by then."""
+        if modified_at is None or not is_evidence(modified_at, self.as_of):
+            return False
+        self._existed_at = min(self._existed_at or modified_at, modified_at)
+        return True
 
     def _disagree(self, reason: Reason) -> None:
         self._disagreements.setdefault(reason.code, reason)
