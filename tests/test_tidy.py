@@ -44,13 +44,15 @@ _SUPPRESSED_WELL = re.compile(
 )
 
 DELETIONS = {
+    "icewright/adapters/objects/local_quarantine.py": "names in a quarantine, of files that are back or purged",
+    "icewright/adapters/objects/s3_quarantine.py": "what the Deleter says, by etag; what lies in a quarantine",
     "icewright/app/address.py": "a server takes its own address away when it stops",
     "icewright/app/server.py": "the temporary name of a token that has just been linked to its own",
     "icewright/app/demo/folder.py": "the demo removes the folder that it made itself, known by its mark",
 }
-"""The only places that may delete a file, each with its reason. None of them is near a table."""
+"""The only places that may delete a file, each with its reason. Only the Deleter reaches those near a table."""
 
-_DELETING = frozenset({"unlink", "rmtree", "rmdir", "removedirs"})
+_DELETING = frozenset({"unlink", "rmtree", "rmdir", "removedirs", "delete_object", "delete_objects"})
 _DELETING_BY_IO = frozenset({"delete", "deleteFile", "deleteFiles", "deletePrefix"})
 _AN_IO = re.compile(r"(?:^|[._])(?:io|file_?io|fs|filesystem)(?:\(.*\))?$", re.IGNORECASE)
 
@@ -192,6 +194,28 @@ def test_one_place_says_that_knowledge_is_complete() -> None:
         within(path) for path in MODULES for call in calls(path) if ast.unparse(call.func).split(".")[-1] == "Complete"
     }
     assert saying == {"icewright/domain/knowledge.py"}
+
+
+def test_one_place_makes_plans_of_deletes() -> None:
+    making = {
+        within(path)
+        for path in MODULES
+        for call in calls(path)
+        if ast.unparse(call.func).split(".")[-1] == "DeletePlan"
+    }
+    assert making == {"icewright/domain/deletion.py"}
+
+
+def test_only_the_deleter_has_the_door_through_which_files_go() -> None:
+    """Adapters say that they are that door; the service alone uses it."""
+    using = {
+        within(path)
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if (isinstance(node, ast.ImportFrom) and node.module == "icewright.ports.quarantine")
+        or (isinstance(node, ast.Import) and any(alias.name == "icewright.ports.quarantine" for alias in node.names))
+    }
+    assert {name for name in using if not name.startswith("icewright/adapters/")} == {"icewright/services/deleter.py"}
 
 
 def deletions(module: ast.Module) -> list[str]:
@@ -360,6 +384,7 @@ def test_the_check_of_shared_values_would_notice(value: str) -> None:
         "rmtree(p)",
         "table.java.io().deleteFile(p)",
         "self._io(p).delete(p)",
+        "client.delete_object(Bucket=b, Key=k)",
     ],
 )
 def test_the_check_of_deletions_would_notice(code: str) -> None:

@@ -9,18 +9,21 @@ import pytest
 from sqlalchemy import text, update
 
 from icewright.adapters.memory.claims import MemoryClaims
+from icewright.adapters.memory.deletion_store import MemoryDeletionStore
 from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.sql.claims import SqlClaims
+from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.schema import counters, metadata
+from icewright.adapters.sql.schema import SERVER_EPOCH, counters, metadata
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import writing
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock
+from icewright.ports.deletions import DeletionStore
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
 from tests.servers.postgres import PostgresServer
@@ -34,6 +37,7 @@ class MemoryStores:
         self._tables = MemoryTableStore(clock, self._tasks)
         self._sightings = MemorySightings(clock)
         self._claims = MemoryClaims()
+        self._deletions = MemoryDeletionStore(clock)
 
     def tasks(self) -> TaskStore:
         return self._tasks
@@ -46,6 +50,12 @@ class MemoryStores:
 
     def claims(self) -> ClaimStore:
         return self._claims
+
+    def deletions(self) -> DeletionStore:
+        return self._deletions
+
+    def next_server(self) -> None:
+        self._deletions.server += 1
 
     def close(self) -> None:
         pass
@@ -74,6 +84,15 @@ class SqlStores:
     def claims(self) -> ClaimStore:
         self._engines.append(open_store(self.url))
         return SqlClaims(self._engines[-1])
+
+    def deletions(self) -> DeletionStore:
+        self._engines.append(open_store(self.url))
+        return SqlDeletionStore(self._engines[-1], self._clock)
+
+    def next_server(self) -> None:
+        with writing(self._engines[0]) as connection:
+            query = update(counters).where(counters.c.name == SERVER_EPOCH)
+            connection.execute(query.values(value=counters.c.value + 1))
 
     def close(self) -> None:
         for engine in self._engines:

@@ -15,6 +15,8 @@ from icewright.domain.codec import dumps, from_json, loads, to_json
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.files import Partition
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, TaskReport
+from icewright.domain.locations import CanonicalPath
+from icewright.domain.objects import ListedObject
 from icewright.domain.tasks import Lease, TaskState
 
 
@@ -31,6 +33,14 @@ class Tree:
     by_state: Mapping[TaskState, float] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
     anything: Any = None
+
+
+def test_a_name_for_a_type_is_that_type() -> None:
+    assert loads(ListedObject, dumps(ListedObject(CanonicalPath("s3://b/a"), 1))) == ListedObject(
+        CanonicalPath("s3://b/a"), 1
+    )
+    with pytest.raises(InvalidMessage, match="path"):
+        loads(ListedObject, '{"path":1,"size_bytes":1}')
 
 
 texts = st.text(max_size=20)

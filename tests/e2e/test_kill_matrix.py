@@ -35,7 +35,9 @@ def lake(tmp_path: Path) -> Iterator[Mortals]:
 
 
 def test_every_place_has_its_kill() -> None:
-    assert {kill.point for kill in KILLS} == set(Fault)
+    of_the_deleter = {point for point in Fault if point.startswith("deleter.")}
+    """No process comes by these yet; ``tests/services/test_deleter_faults.py`` does, at each."""
+    assert {kill.point for kill in KILLS} == set(Fault) - of_the_deleter
     assert {kill for kill in KILLS if kill.point.startswith("server.")} == {*BEFORE_WORK, *DURING_WORK, *AFTER_LOSS}
 
 

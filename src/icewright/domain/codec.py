@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from icewright.domain.errors import InvalidMessage
 
@@ -75,6 +75,8 @@ def _reader(hint: Any) -> Reader:  # noqa: PLR0911 - one return per kind of type
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda data, _path: data
+    if isinstance(hint, NewType):
+        return _reader(hint.__supertype__)
     if hint is None or hint is type(None):
         return _read_none
     if origin in (Union, types.UnionType):

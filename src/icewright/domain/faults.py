@@ -44,6 +44,19 @@ class Fault(StrEnum):
     PRUNE_BEFORE = "server.prune.before"
     PRUNE_AFTER = "server.prune.after"
 
+    DELETION_BEGIN_BEFORE = "deleter.begin.before"
+    DELETION_BEGIN_AFTER = "deleter.begin.after"
+    DELETION_SETTLE_BEFORE = "deleter.settle.before"
+    DELETION_SETTLE_AFTER = "deleter.settle.after"
+    DELETION_CHECKED = "deleter.checked"
+    DELETION_STEP_BEFORE = "deleter.step.before"
+    DELETION_STEP_BEGUN = "deleter.step.begun"
+    DELETION_FILE_DONE = "deleter.file.done"
+    DELETION_RECORD_BEFORE = "deleter.record.before"
+    DELETION_RECORD_AFTER = "deleter.record.after"
+    DELETION_LEFT = "deleter.left"
+    DELETION_CLOSED = "deleter.closed"
+
     SUPERVISOR_STARTED = "supervisor.started"
     SUPERVISOR_BURIED = "supervisor.buried"
 

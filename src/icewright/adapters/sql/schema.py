@@ -23,9 +23,11 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     literal_column,
+    text,
 )
 
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
+from icewright.ports.deletions import HELD_STATES
 from icewright.scheduling.lifecycle import LIVE_STATES
 
 metadata = MetaData()
@@ -318,4 +320,51 @@ claims = Table(
     Column("name_digest", _Key, nullable=False),
     Column("claim", Text, nullable=False),
     PrimaryKeyConstraint("catalog", "name_digest", name="pk_claims"),
+)
+
+deletion_runs = Table(
+    "deletion_runs",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("plan_hash", _Key, nullable=False),
+    Column("is_open", Boolean, nullable=False),
+    Column("next_at", BigInteger, nullable=False),
+    Column("run", Text, nullable=False),
+    PrimaryKeyConstraint("run_id", name="pk_deletion_runs"),
+)
+_OPEN = text("is_open")
+Index(
+    "uq_deletion_runs_open",
+    deletion_runs.c.catalog,
+    deletion_runs.c.table_uuid,
+    unique=True,
+    sqlite_where=_OPEN,
+    postgresql_where=_OPEN,
+)
+Index("ix_deletion_runs_table", deletion_runs.c.catalog, deletion_runs.c.table_uuid, deletion_runs.c.run_id)
+
+deletion_intents = Table(
+    "deletion_intents",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("state", _Key, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("intent", Text, nullable=False),
+    PrimaryKeyConstraint("run_id", "number", name="pk_deletion_intents"),
+    ForeignKeyConstraint(["run_id"], ["deletion_runs.run_id"], name="fk_deletion_intents_run"),
+)
+_HELD = deletion_intents.c.state.in_([literal_column(f"'{state.value}'") for state in sorted(HELD_STATES)])
+Index("ix_deletion_intents_held", deletion_intents.c.run_id, sqlite_where=_HELD, postgresql_where=_HELD)
+Index("ix_deletion_intents_state", deletion_intents.c.run_id, deletion_intents.c.state, deletion_intents.c.number)
+
+deletion_approvals = Table(
+    "deletion_approvals",
+    metadata,
+    Column("plan_hash", _Key, nullable=False),
+    Column("approval", Text, nullable=False),
+    PrimaryKeyConstraint("plan_hash", name="pk_deletion_approvals"),
 )

@@ -1,0 +1,145 @@
+"""Runs of deletions in memory: for tests and simulations, and as the plainest statement of the port."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, changed
+from icewright.domain.errors import Conflict, NotFound, StoreTaken
+from icewright.domain.names import TableId
+from icewright.domain.tables import Instant
+from icewright.ports.clock import Clock
+from icewright.ports.deletions import HELD_STATES, OPEN_STATES, Tally
+
+
+class MemoryDeletionStore:
+    """A :class:`~icewright.ports.deletions.DeletionStore` that is gone with the process. ``server`` is its epoch."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.server = 1
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._runs: dict[str, DeletionRun] = {}
+        self._intents: dict[str, dict[int, Intent]] = {}
+        self._approvals: dict[str, Approval] = {}
+
+    def now(self) -> Instant:
+        """See the port."""
+        return self._clock.now()
+
+    def epoch(self) -> int:
+        """See the port."""
+        return self.server
+
+    def begin(self, run: DeletionRun, intents: Sequence[Intent]) -> DeletionRun:
+        """See the port."""
+        with self._lock:
+            self._require(run.epoch)
+            found = self._runs.get(run.run_id)
+            if found is not None:
+                if found.plan_hash != run.plan_hash:
+                    raise Conflict(f"run {run.run_id} is of another plan")
+                return found
+            if any(one.is_open and one.table_id == run.table_id for one in self._runs.values()):
+                raise Conflict(f"another run of table {run.table_id} is under way")
+            self._runs[run.run_id] = run
+            self._intents[run.run_id] = {intent.number: intent for intent in intents}
+            return run
+
+    def run(self, run_id: str) -> DeletionRun:
+        """See the port."""
+        with self._lock:
+            found = self._runs.get(run_id)
+        if found is None:
+            raise NotFound(f"no run {run_id} of deletions")
+        return found
+
+    def runs(
+        self, *, table_id: TableId | None = None, open_only: bool = False, limit: int, before: str | None = None
+    ) -> Sequence[DeletionRun]:
+        """See the port."""
+        with self._lock:
+            found = [
+                run
+                for run_id, run in sorted(self._runs.items(), reverse=True)
+                if table_id in (None, run.table_id)
+                and (run.is_open or not open_only)
+                and (before is None or run_id < before)
+            ]
+        return found[:limit]
+
+    def rest(self, run_id: str, epoch: int, next_at: Instant) -> None:
+        """See the port."""
+        with self._lock:
+            self._require(epoch)
+            self._runs[run_id] = replace(self.run(run_id), next_at=next_at)
+
+    def close(self, run_id: str, epoch: int) -> None:
+        """See the port."""
+        with self._lock:
+            self._require(epoch)
+            run = self.run(run_id)
+            if any(intent.state in OPEN_STATES for intent in self._intents[run_id].values()):
+                raise Conflict(f"run {run_id} has files whose outcome is open")
+            self._runs[run_id] = replace(run, is_open=False)
+
+    def intents(
+        self, run_id: str, states: frozenset[IntentState], *, limit: int, after: int | None = None
+    ) -> Sequence[Intent]:
+        """See the port."""
+        with self._lock:
+            found = sorted(self._intents.get(run_id, {}).items())
+        return [intent for number, intent in found if intent.state in states and (after is None or number > after)][
+            :limit
+        ]
+
+    def tally(self, run_id: str) -> Mapping[IntentState, Tally]:
+        """See the port."""
+        with self._lock:
+            found = list(self._intents.get(run_id, {}).values())
+        of_state = {state: [one.object.size_bytes for one in found if one.state is state] for state in IntentState}
+        return {state: Tally(len(sizes), sum(sizes)) for state, sizes in of_state.items()}
+
+    def change(self, epoch: int, changes: Sequence[Intent]) -> Sequence[Intent]:
+        """See the port."""
+        with self._lock:
+            self._require(epoch)
+            now = self._clock.now()
+            become = [changed(self._stored(one), one, now) for one in changes]
+            for one in become:
+                self._intents[one.run_id][one.number] = one
+            return become
+
+    def with_held(self, *, limit: int, before: str | None = None) -> Sequence[str]:
+        """See the port."""
+        with self._lock:
+            found = [
+                run_id
+                for run_id, intents in sorted(self._intents.items(), reverse=True)
+                if (before is None or run_id < before)
+                and any(intent.state in HELD_STATES for intent in intents.values())
+            ]
+        return found[:limit]
+
+    def approve(self, epoch: int, approval: Approval) -> Approval:
+        """See the port."""
+        with self._lock:
+            self._require(epoch)
+            return self._approvals.setdefault(approval.plan_hash, approval)
+
+    def approval(self, plan_hash: str) -> Approval | None:
+        """See the port."""
+        with self._lock:
+            return self._approvals.get(plan_hash)
+
+    def _stored(self, intent: Intent) -> Intent:
+        found = self._intents.get(intent.run_id, {}).get(intent.number)
+        if found is None:
+            raise NotFound(f"run {intent.run_id} has no file {intent.number}")
+        return found
+
+    def _require(self, epoch: int) -> None:
+        if epoch != self.server:
+            raise StoreTaken("another server has taken the store over", hint="one server per store: stop one of them")

@@ -1,0 +1,261 @@
+"""Runs of deletions in an SQL database: what was intended is there before anything is touched, or nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, bindparam, func, insert, select, update
+
+from icewright.adapters.sql import transactions
+from icewright.adapters.sql.documents import dump, load
+from icewright.adapters.sql.schema import deletion_approvals, deletion_intents, deletion_runs
+from icewright.adapters.sql.table_rows import id_columns, is_table
+from icewright.adapters.sql.transactions import reading, server_epoch, writing
+from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, changed
+from icewright.domain.errors import Conflict, NotFound, StoreTaken
+from icewright.domain.names import TableId
+from icewright.domain.tables import Instant
+from icewright.ports.clock import Clock
+from icewright.ports.deletions import HELD_STATES, OPEN_STATES, Tally
+
+_NUMBERS_AT_ONCE: Final = 500
+"""How many values one statement may list."""
+
+_REPLACE: Final = (
+    update(deletion_intents)
+    .where(deletion_intents.c.run_id == bindparam("of_run"), deletion_intents.c.number == bindparam("of_number"))
+    .values(state=bindparam("to_state"), version=bindparam("to_version"), intent=bindparam("to_intent"))
+)
+
+
+class SqlDeletionStore:
+    """A :class:`~icewright.ports.deletions.DeletionStore` over an engine of ``open_store``.
+
+    Time is the database's unless ``clock`` is given.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    def now(self) -> Instant:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return transactions.now(connection, self._clock)
+
+    def epoch(self) -> int:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return server_epoch(connection)
+
+    def begin(self, run: DeletionRun, intents: Sequence[Intent]) -> DeletionRun:
+        """See the port."""
+        with writing(self._engine) as connection:
+            _require(connection, run.epoch)
+            found = _find(connection, run.run_id)
+            if found is not None:
+                if found.plan_hash != run.plan_hash:
+                    raise Conflict(f"run {run.run_id} is of another plan")
+                return found
+            query = select(deletion_runs.c.run_id).where(
+                *is_table(deletion_runs, run.table_id), deletion_runs.c.is_open
+            )
+            if connection.scalar(query) is not None:
+                raise Conflict(f"another run of table {run.table_id} is under way")
+            connection.execute(insert(deletion_runs).values(_run_row(run)))
+            if intents:
+                connection.execute(insert(deletion_intents), [_intent_row(intent) for intent in intents])
+            return run
+
+    def run(self, run_id: str) -> DeletionRun:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return _found(connection, run_id)
+
+    def runs(
+        self, *, table_id: TableId | None = None, open_only: bool = False, limit: int, before: str | None = None
+    ) -> Sequence[DeletionRun]:
+        """See the port."""
+        query = select(deletion_runs.c.run).order_by(deletion_runs.c.run_id.desc()).limit(limit)
+        if table_id is not None:
+            query = query.where(*is_table(deletion_runs, table_id))
+        if open_only:
+            query = query.where(deletion_runs.c.is_open)
+        if before is not None:
+            query = query.where(deletion_runs.c.run_id < before)
+        with reading(self._engine) as connection:
+            return [load(DeletionRun, text) for text in connection.scalars(query)]
+
+    def rest(self, run_id: str, epoch: int, next_at: Instant) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            _require(connection, epoch)
+            _save(connection, _found(connection, run_id), next_at=next_at)
+
+    def close(self, run_id: str, epoch: int) -> None:
+        """See the port."""
+        query = select(func.count()).where(
+            deletion_intents.c.run_id == run_id, deletion_intents.c.state.in_(_values(OPEN_STATES))
+        )
+        with writing(self._engine) as connection:
+            _require(connection, epoch)
+            run = _found(connection, run_id)
+            if connection.scalar(query):
+                raise Conflict(f"run {run_id} has files whose outcome is open")
+            _save(connection, run, is_open=False)
+
+    def intents(
+        self, run_id: str, states: frozenset[IntentState], *, limit: int, after: int | None = None
+    ) -> Sequence[Intent]:
+        """See the port."""
+        query = (
+            select(deletion_intents.c.intent)
+            .where(deletion_intents.c.run_id == run_id, deletion_intents.c.state.in_(_values(states)))
+            .order_by(deletion_intents.c.number)
+            .limit(limit)
+        )
+        if after is not None:
+            query = query.where(deletion_intents.c.number > after)
+        with reading(self._engine) as connection:
+            return [load(Intent, text) for text in connection.scalars(query)]
+
+    def tally(self, run_id: str) -> Mapping[IntentState, Tally]:
+        """See the port."""
+        state = deletion_intents.c.state
+        query = (
+            select(state, func.count(), func.sum(deletion_intents.c.size_bytes))
+            .where(deletion_intents.c.run_id == run_id)
+            .group_by(state)
+        )
+        found = dict.fromkeys(IntentState, Tally(0, 0))
+        with reading(self._engine) as connection:
+            rows = connection.execute(query).all()
+        return {**found, **{IntentState(name): Tally(files, int(size_bytes)) for name, files, size_bytes in rows}}
+
+    def change(self, epoch: int, changes: Sequence[Intent]) -> Sequence[Intent]:
+        """See the port."""
+        with writing(self._engine) as connection:
+            _require(connection, epoch)
+            now = transactions.now(connection, self._clock)
+            stored = _stored(connection, changes)
+            become = [changed(stored[one.run_id, one.number], one, now) for one in changes]
+            if become:
+                connection.execute(_REPLACE, [_replacement(one) for one in become])
+            return become
+
+    def with_held(self, *, limit: int, before: str | None = None) -> Sequence[str]:
+        """See the port."""
+        query = (
+            select(deletion_intents.c.run_id)
+            .where(deletion_intents.c.state.in_(_values(HELD_STATES)))
+            .distinct()
+            .order_by(deletion_intents.c.run_id.desc())
+            .limit(limit)
+        )
+        if before is not None:
+            query = query.where(deletion_intents.c.run_id < before)
+        with reading(self._engine) as connection:
+            return list(connection.scalars(query))
+
+    def approve(self, epoch: int, approval: Approval) -> Approval:
+        """See the port."""
+        with writing(self._engine) as connection:
+            _require(connection, epoch)
+            found = _approval(connection, approval.plan_hash)
+            if found is not None:
+                return found
+            row = {"plan_hash": approval.plan_hash, "approval": dump(approval)}
+            connection.execute(insert(deletion_approvals).values(row))
+            return approval
+
+    def approval(self, plan_hash: str) -> Approval | None:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return _approval(connection, plan_hash)
+
+
+def _require(connection: Connection, epoch: int) -> None:
+    """Fence off a server that was replaced, whichever engine it writes by."""
+    if server_epoch(connection) != epoch:
+        raise StoreTaken("another server has taken the store over", hint="one server per store: stop one of them")
+
+
+def _find(connection: Connection, run_id: str) -> DeletionRun | None:
+    text = connection.scalar(select(deletion_runs.c.run).where(deletion_runs.c.run_id == run_id))
+    return None if text is None else load(DeletionRun, text)
+
+
+def _found(connection: Connection, run_id: str) -> DeletionRun:
+    found = _find(connection, run_id)
+    if found is None:
+        raise NotFound(f"no run {run_id} of deletions")
+    return found
+
+
+def _save(connection: Connection, run: DeletionRun, **changes: Any) -> None:
+    row = _run_row(replace(run, **changes))
+    connection.execute(update(deletion_runs).where(deletion_runs.c.run_id == run.run_id).values(row))
+
+
+def _stored(connection: Connection, wanted: Sequence[Intent]) -> dict[tuple[str, int], Intent]:
+    """The intents as they are, by run and number. Raises :class:`NotFound` when one is not there."""
+    numbers: dict[str, list[int]] = {}
+    for intent in wanted:
+        numbers.setdefault(intent.run_id, []).append(intent.number)
+    found: dict[tuple[str, int], Intent] = {}
+    for run_id, of_run in numbers.items():
+        for start in range(0, len(of_run), _NUMBERS_AT_ONCE):
+            query = select(deletion_intents.c.intent).where(
+                deletion_intents.c.run_id == run_id,
+                deletion_intents.c.number.in_(of_run[start : start + _NUMBERS_AT_ONCE]),
+            )
+            for text in connection.scalars(query):
+                intent = load(Intent, text)
+                found[run_id, intent.number] = intent
+    for intent in wanted:
+        if (intent.run_id, intent.number) not in found:
+            raise NotFound(f"run {intent.run_id} has no file {intent.number}")
+    return found
+
+
+def _approval(connection: Connection, plan_hash: str) -> Approval | None:
+    text = connection.scalar(select(deletion_approvals.c.approval).where(deletion_approvals.c.plan_hash == plan_hash))
+    return None if text is None else load(Approval, text)
+
+
+def _run_row(run: DeletionRun) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        **id_columns(run.table_id),
+        "plan_hash": run.plan_hash,
+        "is_open": run.is_open,
+        "next_at": run.next_at,
+        "run": dump(run),
+    }
+
+
+def _intent_row(intent: Intent) -> dict[str, Any]:
+    return {
+        "run_id": intent.run_id,
+        "number": intent.number,
+        "state": intent.state.value,
+        "version": intent.version,
+        "size_bytes": intent.object.size_bytes,
+        "intent": dump(intent),
+    }
+
+
+def _replacement(intent: Intent) -> dict[str, Any]:
+    return {
+        "of_run": intent.run_id,
+        "of_number": intent.number,
+        "to_state": intent.state.value,
+        "to_version": intent.version,
+        "to_intent": dump(intent),
+    }
+
+
+def _values(states: frozenset[IntentState]) -> list[str]:
+    return sorted(state.value for state in states)

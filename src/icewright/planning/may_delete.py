@@ -1,0 +1,90 @@
+"""Whether a file may go, right before it would: the floors and guards of each file, and the budget of a whole plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from icewright.domain.deletion import (
+    BUDGET_PERCENT,
+    FUTURE_MAX_MS,
+    METADATA_FLOOR_MS,
+    Cause,
+    DeletePlan,
+    DeleteSettings,
+    Intent,
+    Needs,
+)
+from icewright.domain.errors import InvalidLocation
+from icewright.domain.locations import Aliases, CanonicalPath, is_ambiguous
+from icewright.domain.objects import prefix_of
+from icewright.domain.ownership import Place
+from icewright.domain.reasons import Reason
+from icewright.domain.tables import Instant
+
+_METADATA: Final = re.compile(r"\.metadata\.json(?:\.gz)?\Z|\.gz\.metadata\.json\Z|/version-hint\.text\Z", re.DOTALL)
+_PERCENT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known right before files go. ``now`` is the earliest of all clocks: the storages' and the store's."""
+
+    needs: Needs
+    place: Place
+    quarantines: Sequence[CanonicalPath]
+    aliases: Aliases
+    now: Instant
+
+
+def why_not(intent: Intent, cause: Cause, facts: Facts, settings: DeleteSettings) -> Reason | None:
+    """Why a file must stay for good; None when it may go.
+
+    Whatever may come right by waiting, such as its age, keeps it too: the next plan will find it again.
+    """
+    path = intent.object.path
+    if path not in facts.needs.asked:
+        return Reason("not-asked", "nobody was asked whether the table needs it")
+    if path in facts.needs.needed:
+        return Reason("needed", "the table needs it now")
+    if facts.place.uuid != facts.needs.table_id.uuid.strip().lower() or not facts.place.owns(path):
+        return Reason("not-owned", "it is in no place that belongs to this table alone")
+    if not _is_plain(path, facts.aliases):
+        return Reason("ambiguous-location", "a file system may know it by another path as well")
+    if any(path.startswith(prefix_of(root)) for root in facts.quarantines):
+        return Reason("in-quarantine", "it is in a quarantine")
+    return _too_young(intent, cause, facts.now, settings)
+
+
+def beyond_budget(plan: DeletePlan, settings: DeleteSettings) -> Reason | None:
+    """Why a plan needs somebody's approval. What our own proved commits replaced does not: it was known one by one."""
+    if plan.cause is Cause.EXPIRED:
+        return None
+    files, size_bytes = len(plan.candidates), plan.bytes
+    figures = {"files": files, "bytes": size_bytes, "table_bytes": plan.table_bytes}
+    if files > settings.files_budget:
+        return Reason("beyond-budget", f"{files} files are more than {settings.files_budget}", figures)
+    if size_bytes * _PERCENT > plan.table_bytes * BUDGET_PERCENT:
+        return Reason("beyond-budget", f"they have more than {BUDGET_PERCENT} % of the table's bytes", figures)
+    return None
+
+
+def _too_young(intent: Intent, cause: Cause, now: Instant, settings: DeleteSettings) -> Reason | None:
+    modified_at = intent.object.modified_at
+    if modified_at is None or modified_at <= 0 or modified_at > now + FUTURE_MAX_MS:
+        return Reason("bad-time", "its storage says no time, or an impossible one, of when it was written")
+    grace = settings.grace_of(cause)
+    if intent.first_seen_at > now - grace or (cause is Cause.ORPHAN and modified_at > now - grace):
+        return Reason("too-young", "it has not been without use for long enough")
+    if _METADATA.search(intent.object.path) and modified_at > now - METADATA_FLOOR_MS:
+        return Reason("young-metadata", "a metadata file of the last 30 days, by which the table could be found again")
+    return None
+
+
+def _is_plain(path: CanonicalPath, aliases: Aliases) -> bool:
+    try:
+        return aliases.canonical(path) == path and not is_ambiguous(path)
+    except InvalidLocation:
+        return False

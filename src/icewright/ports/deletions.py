@@ -1,0 +1,96 @@
+"""The store of what was intended to be deleted, and of what became of it. Durable before anything is touched."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState
+from icewright.domain.names import TableId
+from icewright.domain.tables import Instant
+
+OPEN_STATES: Final = frozenset({IntentState.PLANNED, IntentState.UNKNOWN})
+HELD_STATES: Final = frozenset({IntentState.QUARANTINED, IntentState.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Files of a run that are in one state."""
+
+    files: int
+    bytes: int
+
+
+class DeletionStore(Protocol):
+    """Runs and their intents. Every method is one transaction; instants are by the store's own clock.
+
+    Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer. What writes takes the epoch of
+    its server and raises :class:`~icewright.domain.errors.StoreTaken` when that is not the present one.
+    """
+
+    def now(self) -> Instant:
+        """The store's clock."""
+        ...
+
+    def epoch(self) -> int:
+        """How many servers have held the store so far; only the latest may write."""
+        ...
+
+    def begin(self, run: DeletionRun, intents: Sequence[Intent]) -> DeletionRun:
+        """Write a run and all its intents, in one transaction. Doing so again changes nothing and gives what is there.
+
+        Raises :class:`~icewright.domain.errors.Conflict` when the id is that of a run of another plan, and when
+        another run of the table is open.
+        """
+        ...
+
+    def run(self, run_id: str) -> DeletionRun:
+        """A run. Raises :class:`~icewright.domain.errors.NotFound`."""
+        ...
+
+    def runs(
+        self, *, table_id: TableId | None = None, open_only: bool = False, limit: int, before: str | None = None
+    ) -> Sequence[DeletionRun]:
+        """Runs, newest first by id; ``before`` is the id that the last page ended with."""
+        ...
+
+    def rest(self, run_id: str, epoch: int, next_at: Instant) -> None:
+        """Let nothing of a run be quarantined before an instant."""
+        ...
+
+    def close(self, run_id: str, epoch: int) -> None:
+        """Mark a run as not open. Raises ``Conflict`` while an intent is planned or unknown."""
+        ...
+
+    def intents(
+        self, run_id: str, states: frozenset[IntentState], *, limit: int, after: int | None = None
+    ) -> Sequence[Intent]:
+        """Intents of a run in some states, by number; ``after`` is the number that the last page ended with."""
+        ...
+
+    def tally(self, run_id: str) -> Mapping[IntentState, Tally]:
+        """What became of a run's files; every state is there."""
+        ...
+
+    def change(self, epoch: int, changes: Sequence[Intent]) -> Sequence[Intent]:
+        """Write intents as they have become, all of them or none; gives them with their new versions.
+
+        ``changed_at`` and the version are the store's. Raises ``Conflict`` when one is not of the version that was
+        read, and :class:`~icewright.domain.errors.NotAllowed` for a step that ``INTENT_TRANSITIONS`` does not have.
+        """
+        ...
+
+    def with_held(self, *, limit: int, before: str | None = None) -> Sequence[str]:
+        """Ids of runs with files in quarantine, or with steps whose outcome is unknown, newest first.
+
+        In this order they are to be looked after: of two files that had the same path one after the other, the later
+        one is what a writer last saw. ``before`` is the id that the last page ended with.
+        """
+        ...
+
+    def approve(self, epoch: int, approval: Approval) -> Approval:
+        """Remember an approval; the first one for a plan stays, and is given back."""
+        ...
+
+    def approval(self, plan_hash: str) -> Approval | None:
+        """Who approved a plan."""
+        ...

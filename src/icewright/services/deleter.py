@@ -1,0 +1,381 @@
+"""The only code that deletes files: in small batches, by what is true right before each, and so that it can be undone.
+
+A run carries out one :class:`~icewright.domain.deletion.DeletePlan`. All its intents are in the store before the first
+file is touched. Before each batch the table is read again and everything that it needs now is left alone, as is what is
+not the table's alone, too young, or another file by now; a store that lost this server to another one refuses the
+batch. Each step is recorded as begun before it is begun: what is found so after a crash is looked for, and never
+repeated blindly. After each batch the table is read once more, and what it has come to need is put back at once.
+
+Nothing here runs by itself, and each call does one batch at most: whoever calls decides when, and may die at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from icewright.domain.deletion import (
+    Approval,
+    Checked,
+    DeletePlan,
+    DeleteSettings,
+    DeletionRun,
+    Intent,
+    IntentState,
+    Needs,
+    Step,
+    intents_of,
+    settled,
+)
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected, Unavailable, Unknown
+from icewright.domain.faults import Fault, fault
+from icewright.domain.knowledge import Gap, Known, Partial
+from icewright.domain.locations import Aliases, CanonicalPath
+from icewright.domain.names import TableName
+from icewright.domain.objects import prefix_of
+from icewright.domain.ownership import Place
+from icewright.domain.reasons import Reason
+from icewright.domain.tables import Instant
+from icewright.planning.may_delete import Facts, beyond_budget, why_not
+from icewright.ports.deletions import DeletionStore
+from icewright.ports.objects import Objects
+from icewright.ports.quarantine import Quarantine
+from icewright.services.needs import NeedsOf
+
+BATCH_FILES: Final = 100
+ASKED_FILES: Final = 10_000
+"""Of how many files it is asked at once whether the table needs them; several batches share one reading."""
+_MINUTE_MS: Final = 60_000
+_PLANNED: Final = frozenset({IntentState.PLANNED})
+_UNKNOWN: Final = frozenset({IntentState.UNKNOWN})
+_QUARANTINED: Final = frozenset({IntentState.QUARANTINED})
+_BACK: Final = {
+    Step.QUARANTINE: IntentState.PLANNED,
+    Step.RESTORE: IntentState.QUARANTINED,
+    Step.PURGE: IntentState.QUARANTINED,
+}
+"""What a file is whose step did not happen."""
+
+PlaceOf = Callable[[TableName], Known[Place]]
+"""What a table alone owns; the registry of all places tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one call brought: the intents that it changed, as they are now.
+
+    ``waits`` is why no more was done now. ``after`` is for the next call, None when there is nothing left.
+    """
+
+    changed: tuple[Intent, ...] = ()
+    waits: Reason | None = None
+    after: int | None = None
+    is_done: bool = False
+
+    def count(self, state: IntentState) -> int:
+        """How many of them are in a state now."""
+        return sum(intent.state is state for intent in self.changed)
+
+
+class Deleter:
+    """Carries out plans of the tables of one catalog, and takes them back. For one thread."""
+
+    def __init__(
+        self,
+        store: DeletionStore,
+        objects: Objects,
+        quarantine: Quarantine,
+        needs: NeedsOf,
+        place: PlaceOf,
+        *,
+        aliases: Aliases,
+        settings: DeleteSettings | None = None,
+    ) -> None:
+        self._store, self._objects, self._quarantine = store, objects, quarantine
+        self._needs, self._place, self._aliases = needs, place, aliases
+        self._settings = settings or DeleteSettings()
+        self._epoch = store.epoch()
+
+    def approve(self, plan: DeletePlan, approved_by: str) -> Approval:
+        """Let a plan go beyond the budget; it is for this plan and no other, and floors stay what they are."""
+        return self._store.approve(self._epoch, Approval(plan.plan_hash, approved_by, self._store.now()))
+
+    def begin(self, plan: DeletePlan, run_id: str, *, fencing_token: int | None = None) -> DeletionRun:
+        """Write down what a plan intends. Nothing is touched yet; doing it again changes nothing.
+
+        Raises :class:`NotAllowed` for a plan beyond the budget that nobody approved, and where there is no quarantine;
+        ``Unsupported`` for storages on which nothing is deleted yet; ``Conflict`` while another run of the table is
+        open.
+        """
+        plan_hash = plan.plan_hash
+        approval, reason = self._store.approval(plan_hash), beyond_budget(plan, self._settings)
+        if reason is not None and approval is None:
+            raise NotAllowed(f"plan {plan.plan_id}: {reason.text}", hint="look at its files, and approve the plan")
+        for candidate in plan.candidates:
+            self._quarantine.check(candidate.object.path)
+        now = self._store.now()
+        run = DeletionRun(
+            run_id=run_id,
+            plan_id=plan.plan_id,
+            plan_hash=plan_hash,
+            table_id=plan.table_id,
+            table_name=plan.table_name,
+            metadata_location=plan.metadata_location,
+            cause=plan.cause,
+            table_bytes=plan.table_bytes,
+            epoch=self._epoch,
+            fencing_token=fencing_token,
+            approved_by=None if approval is None else approval.approved_by,
+            begun_at=now,
+            next_at=now,
+        )
+        fault(Fault.DELETION_BEGIN_BEFORE)
+        begun = self._store.begin(run, intents_of(plan, run_id, now))
+        fault(Fault.DELETION_BEGIN_AFTER)
+        return begun
+
+    def advance(self, run_id: str, may_go_on: Callable[[], None] = lambda: None) -> Batch:
+        """Quarantine the next files of a run, at most a batch of them.
+
+        ``may_go_on`` is called right before the first file is touched; what it raises passes through. Raises
+        ``Unavailable`` when store, catalog or storage do not answer before that; ``waits`` tells of it afterwards.
+        """
+        run = self._store.run(run_id)
+        looked = self._settle(run_id)
+        waits = _in_doubt(looked)
+        if run.is_open and waits is None:
+            planned = self._store.intents(run_id, _PLANNED, limit=ASKED_FILES)
+            if planned:
+                return self._advance(run, planned, looked, may_go_on)
+            self._close(run_id)
+        return Batch(looked, waits, is_done=waits is None)
+
+    def undo(self, run_id: str, after: int | None = None) -> Batch:
+        """Put files of a run back, at most a batch; nothing more of it is quarantined.
+
+        What cannot come back, since something is at its place now, stays in quarantine with the reason. What was purged
+        is gone.
+        """
+        run = self._store.run(run_id)
+        looked = self._settle(run_id)
+        reason = Reason("undone", "the run was taken back before it came to this file")
+        if run.is_open and (planned := self._store.intents(run_id, _PLANNED, limit=ASKED_FILES)):
+            return Batch((*looked, *self._leave(planned, reason)), after=-1 if after is None else after)
+        held = self._store.intents(run_id, _QUARANTINED, limit=BATCH_FILES, after=after)
+        if not held:
+            waits = _in_doubt(looked)
+            if run.is_open and waits is None:
+                self._close(run_id)
+            return Batch(looked, waits, is_done=waits is None)
+        done, waits = self._step(held, Step.RESTORE, None)
+        return Batch((*looked, *done), waits, held[-1].number)
+
+    def tend(self, run_id: str, after: int | None = None) -> Batch:
+        """Look after what a run has in quarantine: put back what the table needs by now, purge what was there for long.
+
+        At most a batch. Without complete knowledge of the table, and once it is gone, nothing is purged.
+        """
+        run = self._store.run(run_id)
+        looked = self._settle(run_id)
+        held = self._store.intents(run_id, _QUARANTINED, limit=BATCH_FILES, after=after)
+        if not held:
+            return Batch(looked, is_done=True)
+        facts = self._facts(run, held)
+        if isinstance(facts, _Never):
+            facts = facts.reason
+        if isinstance(facts, Reason):
+            return Batch(looked, facts, held[-1].number)
+        needed = [intent for intent in held if intent.object.path in facts.needs.needed]
+        back, waits = self._step(needed, Step.RESTORE, facts)
+        old = [] if waits is not None else [one for one in held if self._may_be_purged(one, facts)]
+        gone, late = self._step(old, Step.PURGE, facts)
+        return Batch((*looked, *back, *gone), waits or late, held[-1].number)
+
+    def _advance(
+        self,
+        run: DeletionRun,
+        planned: Sequence[Intent],
+        looked: Sequence[Intent],
+        may_go_on: Callable[[], None],
+    ) -> Batch:
+        if self._store.now() < run.next_at:
+            return Batch(tuple(looked), Reason("resting", "files go no faster than the settings allow"))
+        facts = self._facts(run, planned)
+        if isinstance(facts, _Never):
+            return Batch((*looked, *self._leave(planned, facts.reason)))
+        if isinstance(facts, Reason):
+            return Batch(tuple(looked), facts)
+        batch = [(intent, why_not(intent, run.cause, facts, self._settings)) for intent in planned[:BATCH_FILES]]
+        left = [replace(intent, state=IntentState.SKIPPED, why=why) for intent, why in batch if why is not None]
+        going = [intent for intent, why in batch if why is None]
+        fault(Fault.DELETION_CHECKED)
+        may_go_on()
+        done, waits = self._step(going, Step.QUARANTINE, facts, left)
+        pause_ms = len(going) * _MINUTE_MS // self._settings.pace
+        self._store.rest(run.run_id, self._epoch, self._store.now() + pause_ms)
+        return Batch((*looked, *done, *self._put_back_needed(run, done)), waits)
+
+    def _may_be_purged(self, intent: Intent, facts: Facts) -> bool:
+        path, held_at = intent.object.path, intent.held_at
+        return (
+            path in facts.needs.asked
+            and path not in facts.needs.needed
+            and facts.place.owns(path)
+            and held_at is not None
+            and held_at <= facts.now - self._settings.window
+        )
+
+    def _facts(self, run: DeletionRun, intents: Sequence[Intent]) -> Facts | Reason | _Never:
+        """What is true now; or why it cannot be told now, or that it will never be true for this run."""
+        paths = [intent.object.path for intent in intents]
+        place = self._place(run.table_name)
+        try:
+            known = self._needs(run.table_name, paths)
+        except NotFound as error:
+            return _Never(Reason("table-gone", error.message))
+        if isinstance(known, Partial):
+            return _partial("what the table needs is not known in full", known.gaps)
+        if isinstance(place, Partial):
+            return _partial("whose place it is is not known in full", place.gaps)
+        return self._judged(run, known.value, place.value, paths)
+
+    def _judged(
+        self, run: DeletionRun, needs: Needs, place: Place, paths: Sequence[CanonicalPath]
+    ) -> Facts | Reason | _Never:
+        if needs.table_id != run.table_id:
+            return _Never(Reason("table-replaced", "another table has its name now"))
+        if not needs.collects_garbage:
+            return _Never(Reason("gc-disabled", "gc.enabled is false: another table may need its files"))
+        if any(_overlap(root, own) for root in self._quarantine.roots for own in place.roots):
+            return Reason("quarantine-in-table", "the quarantine overlaps the table's place; configure another one")
+        return Facts(needs, place, self._quarantine.roots, self._aliases, self._now(paths))
+
+    def _now(self, paths: Sequence[CanonicalPath]) -> Instant:
+        """The earliest of all clocks concerned, so that one that is ahead makes nothing old."""
+        by_storage = {_storage(path): path for path in paths}
+        return min(self._store.now(), *(self._objects.now(path) for path in by_storage.values()))
+
+    def _put_back_needed(self, run: DeletionRun, done: Sequence[Intent]) -> tuple[Intent, ...]:
+        """Put back what a commit has come to need while it was moved; what cannot be told now is for :meth:`tend`."""
+        moved = [intent for intent in done if intent.state is IntentState.QUARANTINED]
+        if not moved:
+            return ()
+        try:
+            known = self._needs(run.table_name, [intent.object.path for intent in moved])
+        except (NotFound, Unavailable):
+            return ()
+        needs = known.found if isinstance(known, Partial) else known.value
+        back, _ = self._step([one for one in moved if one.object.path in needs.needed], Step.RESTORE, None)
+        return tuple(back)
+
+    def _step(
+        self, intents: Sequence[Intent], step: Step, facts: Facts | None, left: Sequence[Intent] = ()
+    ) -> tuple[Sequence[Intent], Reason | None]:
+        """Do one step with files, recorded before and after, and ``left`` beside. Tells why it stopped, if it did."""
+        if not intents and not left:
+            return (), None
+        location = "" if facts is None else facts.needs.metadata_location
+        checked = Checked(location, self._epoch, self._store.now())
+        begun = [replace(one, state=IntentState.UNKNOWN, step=step, checked=checked, why=None) for one in intents]
+        fault(Fault.DELETION_STEP_BEFORE)
+        written = self._store.change(self._epoch, [*begun, *left])
+        fault(Fault.DELETION_STEP_BEGUN)
+        results: list[Intent] = []
+        waits: Reason | None = None
+        for intent in written[: len(begun)]:
+            if waits is not None:  # nobody has touched it
+                results.append(replace(intent, state=_BACK[step]))
+                continue
+            try:
+                results.append(self._do(intent, step))
+            except (Unavailable, Unknown) as error:  # it stays unknown, and is looked for by the next call
+                waits = Reason(error.code, error.message)
+            fault(Fault.DELETION_FILE_DONE)
+        return (*self._record(results), *written[len(begun) :]), waits
+
+    def _do(self, intent: Intent, step: Step) -> Intent:
+        """One step with one file. Raises ``Unavailable`` and ``Unknown`` when nobody can tell whether it happened."""
+        run_id, expected = intent.run_id, intent.object
+        try:
+            match step, intent.held:
+                case Step.QUARANTINE, _:
+                    held = self._quarantine.quarantine(run_id, expected)
+                    return replace(intent, state=IntentState.QUARANTINED, held=held)
+                case Step.RESTORE, held if held is not None:
+                    self._quarantine.restore(run_id, expected, held)
+                    return replace(intent, state=IntentState.RESTORED)
+                case Step.PURGE, held if held is not None:
+                    self._quarantine.purge(run_id, expected, held)
+                    return replace(intent, state=IntentState.PURGED)
+                case _:
+                    raise Unknown(f"it is not known where {expected.path} was put")
+        except (Conflict, Rejected) as error:
+            why = Reason("file-changed" if isinstance(error, Conflict) else error.code, error.message)
+            state = IntentState.SKIPPED if step is Step.QUARANTINE else IntentState.QUARANTINED
+            return replace(intent, state=state, why=why)
+
+    def _record(self, results: Sequence[Intent]) -> Sequence[Intent]:
+        if not results:
+            return ()
+        now = self._store.now()
+        dated = [
+            replace(one, held_at=now) if one.state is IntentState.QUARANTINED and one.held_at is None else one
+            for one in results
+        ]
+        fault(Fault.DELETION_RECORD_BEFORE)
+        recorded = self._store.change(self._epoch, dated)
+        fault(Fault.DELETION_RECORD_AFTER)
+        return recorded
+
+    def _settle(self, run_id: str) -> tuple[Intent, ...]:
+        """Look for files whose last step has no known outcome; those that stay unknown come last."""
+        found = self._store.intents(run_id, _UNKNOWN, limit=ASKED_FILES)
+        if not found:
+            return ()
+        now = self._store.now()
+        looked = [settled(intent, self._quarantine.look(run_id, intent.object)) for intent in found]
+        dated = [replace(one, held_at=one.held_at or now) if one.held is not None else one for one in looked]
+        fault(Fault.DELETION_SETTLE_BEFORE)
+        recorded = self._store.change(self._epoch, dated)
+        fault(Fault.DELETION_SETTLE_AFTER)
+        return tuple(sorted(recorded, key=lambda intent: intent.state is IntentState.UNKNOWN))
+
+    def _leave(self, planned: Sequence[Intent], reason: Reason) -> Sequence[Intent]:
+        """Let files stay where they are, for good as far as this run goes."""
+        left = [replace(intent, state=IntentState.SKIPPED, why=reason) for intent in planned]
+        recorded = self._store.change(self._epoch, left)
+        fault(Fault.DELETION_LEFT)
+        return recorded
+
+    def _close(self, run_id: str) -> None:
+        self._store.close(run_id, self._epoch)
+        fault(Fault.DELETION_CLOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Never:
+    """Why nothing of a run may be done any more."""
+
+    reason: Reason
+
+
+def _in_doubt(looked: Sequence[Intent]) -> Reason | None:
+    """Why there are files of which nobody knows what became of them."""
+    if not looked or looked[-1].state is not IntentState.UNKNOWN:
+        return None
+    return looked[-1].why or Reason("not-found", "nobody knows what became of a file")
+
+
+def _partial(text: str, gaps: Sequence[Gap]) -> Reason:
+    return Reason("partial-knowledge", f"{text}: {gaps[0].what}: {gaps[0].reason.text}" if gaps else text)
+
+
+def _overlap(quarantine: CanonicalPath, root: str) -> bool:
+    prefix = prefix_of(quarantine)
+    return prefix.startswith(root) or root.startswith(prefix)
+
+
+def _storage(path: CanonicalPath) -> str:
+    scheme, _, rest = path.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"

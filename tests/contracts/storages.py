@@ -1,0 +1,105 @@
+"""Storages that the contracts of objects and of quarantines are checked on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
+from icewright.adapters.memory.quarantine import MemoryQuarantine
+from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
+from icewright.adapters.objects.s3 import S3Client
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.locations import CanonicalPath
+from icewright.ports.objects import Objects
+from icewright.ports.quarantine import Quarantine
+from tests.servers.s3 import S3Server
+
+HELD = "held"
+"""The key of the quarantine, beside everything else."""
+
+
+class Storage(Protocol):
+    """A storage, and ways to change it behind the ports' backs."""
+
+    @property
+    def objects(self) -> Objects: ...
+    @property
+    def quarantine(self) -> Quarantine: ...
+    def at(self, key: str) -> CanonicalPath: ...
+    def put(self, key: str, content: bytes) -> None: ...
+    def remove(self, key: str) -> None: ...
+
+
+class InMemory:
+    def __init__(self) -> None:
+        self.storage = MemoryStorage(ManualClock())
+        self.objects = MemoryObjects(self.storage)
+        self.quarantine = MemoryQuarantine(self.storage, self.at(HELD))
+
+    def at(self, key: str) -> CanonicalPath:
+        return CanonicalPath(f"mem://world/{key}")
+
+    def put(self, key: str, content: bytes) -> None:
+        self.storage.write(self.at(key), content)
+
+    def remove(self, key: str) -> None:
+        self.storage.remove(self.at(key))
+
+
+class Local:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.entry = CatalogEntry("lake", CatalogKind.SQL, f"sqlite:///{folder}/lake.db", str(folder))
+        (folder / HELD).mkdir()
+        self.objects = CatalogObjects(self.entry)
+        self.quarantine = CatalogQuarantine(self.entry, [self.at(HELD)])
+
+    def at(self, key: str) -> CanonicalPath:
+        return CanonicalPath(f"file://{self.folder}/{key}")
+
+    def put(self, key: str, content: bytes) -> None:
+        path = self.folder / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def remove(self, key: str) -> None:
+        (self.folder / key).unlink()
+
+
+class OnS3:
+    def __init__(self, server: S3Server, *, versions: str | None = None) -> None:
+        self.server, self.bucket = server, server.new_bucket()
+        self.s3: Any = S3Client(server.file_io).writes
+        if versions is not None:
+            self.s3.put_bucket_versioning(Bucket=self.bucket, VersioningConfiguration={"Status": versions})
+        self.entry = CatalogEntry("lake", CatalogKind.SQL, "sqlite:////lake.db", f"s3://{self.bucket}", server.file_io)
+        self.objects = CatalogObjects(self.entry)
+        self.quarantine = CatalogQuarantine(self.entry, [self.at(HELD)])
+
+    def at(self, key: str) -> CanonicalPath:
+        return CanonicalPath(f"s3://{self.bucket}/{key}")
+
+    def put(self, key: str, content: bytes) -> None:
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=content)
+
+    def remove(self, key: str) -> None:
+        self.s3.delete_object(Bucket=self.bucket, Key=key)
+
+
+KINDS = ("memory", "local", "s3", "s3-versions", "s3-suspended")
+
+
+def make_storage(kind: str, request: pytest.FixtureRequest, folder: Path) -> Storage:
+    """An empty one."""
+    match kind:
+        case "memory":
+            return InMemory()
+        case "local":
+            return Local(folder.resolve())
+        case _:
+            versions = {"s3-versions": "Enabled", "s3-suspended": "Suspended"}.get(kind)
+            return OnS3(request.getfixturevalue("s3"), versions=versions)

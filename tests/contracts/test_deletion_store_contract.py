@@ -1,0 +1,199 @@
+"""What every store of deletions must do, on memory, SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.deletion import (
+    INTENT_TRANSITIONS,
+    Approval,
+    Cause,
+    Checked,
+    DeletionRun,
+    Held,
+    Intent,
+    IntentState,
+    Step,
+)
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, StoreTaken
+from icewright.domain.locations import CanonicalPath
+from icewright.domain.names import TableName
+from icewright.domain.objects import ListedObject
+from icewright.domain.plans import Reason
+from icewright.ports.deletions import DeletionStore, Tally
+from tests.contracts.samples import HOSTILE_PARTS, table_id
+from tests.contracts.stores import Stores
+
+ALL = frozenset(IntentState)
+
+
+@pytest.fixture
+def store(stores: Stores) -> DeletionStore:
+    return stores.deletions()
+
+
+def a_run(store: DeletionStore, run_id: str = "run-1", *, table: int = 1, plan_hash: str = "abc") -> DeletionRun:
+    return DeletionRun(
+        run_id=run_id,
+        plan_id="plan-1",
+        plan_hash=plan_hash,
+        table_id=table_id(table),
+        table_name=TableName("lake", ("ns",), HOSTILE_PARTS[1]),
+        metadata_location="s3://b/v1.json",
+        cause=Cause.ORPHAN,
+        table_bytes=10**15,
+        epoch=store.epoch(),
+        fencing_token=7,
+        approved_by=None,
+        begun_at=1,
+        next_at=2,
+    )
+
+
+def some_intents(count: int = 3, run_id: str = "run-1") -> list[Intent]:
+    return [
+        Intent(
+            run_id,
+            number,
+            ListedObject(CanonicalPath(f"s3://b/{number}{HOSTILE_PARTS[number % 6]}"), 10 + number, 5, "etag", "v"),
+            4,
+            IntentState.PLANNED,
+            0,
+            3,
+        )
+        for number in range(count)
+    ]
+
+
+def begun(store: DeletionStore, count: int = 3) -> list[Intent]:
+    store.begin(a_run(store), some_intents(count))
+    return list(store.intents("run-1", ALL, limit=count))
+
+
+def test_a_run_and_its_intents_come_back_as_they_were(store: DeletionStore, stores: Stores) -> None:
+    run, intents = a_run(store), some_intents()
+    assert store.begin(run, intents) == run
+    again = stores.deletions()
+    assert again.run("run-1") == run
+    assert list(again.intents("run-1", ALL, limit=9)) == intents
+    assert again.begin(replace(run, begun_at=9), []) == run
+    with pytest.raises(NotFound):
+        again.run("run-2")
+
+
+def test_q8_an_intent_is_there_for_everybody_before_begin_returns(store: DeletionStore, stores: Stores) -> None:
+    store.begin(a_run(store), some_intents(500))
+    assert stores.deletions().tally("run-1")[IntentState.PLANNED] == Tally(500, sum(range(10, 510)))
+
+
+def test_the_id_of_a_run_is_for_one_plan(store: DeletionStore) -> None:
+    store.begin(a_run(store), some_intents())
+    with pytest.raises(Conflict):
+        store.begin(a_run(store, plan_hash="other"), some_intents())
+
+
+def test_a_table_has_one_open_run(store: DeletionStore) -> None:
+    begun(store)
+    with pytest.raises(Conflict):
+        store.begin(a_run(store, "run-2"), some_intents(run_id="run-2"))
+    store.begin(a_run(store, "run-3", table=2), [])
+    changes = [replace(one, state=IntentState.SKIPPED) for one in store.intents("run-1", ALL, limit=9)]
+    with pytest.raises(Conflict):
+        store.close("run-1", store.epoch())
+    store.change(store.epoch(), changes)
+    store.close("run-1", store.epoch())
+    assert not store.run("run-1").is_open
+    store.begin(a_run(store, "run-2"), some_intents(run_id="run-2"))
+    assert [run.run_id for run in store.runs(limit=9)] == ["run-3", "run-2", "run-1"]
+    assert [run.run_id for run in store.runs(limit=9, open_only=True)] == ["run-3", "run-2"]
+    assert [run.run_id for run in store.runs(limit=9, table_id=table_id(1))] == ["run-2", "run-1"]
+    assert [run.run_id for run in store.runs(limit=1, before="run-3")] == ["run-2"]
+
+
+def test_an_intent_changes_with_all_that_is_known_of_it(store: DeletionStore, clock: ManualClock) -> None:
+    first, *_ = begun(store)
+    checked = Checked("s3://b/v2.json", 1, 99)
+    now = clock.advance(1000)
+    (begun_one,) = store.change(
+        store.epoch(), [replace(first, state=IntentState.UNKNOWN, step=Step.QUARANTINE, checked=checked)]
+    )
+    assert (begun_one.version, begun_one.changed_at) == (1, now)
+    held = Held(CanonicalPath("s3://b/held/x"), "e", "v", "m")
+    why = Reason("x", "nul\x00 and \udc80", {"n": 1})
+    (moved,) = store.change(
+        store.epoch(), [replace(begun_one, state=IntentState.QUARANTINED, held=held, held_at=5, why=why)]
+    )
+    assert store.intents("run-1", frozenset({IntentState.QUARANTINED}), limit=9) == [moved]
+    assert (moved.held, moved.checked, moved.why, moved.version) == (held, checked, why, 2)
+    assert store.tally("run-1")[IntentState.QUARANTINED] == Tally(1, 10)
+    assert store.with_held(limit=9) == ["run-1"]
+    assert store.with_held(limit=9, before="run-1") == []
+
+
+def test_a_change_is_of_what_was_read_and_of_all_or_nothing(store: DeletionStore) -> None:
+    first, second, third = begun(store)
+    store.change(store.epoch(), [replace(second, state=IntentState.UNKNOWN, step=Step.QUARANTINE)])
+    with pytest.raises(Conflict):
+        store.change(store.epoch(), [replace(one, state=IntentState.UNKNOWN) for one in (first, second, third)])
+    assert store.tally("run-1")[IntentState.PLANNED] == Tally(2, 22)
+    with pytest.raises(NotFound):
+        store.change(store.epoch(), [replace(first, number=99, state=IntentState.UNKNOWN)])
+    with pytest.raises(NotAllowed):
+        store.change(store.epoch(), [replace(first, state=IntentState.UNKNOWN, first_seen_at=0)])
+
+
+@pytest.mark.parametrize("before", IntentState)
+@pytest.mark.parametrize("after", IntentState)
+def test_only_the_transitions_of_the_domain(store: DeletionStore, before: IntentState, after: IntentState) -> None:
+    intent = replace(some_intents(1)[0], state=before)
+    store.begin(a_run(store), [intent])
+    if after in INTENT_TRANSITIONS[before]:
+        store.change(store.epoch(), [replace(intent, state=after)])
+    else:
+        with pytest.raises(NotAllowed):
+            store.change(store.epoch(), [replace(intent, state=after)])
+
+
+def test_q1_a_server_that_was_replaced_writes_nothing_more(store: DeletionStore, stores: Stores) -> None:
+    first, *_ = begun(store)
+    old = store.epoch()
+    stores.next_server()
+    assert store.epoch() == old + 1
+    approval = Approval("abc", "somebody", 1)
+    for write in (
+        lambda: store.begin(replace(a_run(store, "run-2", table=2), epoch=old), []),
+        lambda: store.change(old, [replace(first, state=IntentState.SKIPPED)]),
+        lambda: store.rest("run-1", old, 9),
+        lambda: store.close("run-1", old),
+        lambda: store.approve(old, approval),
+    ):
+        with pytest.raises(StoreTaken):
+            write()
+    assert store.tally("run-1")[IntentState.PLANNED].files == 3
+    assert store.approval("abc") is None
+
+
+def test_a_run_rests(store: DeletionStore) -> None:
+    begun(store)
+    store.rest("run-1", store.epoch(), 777)
+    assert store.run("run-1").next_at == 777
+
+
+def test_the_first_approval_stays(store: DeletionStore, stores: Stores) -> None:
+    assert store.approval("abc") is None
+    first = Approval("abc", HOSTILE_PARTS[3], 1)
+    assert store.approve(store.epoch(), first) == first
+    assert store.approve(store.epoch(), Approval("abc", "other", 2)) == first
+    assert stores.deletions().approval("abc") == first
+
+
+def test_intents_come_in_pages(store: DeletionStore) -> None:
+    intents = begun(store, 7)
+    found = store.intents("run-1", ALL, limit=3)
+    assert [one.number for one in found] == [0, 1, 2]
+    assert list(store.intents("run-1", ALL, limit=9, after=2)) == intents[3:]
+    assert store.intents("run-1", frozenset({IntentState.PURGED}), limit=9) == []
+    assert store.intents("other", ALL, limit=9) == []

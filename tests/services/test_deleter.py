@@ -1,0 +1,583 @@
+"""The Deleter, sentence by sentence: what goes, what stays, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.deletion_store import MemoryDeletionStore
+from icewright.adapters.memory.objects import MemoryObjects
+from icewright.adapters.memory.quarantine import AFTER, BEFORE, MemoryQuarantine
+from icewright.domain.deletion import (
+    BUDGET_FILES,
+    FUTURE_MAX_MS,
+    GRACE_FLOOR_MS,
+    WINDOW_FLOOR_MS,
+    Candidate,
+    Cause,
+    DeleteSettings,
+    DeletionRun,
+    Intent,
+    IntentState,
+    Needs,
+    Step,
+    plan_deletes,
+)
+from icewright.domain.errors import (
+    Conflict,
+    IcewrightError,
+    LeaseLost,
+    NotAllowed,
+    StorageAway,
+    StoreAway,
+    StoreTaken,
+    Unavailable,
+    Unknown,
+)
+from icewright.domain.knowledge import Complete, Partial
+from icewright.domain.locations import CanonicalPath
+from icewright.domain.names import TableId
+from icewright.domain.objects import ListedObject
+from icewright.domain.tables import Instant
+from icewright.services.deleter import BATCH_FILES, Deleter
+from tests.services.deletions import DAY_MS, GAP, HELD, HOUR_MS, NAME, ROOT, World, at, tended, undone
+
+CAREFREE = DeleteSettings(
+    orphan_grace_ms=0, expired_grace_ms=0, window_ms=0, budget_files=10**9, files_per_minute=10**9
+)
+"""What somebody would say to have no floors at all."""
+
+
+@pytest.fixture
+def world() -> World:
+    found = World()
+    live = found.garbage(3, "live")
+    found.commit(*live)
+    return found
+
+
+def contents(world: World) -> dict[CanonicalPath, bytes]:
+    return {path: stored.content for path, stored in world.storage.objects.items() if path.startswith(ROOT)}
+
+
+def quarantine_of(world: World) -> MemoryQuarantine:
+    assert isinstance(world.quarantine, MemoryQuarantine)
+    return world.quarantine
+
+
+def store_of(world: World) -> MemoryDeletionStore:
+    assert isinstance(world.store, MemoryDeletionStore)
+    return world.store
+
+
+class TestARun:
+    def test_garbage_goes_into_quarantine_and_is_purged_after_the_window(self, world: World) -> None:
+        paths = world.garbage(5)
+        run = world.deleter().begin(world.plan(paths), "run-1")
+        assert run.is_open
+        assert set(paths) <= world.storage.objects.keys()
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"quarantined"}
+        assert contents(world).keys() == world.refs.keys()
+        world.clock.advance(WINDOW_FLOOR_MS)
+        tended(world)
+        assert set(world.states().values()) == {"purged"}
+        assert world.storage.objects.keys() == world.refs.keys()
+        assert not world.store.run("run-1").is_open
+
+    def test_undo_brings_everything_back_byte_for_byte(self, world: World) -> None:
+        paths, before = world.garbage(5), contents(world)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        assert contents(world) != before
+        undone(world)
+        assert contents(world) == before
+        assert set(world.states().values()) == {"restored"}
+
+    def test_what_was_undone_does_not_go_on(self, world: World) -> None:
+        paths, before = world.garbage(BATCH_FILES + 5), contents(world)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.deleter().advance("run-1")
+        undone(world)
+        assert contents(world) == before
+        world.clock.advance(DAY_MS)
+        assert world.deleter().advance("run-1").is_done
+        assert contents(world) == before
+        assert sorted(set(world.states().values())) == ["restored", "skipped: undone"]
+
+    def test_files_go_in_batches_no_faster_than_the_settings_allow(self, world: World) -> None:
+        world.settings = DeleteSettings(files_per_minute=BATCH_FILES)
+        world.deleter().begin(world.plan(world.garbage(2 * BATCH_FILES)), "run-1")
+        assert world.deleter().advance("run-1").count(IntentState.QUARANTINED) == BATCH_FILES
+        resting = world.deleter().advance("run-1")
+        assert (resting.changed, resting.waits and resting.waits.code) == ((), "resting")
+        world.clock.advance(60_000)
+        assert world.deleter().advance("run-1").count(IntentState.QUARANTINED) == BATCH_FILES
+
+    def test_beginning_again_changes_nothing(self, world: World) -> None:
+        plan = world.plan(world.garbage(3))
+        first = world.deleter().begin(plan, "run-1")
+        world.run_to_its_end()
+        world.clock.advance(1)
+        assert world.deleter().begin(plan, "run-1").begun_at == first.begun_at
+        assert set(world.states().values()) == {"quarantined"}
+
+    def test_a_table_has_one_run_at_a_time(self, world: World) -> None:
+        world.deleter().begin(world.plan(world.garbage(3)), "run-1")
+        with pytest.raises(Conflict):
+            world.deleter().begin(world.plan(world.garbage(3, "h")), "run-2")
+
+    def test_i7_every_intent_has_its_evidence(self, world: World) -> None:
+        plan = world.plan(world.garbage(1))
+        world.deleter().begin(plan, "run-1", fencing_token=9)
+        world.run_to_its_end()
+        run, (intent,) = world.store.run("run-1"), world.intents().values()
+        assert (run.table_id, run.plan_hash, run.cause) == (plan.table_id, plan.plan_hash, Cause.ORPHAN)
+        assert (run.fencing_token, run.epoch) == (9, 1)
+        assert run.metadata_location == plan.metadata_location
+        assert intent.object == plan.candidates[0].object
+        assert intent.checked is not None
+        assert intent.checked.metadata_location == f"{ROOT}metadata/v1.json"
+
+
+class TestFloors:
+    @pytest.mark.parametrize("cause", Cause)
+    def test_o15_nothing_lowers_the_age_of_what_goes(self, world: World, cause: Cause) -> None:
+        world.settings = CAREFREE
+        paths = world.garbage(2)
+        world.deleter().begin(world.plan(paths, cause, seen_ms=GRACE_FLOOR_MS[cause] - 1), "run-1")
+        world.deleter().advance("run-1")
+        assert set(world.states().values()) == {"skipped: too-young"}
+        assert set(paths) <= world.storage.objects.keys()
+        world.run_to_its_end()
+        world.deleter().begin(world.plan(paths, cause, seen_ms=GRACE_FLOOR_MS[cause]), "run-2")
+        world.run_to_its_end("run-2")
+        assert set(world.states("run-2").values()) == {"quarantined"}
+
+    def test_s_2_nothing_shortens_the_time_in_which_a_file_can_be_taken_back(self, world: World) -> None:
+        world.settings = CAREFREE
+        before = (world.garbage(2), contents(world))[1]
+        world.deleter().begin(world.plan(world.garbage(2)), "run-1")
+        world.run_to_its_end()
+        held_at = max(one.held_at or 0 for one in world.intents().values())
+        world.clock.advance(held_at + WINDOW_FLOOR_MS - 1 - world.clock.now())
+        tended(world)
+        assert set(world.states().values()) == {"quarantined"}
+        undone(world)
+        assert contents(world) == before
+
+    def test_settings_can_ask_for_more(self, world: World) -> None:
+        world.settings = DeleteSettings(orphan_grace_ms=60 * DAY_MS, window_ms=20 * DAY_MS, budget_files=1)
+        with pytest.raises(NotAllowed):
+            world.deleter().begin(world.plan(world.garbage(2)), "run-1")
+        world.deleter().begin(world.plan(world.garbage(1)), "run-1")
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"skipped: too-young"}
+
+    def test_o3_what_a_slow_writer_has_just_written_stays(self, world: World) -> None:
+        paths = world.garbage(2, age_ms=GRACE_FLOOR_MS[Cause.ORPHAN] - 1)
+        world.settings = CAREFREE
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"skipped: too-young"}
+
+    @pytest.mark.parametrize("modified_at", [None, 0, -1, -(10**15), FUTURE_MAX_MS + 1, 10**15, 1 << 62])
+    def test_o4_a_time_that_cannot_be_is_no_reason_to_delete(self, world: World, modified_at: int | None) -> None:
+        (path,) = world.garbage(1)
+        if modified_at is not None and modified_at > 0:
+            modified_at += world.clock.now()
+        stored = world.storage.objects[path]
+        world.storage.objects[path] = replace(stored, listed=replace(stored.listed, modified_at=modified_at))
+        world.deleter().begin(world.plan([path]), "run-1")
+        world.run_to_its_end()
+        assert world.states() == {path: "skipped: bad-time"}
+
+    @pytest.mark.parametrize("ahead", ["server", "storage"])
+    def test_o4_one_clock_that_is_years_ahead_makes_nothing_old(self, world: World, ahead: str) -> None:
+        (path,) = world.garbage(1, age_ms=HOUR_MS)
+        plan = world.plan([path], seen_ms=HOUR_MS)
+        far = ManualClock(world.clock.now() + 3650 * DAY_MS)
+        if ahead == "server":
+            world.store = MemoryDeletionStore(far)
+        else:
+            world.objects = AheadObjects(world.storage)
+        world.deleter().begin(plan, "run-1")
+        world.deleter().advance("run-1")
+        assert world.states() == {path: "skipped: too-young"}
+
+    @pytest.mark.parametrize("name", ["00007-x.metadata.json", "v7.gz.metadata.json", "v7.metadata.json.gz"])
+    def test_o9_metadata_files_of_the_last_month_stay(self, world: World, name: str) -> None:
+        path = CanonicalPath(f"{ROOT}metadata/{name}")
+        for age, state in ((30 * DAY_MS - HOUR_MS, "skipped: young-metadata"), (31 * DAY_MS, "quarantined")):
+            world.storage.write(path, b"{}", modified_at=world.clock.now() - age)
+            world.deleter().begin(world.plan([path], seen_ms=29 * DAY_MS), f"run-{age}")
+            world.run_to_its_end(f"run-{age}")
+            assert world.states(f"run-{age}") == {path: state}
+
+
+class AheadObjects(MemoryObjects):
+    def now(self, path: CanonicalPath) -> Instant:
+        return super().now(path) + 3650 * DAY_MS
+
+
+class TestGuards:
+    def test_o8_a_plan_that_is_older_than_a_commit_takes_nothing_that_the_commit_needs(self, world: World) -> None:
+        paths = world.garbage(4)
+        plan = world.plan(paths)
+        world.commit(paths[0])
+        world.deleter().begin(plan, "run-1")
+        world.commit(paths[1])
+        world.run_to_its_end()
+        assert world.missing() == set()
+        assert [world.states()[path] for path in paths] == [*["skipped: needed"] * 2, *["quarantined"] * 2]
+
+    def test_e3_a_path_that_is_needed_again_while_files_are_moved_comes_back_at_once(self, world: World) -> None:
+        paths = world.garbage(3)
+
+        def commit(step: Step, when: str, path: CanonicalPath) -> None:
+            if (step, when, path) == (Step.QUARANTINE, BEFORE, paths[1]):
+                world.commit(paths[1])
+
+        quarantine_of(world).trouble = commit
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.deleter().advance("run-1")
+        assert world.missing() == set()
+        assert world.states()[paths[1]] == "restored"
+
+    def test_s1_a_file_that_is_needed_again_is_put_back_and_not_purged(self, world: World) -> None:
+        paths = world.garbage(3)
+        content = world.storage.objects[paths[1]].content
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        world.refs[paths[1]] = content  # a commit that took longer than any we have seen
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        tended(world)
+        assert world.missing() == set()
+        assert [world.states()[path] for path in paths] == ["purged", "restored", "purged"]
+
+    @pytest.mark.parametrize("gap", ["gap", "place_gap"])
+    def test_o13_by_partial_knowledge_nothing_goes_and_nothing_is_purged(self, world: World, gap: str) -> None:
+        paths = world.garbage(3)
+        world.deleter().begin(world.plan(paths), "run-1")
+        setattr(world, gap, GAP)
+        batch = world.deleter().advance("run-1")
+        assert (batch.changed, batch.waits and batch.waits.code) == ((), "partial-knowledge")
+        assert set(paths) <= world.storage.objects.keys()
+        setattr(world, gap, None)
+        world.run_to_its_end()
+        setattr(world, gap, GAP)
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        tended(world)
+        assert set(world.states().values()) == {"quarantined"}
+        undone(world)
+        assert set(paths) <= world.storage.objects.keys()
+
+    def test_l4_a_table_that_was_dropped_and_made_anew_keeps_everything(self, world: World) -> None:
+        paths = world.garbage(3)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.table_id = TableId("lake", "uuid-2")
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"skipped: table-replaced"}
+        assert set(paths) <= world.storage.objects.keys()
+
+    def test_l4_nothing_is_purged_of_a_table_that_is_another_one_or_gone(self, world: World) -> None:
+        world.deleter().begin(world.plan(world.garbage(3)), "run-1")
+        world.run_to_its_end()
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        world.table_id = TableId("lake", "uuid-2")
+        tended(world)
+        world.is_there = False
+        tended(world)
+        assert set(world.states().values()) == {"quarantined"}
+
+    def test_l5_what_others_may_need_stays(self, world: World) -> None:
+        paths = world.garbage(3)
+        plan = world.plan(paths)
+        world.collects_garbage = False
+        with pytest.raises(NotAllowed):
+            world.plan(paths)
+        world.deleter().begin(plan, "run-1")
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"skipped: gc-disabled"}
+
+    def test_l5_imported_files_outside_of_the_tables_own_place_stay(self, world: World) -> None:
+        outside = CanonicalPath("s3://b/wh/t_2/data/x")
+        world.storage.write(outside, b"imported", modified_at=world.clock.now() - 30 * DAY_MS)
+        world.deleter().begin(world.plan([outside]), "run-1")
+        world.run_to_its_end()
+        assert world.states() == {outside: "skipped: not-owned"}
+
+    def test_o5_a_place_that_several_tables_share_belongs_to_none_of_them(self, world: World) -> None:
+        paths = world.garbage(3)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.roots = ()
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"skipped: not-owned"}
+
+    def test_e8_a_path_that_is_not_the_one_name_of_its_object_stays(self, world: World) -> None:
+        paths = [CanonicalPath(f"s3a://b/wh/t/data/{name}") for name in ("a", "b")]
+        world.roots = ("s3a://b/wh/t/", ROOT)
+        for path in paths:
+            world.storage.write(path, b"x", modified_at=world.clock.now() - 30 * DAY_MS)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"skipped: ambiguous-location"}
+
+    def test_o14_a_quarantine_is_no_garbage_and_is_in_no_table(self, world: World) -> None:
+        held = CanonicalPath(f"{HELD}/run-0/x")
+        world.storage.write(held, b"x", modified_at=world.clock.now() - 30 * DAY_MS)
+        world.roots = ("s3://b/",)
+        world.deleter().begin(world.plan([held]), "run-1")
+        batch = world.deleter().advance("run-1")
+        assert batch.waits is not None
+        assert batch.waits.code == "quarantine-in-table"
+        world.quarantine = MemoryQuarantine(world.storage, CanonicalPath("s3://other/held"))
+        assert world.deleter().advance("run-1").count(IntentState.QUARANTINED) == 1
+
+    def test_s_3_a_file_that_was_written_anew_since_stays(self, world: World) -> None:
+        paths = world.garbage(3)
+        world.deleter().begin(world.plan(paths), "run-1")
+        old = world.storage.objects[paths[1]]
+        world.storage.write(paths[1], old.content, modified_at=old.listed.modified_at)  # the etag alone tells
+        world.storage.remove(paths[2])
+        world.run_to_its_end()
+        assert [world.states()[path] for path in paths] == ["quarantined", *["skipped: file-changed"] * 2]
+        assert paths[1] in world.storage.objects
+
+    def test_undo_puts_nothing_over_what_is_there_now(self, world: World) -> None:
+        paths = world.garbage(2)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        world.storage.write(paths[0], b"somebody's")
+        undone(world)
+        assert world.storage.objects[paths[0]].content == b"somebody's"
+        assert [world.states()[path] for path in paths] == ["quarantined: file-changed", "restored"]
+        world.storage.remove(paths[0])
+        undone(world)
+        assert world.states()[paths[0]] == "restored"
+
+    def test_a_storage_without_quarantine_is_refused_before_anything_is_written(self, world: World) -> None:
+        world.quarantine = MemoryQuarantine(world.storage, None)
+        with pytest.raises(NotAllowed):
+            world.deleter().begin(world.plan(world.garbage(2)), "run-1")
+        assert world.store.runs(limit=9) == []
+
+    def test_whoever_must_stop_is_asked_right_before_the_first_file(self, world: World) -> None:
+        def stop() -> None:
+            raise LeaseLost("somebody else has it")
+
+        paths = world.garbage(2)
+        world.deleter().begin(world.plan(paths), "run-1")
+        with pytest.raises(LeaseLost):
+            world.deleter().advance("run-1", stop)
+        assert set(world.states().values()) == {"planned"}
+        assert set(paths) <= world.storage.objects.keys()
+
+
+class TestPlans:
+    def test_s_4_a_plan_is_of_what_is_left_when_all_that_is_needed_is_subtracted(self, world: World) -> None:
+        live, garbage = next(iter(world.refs)), world.garbage(1)[0]
+        listed = {path: stored.listed for path, stored in world.storage.objects.items()}
+        known = world.needs(NAME, [live, garbage])
+        assert isinstance(known, Complete)
+        for paths in ([live], [garbage, live], [garbage, garbage], [at("live1")]):
+            with pytest.raises(NotAllowed):
+                plan_deletes(
+                    known,
+                    Cause.ORPHAN,
+                    [Candidate(listed[path], 1) for path in paths],
+                    plan_id="p",
+                    table_name=NAME,
+                    planned_at=1,
+                )
+
+    def test_a_plan_is_known_by_everything_in_it(self, world: World) -> None:
+        plan = world.plan(world.garbage(2))
+        others = [
+            replace(plan, candidates=plan.candidates[:1]),
+            replace(plan, table_bytes=1),
+            replace(plan, candidates=(replace(plan.candidates[0], first_seen_at=1), plan.candidates[1])),
+        ]
+        assert len({one.plan_hash for one in (plan, replace(plan), *others)}) == 4
+
+    def test_s_10_a_plan_beyond_the_budget_needs_somebodys_word_for_this_very_plan(self, world: World) -> None:
+        paths = world.garbage(3)
+        world.table_bytes = 100 * sum(world.storage.objects[path].listed.size_bytes for path in paths)
+        within = world.plan(paths)
+        world.table_bytes -= 1
+        beyond = world.plan(paths)
+        with pytest.raises(NotAllowed):
+            world.deleter().begin(beyond, "run-1")
+        world.deleter().approve(replace(beyond, plan_id="another"), "somebody")
+        with pytest.raises(NotAllowed):
+            world.deleter().begin(beyond, "run-1")
+        world.deleter().approve(beyond, "somebody")
+        assert world.deleter().begin(beyond, "run-1").approved_by == "somebody"
+        world.run_to_its_end()
+        undone(world)
+        world.deleter().begin(within, "run-2")
+
+    def test_s_10_more_files_than_the_budget_need_it_too(self, world: World) -> None:
+        plan = world.plan(world.garbage(1))
+        (one,) = plan.candidates
+        many = [
+            replace(one, object=replace(one.object, path=CanonicalPath(f"{ROOT}x{n}"), size_bytes=0))
+            for n in range(BUDGET_FILES + 1)
+        ]
+        world.deleter().begin(replace(plan, candidates=tuple(many[1:])), "run-1")
+        with pytest.raises(NotAllowed):
+            world.deleter().begin(replace(plan, candidates=tuple(many)), "run-2")
+
+    def test_what_our_own_commits_replaced_needs_no_approval(self, world: World) -> None:
+        world.table_bytes = 0
+        world.deleter().begin(world.plan(world.garbage(3), Cause.EXPIRED), "run-1")
+        world.run_to_its_end()
+        assert set(world.states().values()) == {"quarantined"}
+
+
+class TestOutcomes:
+    @pytest.mark.parametrize("when", [BEFORE, AFTER])
+    @pytest.mark.parametrize("error", [Unknown("no answer"), StorageAway("no answer"), StoreAway("no answer")])
+    @pytest.mark.parametrize("step", Step)
+    def test_c1_what_nobody_knows_is_looked_for_and_never_repeated_blindly(
+        self, world: World, when: str, error: IcewrightError, step: Step
+    ) -> None:
+        paths, before = world.garbage(3), contents(world)
+        done: list[tuple[Step, CanonicalPath]] = []
+        troubled = [True]
+
+        def trouble(now: Step, moment: str, path: CanonicalPath) -> None:
+            if moment == AFTER:
+                done.append((now, path))
+            if troubled[0] and (now, moment, path) == (step, when, paths[1]):
+                troubled[0] = False
+                raise error
+
+        quarantine_of(world).trouble = trouble
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        if step is Step.PURGE:
+            world.clock.advance(WINDOW_FLOOR_MS)
+            tended(world)
+            tended(world)
+            tended(world)
+            assert set(world.states().values()) == {"purged"}
+        else:
+            for _ in range(3):
+                undone(world)
+            assert contents(world) == before
+            assert set(world.states().values()) == {"restored"}
+        assert not troubled[0]
+        assert len(done) == len(set(done)) == 6
+
+    def test_c1_after_a_lost_answer_nothing_else_is_touched_before_it_is_known(self, world: World) -> None:
+        paths = world.garbage(3)
+        quarantine_of(world).trouble = raising(Unknown("no answer"))
+        world.deleter().begin(world.plan(paths), "run-1")
+        batch = world.deleter().advance("run-1")
+        assert batch.waits is not None
+        assert batch.waits.code == "unknown"
+        assert sorted(world.states().values()) == ["planned", "planned", "unknown"]
+        assert set(paths) <= world.storage.objects.keys()
+
+    def test_what_is_nowhere_stays_unknown_and_is_said(self, world: World) -> None:
+        paths = world.garbage(1)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        quarantine_of(world).trouble = raising(Unknown("no answer"))
+        world.deleter().undo("run-1")
+        quarantine_of(world).trouble = lambda _step, _when, _path: None
+        for place in [path for path in world.storage.objects if path.startswith(HELD)]:
+            world.storage.remove(place)
+        batch = world.deleter().undo("run-1")
+        assert batch.waits is not None
+        assert batch.waits.code == "not-found"
+        assert world.states() == {paths[0]: "unknown: not-found"}
+
+    @pytest.mark.parametrize("call", range(8))
+    def test_t12_a_store_that_fails_lets_nothing_be_deleted_that_it_does_not_know_of(
+        self, world: World, call: int
+    ) -> None:
+        paths, before = world.garbage(3), contents(world)
+        plan = world.plan(paths)
+        failing = FailingStore(world.clock, call)
+        world.store = failing
+        for _ in range(3):
+            try:
+                world.deleter().begin(plan, "run-1")
+                world.run_to_its_end()
+            except (Unavailable, Unknown):
+                held = [path for path in world.storage.objects if path.startswith(HELD)]
+                known = {one.object.path for one in failing._intents.get("run-1", {}).values()}
+                assert set(before) - contents(world).keys() <= known
+                assert len(held) == len(set(before) - contents(world).keys())
+        assert set(world.states().values()) == {"quarantined"}
+        undone(world)
+        assert contents(world) == before
+
+    def test_q1_whoever_was_replaced_touches_nothing_more(self, world: World) -> None:
+        paths = world.garbage(3)
+        old = world.deleter()
+        old.begin(world.plan(paths), "run-1")
+        store_of(world).server += 1
+        for call in (old.advance, old.undo):
+            with pytest.raises(StoreTaken):
+                call("run-1")
+        assert set(paths) <= world.storage.objects.keys()
+        world.run_to_its_end()  # the new server goes on
+        assert set(world.states().values()) == {"quarantined"}
+        with pytest.raises(StoreTaken):
+            old.undo("run-1")
+        assert not set(paths) & world.storage.objects.keys()
+
+
+class FailingStore(MemoryDeletionStore):
+    """Fails one writing call, having done its work or not."""
+
+    def __init__(self, clock: ManualClock, call: int) -> None:
+        super().__init__(clock)
+        self._left = call
+
+    def _fails(self, *, done: bool) -> None:
+        self._left -= 1
+        if self._left == -1:
+            raise Unknown("the store went away in the middle of a commit") if done else StoreAway("no answer")
+
+    def begin(self, run: DeletionRun, intents: Sequence[Intent]) -> DeletionRun:
+        self._fails(done=False)
+        found = super().begin(run, intents)
+        self._fails(done=True)
+        return found
+
+    def change(self, epoch: int, changes: Sequence[Intent]) -> Sequence[Intent]:
+        self._fails(done=False)
+        found = super().change(epoch, changes)
+        self._fails(done=True)
+        return found
+
+
+def raising(error: IcewrightError) -> Callable[[Step, str, CanonicalPath], None]:
+    def trouble(_step: Step, _when: str, _path: CanonicalPath) -> None:
+        raise error
+
+    return trouble
+
+
+def test_partial_knowledge_makes_no_plan() -> None:
+    """By its type already: this line would not pass mypy without being told to."""
+    needs = Needs(TableId("lake", "u"), "m", True, 1, frozenset(), frozenset())
+    known: Partial[Needs] = Partial(needs, (GAP,), 1)
+    candidate = Candidate(ListedObject(at("x"), 1), 1)
+    with pytest.raises(AttributeError):
+        plan_deletes(
+            known,  # type: ignore[arg-type]  # what is shown
+            Cause.ORPHAN,
+            [candidate],
+            plan_id="p",
+            table_name=NAME,
+            planned_at=1,
+        )
+    assert Deleter.__doc__
