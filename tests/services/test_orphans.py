@@ -245,6 +245,17 @@ def test_o5_where_not_all_tables_are_known_nobody_owns_a_place(lake: OrphanLake,
     assert (refused.reason.code, refused.gaps[0].what) == ("place-unknown", "lake.db.u")
 
 
+@pytest.mark.parametrize(
+    "mark", ["_delta_log/00000000000000000000.json", "x/.hoodie/hoodie.properties", "schema/schema-0"]
+)
+def test_o5_a_table_of_another_format_in_the_same_place_refuses_the_run(
+    lake: OrphanLake, table: LakeTable, mark: str
+) -> None:
+    """It needs files that no Iceberg metadata names."""
+    lake.write(f"s3://b/t/{mark}")
+    assert lake.refused(table).reason.code == "other-table-format"
+
+
 @pytest.mark.parametrize("file_class", [FileClass.STATISTICS, FileClass.PARTITION_STATISTICS])
 def test_o7_statistics_are_needed(lake: OrphanLake, table: LakeTable, file_class: FileClass) -> None:
     lake.write("s3://b/t/metadata/stats.puffin")

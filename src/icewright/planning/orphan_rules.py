@@ -27,6 +27,12 @@ CLOCK_AHEAD_MS_MAX: Final = 5 * 60_000
 """What was modified further in the future than this has a time that means nothing."""
 ICEBERG_SINCE: Final = 1_483_228_800_000
 """2017: no table is older. Earlier times are made up, or are seconds that were taken for milliseconds."""
+_OTHER_FORMATS: Final[Mapping[str, str]] = {
+    "/_delta_log/": "Delta Lake",
+    "/.hoodie/": "Apache Hudi",
+    "/schema/schema-0": "Apache Paimon",
+}
+"""What the folders of their tables have in them."""
 _JOB_ID_KEY: Final = "flink.job-id"
 _VERSION_HINT: Final = "version-hint.text"
 
@@ -165,6 +171,15 @@ def age_min_ms(asked_ms: int, table: TableMetadata, slowest_commit_ms: int) -> i
     """How long files are left alone: what was asked for, unless something says that it is too short."""
     flink_ms = FLINK_AGE_MIN_MS if flink_prefixes(table) else 0
     return max(asked_ms, AGE_FLOOR_MS, flink_ms, SLOWEST_TIMES * slowest_commit_ms)
+
+
+def other_format(path: CanonicalPath, root: str) -> str | None:
+    """The other table format that a file below a root is a mark of, None for most: it needs files of its own.
+
+    Delta Lake can keep Iceberg's metadata beside its own, and converters keep one folder up in several formats.
+    """
+    below = f"/{path[len(root) :]}"
+    return next((name for mark, name in _OTHER_FORMATS.items() if mark in below), None)
 
 
 def is_evidence(modified_at: Instant, as_of: Instant) -> bool:

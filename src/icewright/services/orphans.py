@@ -26,6 +26,7 @@ from icewright.planning import wording
 from icewright.planning.check_orphans import OrphanEvidence, check_orphans
 from icewright.planning.footprint import Amount
 from icewright.planning.orphan_plan import SIGHTINGS_MAX, Selection, predict, remove_orphan_files
+from icewright.planning.orphan_rules import other_format
 from icewright.planning.orphans import Survey, counts, keepers_before
 from icewright.ports.objects import Objects
 from icewright.ports.sightings import Sightings
@@ -146,6 +147,9 @@ class OrphanFinder:
                     path = _canonical(self._aliases, entry.path)
                     if not path.startswith(root):
                         raise _Refusal(Reason("outside-root", f"a listing of {root!r} has {wording.quoted(path)}"))
+                    if (other := other_format(path, root)) is not None:
+                        said = f"{wording.quoted(path)} is of a table of {other}, which needs files of its own"
+                        raise _Refusal(Reason("other-table-format", said))
                     listed.add(FoundFile(path, entry))
                     files += 1
             except (StorageAway, Unreadable) as error:
