@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from icewright.domain.asked import AskedRewriteDataFiles
+from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
 from icewright.domain.names import TableName
 from icewright.domain.plans import Migration
 from icewright.domain.tables import PartitionField
@@ -163,6 +163,18 @@ def test_a_migration_that_is_asked_for_is_planned_kept_and_applied_but_not_queue
     assert served.http.post(f"{V1}/plans/{plan['plan_id']}/apply").status_code == 202
     for body in ({"kind": "rewrite_data_files", "migrate": "everything"}, {"kind": "drop_table"}, {}, 7):
         problem(served.http.post(f"{V1}/tables/{uuid}/plans", json=body), 400, "invalid-message")
+
+
+def test_e11_an_expiry_is_asked_for_by_ages_and_numbers_alone() -> None:
+    served = Served()
+    uuid = served.table(mode="auto", files=2)
+    plan = served.post(f"/tables/{uuid}/plans", AskedExpireSnapshots("P5D", 1))
+    assert (plan["can_apply"], plan["reason"]["code"]) == (False, "nothing-expires")
+    for older_than, retain_last in (("now", 1), ("2026-11-22T10:00:00Z", 1), ("P5D", 0), (5, 1), ("P5D", "1")):
+        body = {"kind": "expire_snapshots", "older_than": older_than, "retain_last": retain_last}
+        problem(served.http.post(f"{V1}/tables/{uuid}/plans", json=body), 400, "invalid-message")
+    body = {"kind": "expire_snapshots", "older_than_timestamp": 0}
+    problem(served.http.post(f"{V1}/tables/{uuid}/plans", json=body), 400, "invalid-message")
 
 
 def test_x4_a_plan_is_applied_once_and_only_while_it_holds() -> None:

@@ -28,7 +28,7 @@ _PATIENCE_S = 60.0
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served")
     entry = make_lake(folder)
-    for name, mode in (("watched", "observe"), ("asked", "approve"), ("again", "approve")):
+    for name, mode in (("watched", "observe"), ("asked", "approve"), ("again", "approve"), ("old", "approve")):
         table = make_table(entry, ("db", name), properties={"icewright.mode": mode})
         for first in range(0, 60, 10):
             append(table, range(first, first + 10))
@@ -112,6 +112,30 @@ def test_a_plan_is_applied_cancelled_and_retried() -> None:
     document = from_json(TaskDocument, icewright("tasks", "show", task.task_id, "--json").json)
     assert [entry.state.value for entry in document.history] == ["queued", "cancelled", "queued"]
     assert "History" in icewright("tasks", "show", task.task_id).out
+
+
+def test_e11_snapshots_expire_when_a_person_says_yes_and_not_before() -> None:
+    asked = ("expire-snapshots", "db.old", "--older-than", "PT0S", "--retain-last", "2")
+    shown = icewright(*asked)
+    assert (shown.status, "6 -> 2" in shown.out) == (1, True), shown.out
+    assert "4 snapshots of any age; kept: 2 by age and number" in shown.out
+    assert "can be put back" in shown.out
+    assert icewright("plan", "db.old", "--action", "expire-snapshots", "--retain-last", "2").status == 0
+    for wrong in ("now", "2026-11-22", "432000000"):
+        assert icewright("expire-snapshots", "db.old", "--older-than", wrong, "--yes").status == 2
+    assert icewright("expire-snapshots", "db.old", "--retain-last", "0").status == 2
+    assert icewright("plan", "db.old", "--older-than", "P1D").status == 2
+    assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 6
+    task = read_task(icewright(*asked, "--yes", "--json").json)
+    deadline = time.monotonic() + _PATIENCE_S
+    while task.state is not TaskState.SUCCEEDED:
+        assert time.monotonic() < deadline, task
+        time.sleep(0.2)
+        task = from_json(TaskDocument, icewright("tasks", "show", task.task_id, "--json").json).task
+    assert task.outcome is not None
+    assert task.outcome.reason.text == "4 snapshots expired, 2 left"
+    assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 2
+    assert icewright(*asked, "--yes").status == 0
 
 
 def test_lists_go_on_where_they_ended() -> None:

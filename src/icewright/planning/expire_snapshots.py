@@ -106,10 +106,10 @@ def decide_expiry(
 
 
 def _nothing_old_enough(metadata: TableMetadata, rule: ExpiryRule) -> Reason:
+    old = f"older than {wording.duration(rule.older_than_ms)}, " if rule.older_than_ms else ""
     text = (
-        f"nothing, because none of {wording.count(len(metadata.snapshots), 'snapshot')} is older than "
-        f"{wording.duration(rule.older_than_ms)}, not among the last {rule.retain_last or RETAIN_LAST_MIN:,} of a "
-        "branch, and needed by nobody"
+        f"nothing, because none of {wording.count(len(metadata.snapshots), 'snapshot')} is {old}not among the last "
+        f"{rule.retain_last or RETAIN_LAST_MIN:,} of a branch, and needed by nobody"
     )
     return Reason("nothing-expires", text, {"snapshots": len(metadata.snapshots)})
 
@@ -117,7 +117,8 @@ def _nothing_old_enough(metadata: TableMetadata, rule: ExpiryRule) -> Reason:
 def _reason(action: ExpireSnapshots, notes: Sequence[Reason]) -> Reason:
     """``42 snapshots older than 5 d; kept: ...``."""
     gone = wording.count(len(action.snapshot_ids), "snapshot")
-    parts = [f"{gone} older than {wording.duration(action.rule.older_than_ms)}"]
+    age_ms = action.rule.older_than_ms
+    parts = [f"{gone} older than {wording.duration(age_ms)}" if age_ms else f"{gone} of any age"]
     if action.refs_removed:
         names = ", ".join(wording.name(ref.name) for ref in action.refs_removed[:_NAMED_MAX])
         more = len(action.refs_removed) - _NAMED_MAX
