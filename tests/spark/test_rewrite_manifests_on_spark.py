@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from icewright.domain.asked import AskedRewriteManifests
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict
+from icewright.domain.faults import Fault, arm
 from icewright.domain.jobs import Committed, Conflicted
 from icewright.domain.names import TableName
 from icewright.domain.rewrite_manifests import ManifestClass, ManifestContent
@@ -76,6 +77,7 @@ def test_w8_nothing_changes_but_where_entries_are(its_lake: ManifestLake, versio
         insert(its_lake, name, range(1000 + 10 * number, 1000 + 10 * number + 6))
     spark.sql(f"ALTER TABLE {table} CREATE BRANCH side")
     rows, entries, refs = contents(spark, name), its_lake.entries(name), its_lake.refs(name)
+    of_refs = [sorted(map(str, spark.table(f"{table}.{ref}").collect())) for ref in ("tag_old", "branch_side")]
     spec = its_lake.plan(name)
     assert len({manifest.belongs_to.spec_id for manifest in action_of(spec).manifests}) == 2
     if version > 1:
@@ -88,7 +90,7 @@ def test_w8_nothing_changes_but_where_entries_are(its_lake: ManifestLake, versio
     assert contents(spark, name) == rows
     assert its_lake.entries(name) == entries
     assert its_lake.refs(name) == refs
-    assert spark.table(f"{table}.tag_old").count() >= spark.table(table).count() - 18
+    assert of_refs == [sorted(map(str, spark.table(f"{table}.{ref}").collect())) for ref in ("tag_old", "branch_side")]
     assert missing_files(spark, name) == []
     assert its_lake.problem(spec, made) is None
     left = spark.sql(f"SELECT * FROM {table}.manifests").count()  # noqa: S608 - a test
@@ -229,6 +231,45 @@ class TestOthers:
         assert all(local(path).exists() for path in first.figures.output_paths)
         assert all(Path(local(manifest.path)).exists() for manifest in action_of(spec).manifests)
         assert SparkTable(its_lake.spark, name).snapshot_of_task(spec.task_id, 1) == first.result.snapshot_id
+
+
+class Died(BaseException):
+    """What a killed process would be; nobody catches it."""
+
+
+@pytest.fixture
+def dying_at() -> Iterator[Callable[[Fault], None]]:
+    """Has the job die at a place."""
+
+    def at(point: Fault) -> None:
+        def hook(found: Fault) -> None:
+            if found is point:
+                raise Died
+
+        arm(hook)
+
+    yield at
+    arm(None)
+
+
+def test_w8_w11_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
+    its_lake: ManifestLake, dying_at: Callable[[Fault], None]
+) -> None:
+    name = make(its_lake, "t")
+    rows, entries, spec = contents(its_lake.spark, name), its_lake.entries(name), its_lake.plan(name)
+    points = (Fault.MERGE_BEFORE, Fault.MERGE_AFTER, Fault.COMMIT_PREPARED, Fault.COMMIT_BEFORE, Fault.COMMIT_AFTER)
+    for attempt, point in enumerate(points, 1):
+        dying_at(point)
+        with pytest.raises(Died):
+            its_lake.carry_out(replace(spec, attempt=attempt))
+        assert its_lake.entries(name) == entries
+        made = SparkTable(its_lake.spark, name).snapshot_of_task(spec.task_id)
+        assert (made is not None) is (point is Fault.COMMIT_AFTER)
+    arm(None)
+    assert contents(its_lake.spark, name) == rows
+    assert missing_files(its_lake.spark, name) == []
+    with pytest.raises(Conflict, match="no manifest of the table any more"):
+        its_lake.carry_out(replace(spec, attempt=9))
 
 
 def test_from_what_is_asked_for_to_verified(its_lake: ManifestLake) -> None:
