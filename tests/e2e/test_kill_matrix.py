@@ -14,7 +14,18 @@ from pathlib import Path
 import pytest
 
 from icewright.domain.faults import Fault
-from tests.e2e.kills import AFTER_LOSS, BEFORE_WORK, DURING_WORK, KILLS, OPTIMIZER, WORKER, Kill, Mortals, check_lake
+from tests.e2e.kills import (
+    AFTER_LOSS,
+    BEFORE_WORK,
+    DURING_WORK,
+    ELSEWHERE,
+    KILLS,
+    OPTIMIZER,
+    WORKER,
+    Kill,
+    Mortals,
+    check_lake,
+)
 from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import make_lake
 
@@ -35,9 +46,7 @@ def lake(tmp_path: Path) -> Iterator[Mortals]:
 
 
 def test_every_place_has_its_kill() -> None:
-    of_the_deleter = {point for point in Fault if point.startswith("deleter.")}
-    """No process comes by these yet; ``tests/services/test_deleter_faults.py`` does, at each."""
-    assert {kill.point for kill in KILLS} == set(Fault) - of_the_deleter
+    assert {kill.point for kill in KILLS} == {point for point in Fault if point.partition(".")[0] not in ELSEWHERE}
     assert {kill for kill in KILLS if kill.point.startswith("server.")} == {*BEFORE_WORK, *DURING_WORK, *AFTER_LOSS}
 
 

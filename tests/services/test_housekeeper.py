@@ -16,9 +16,12 @@ from icewright.domain.tables import RefKind
 from icewright.domain.tasks import NewTask, Task, TaskState
 from icewright.services import expirer
 from icewright.services.dispatcher import SERVER
+from icewright.services.leave import APPROVED
 from icewright.services.verifier import COMMIT_NOT_FOUND, expired
 from tests.services.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker, hello
+
+APPLIED = Reason("old", "old", {APPROVED: 1})
 
 
 @dataclass
@@ -75,9 +78,7 @@ def queue(house: Lakehouse) -> str:
         as_of=house.clock.now() + 1,
     )
     prediction = ExpireSnapshotsPrediction(3, 1, (), 2, None, "", can_be_undone=False, undo="")
-    new = NewTask(
-        house.ids.new("task"), metadata.table_id, NAME, "plan-x", action, Reason("old", "old"), prediction, 0, SERVER, 3
-    )
+    new = NewTask(house.ids.new("task"), metadata.table_id, NAME, "plan-x", action, APPLIED, prediction, 0, SERVER, 3)
     return house.tasks.enqueue(new).task.task_id
 
 

@@ -12,10 +12,10 @@ from typing import Final
 
 from icewright.domain.tables import Instant, TableMetadata
 
-MARK_GAP_MS: Final = 6 * 3_600_000
-"""Marks of the latest days are so far apart."""
-GAPS_AN_AGE: Final = 8
-"""Older marks are an eighth of their age apart: some 60 of them reach back a year."""
+MARK_GAP_MS: Final = 3_600_000
+"""Marks of the latest day are so far apart."""
+GAPS_AN_AGE: Final = 24
+"""Older marks are a 24th of their age apart: some 170 of them reach back a year."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Mark:
 def marked(marks: Sequence[Mark], metadata: TableMetadata, now: Instant) -> tuple[Mark, ...]:
     """The marks, oldest first, with what is seen now; unchanged where the latest is of less than the gap ago.
 
-    What a clock that was set back has noted as later than now is forgotten. A table of format version 1 numbers
-    nothing, and has none.
+    What a clock that was set back has noted as later than now is forgotten, and what tells of no snapshot that is left.
+    A table of format version 1 numbers nothing, and has none.
     """
-    past = [mark for mark in marks if mark.at <= now]
-    highest = max((snapshot.sequence_number for snapshot in metadata.snapshots), default=0)
-    if not highest or (past and now - past[-1].at < MARK_GAP_MS):
+    numbers = [snapshot.sequence_number for snapshot in metadata.snapshots]
+    past = [mark for mark in marks if mark.at <= now and mark.sequence_number >= min(numbers, default=0)]
+    if not max(numbers, default=0) or (past and now - past[-1].at < MARK_GAP_MS):
         return tuple(past)
-    return (*_thinned(past, now), Mark(now, highest))
+    return (*_thinned(past, now), Mark(now, max(numbers)))
 
 
 def _thinned(marks: Sequence[Mark], now: Instant) -> list[Mark]:

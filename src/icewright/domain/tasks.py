@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
-from icewright.domain.actions import Action, ActionFigures, RewriteDataFiles, rewrite_of
+from icewright.domain.actions import Action, ActionFigures, ActionKind, RewriteDataFiles, rewrite_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason, RewritePrediction
 from icewright.domain.tables import Instant
@@ -138,6 +138,11 @@ class TaskHead:
     progress: Progress | None
     cancel_requested: bool
     outcome: Outcome | None
+
+    @property
+    def kind(self) -> ActionKind:
+        """Of which kind its action is."""
+        return ActionKind(self.prediction.kind)
 
     @property
     def rewrite_prediction(self) -> RewritePrediction | None:

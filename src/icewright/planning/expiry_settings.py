@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from icewright.domain.expire_snapshots import MAX_HOLD_MS, RETAIN_LAST_MIN
-from icewright.planning.setting_values import DURATIONS, Setting, duration_ms, whole_number
+from icewright.planning.setting_values import DURATIONS, Setting, duration_ms, whole_number, yes_or_no
 
+EXPIRES_KEY: Final = "icewright.expire-snapshots.enabled"
 MAX_HOLD_KEY: Final = "icewright.expire-snapshots.max-hold"
 MAX_AGE_KEY: Final = "history.expire.max-snapshot-age-ms"
 MIN_KEPT_KEY: Final = "history.expire.min-snapshots-to-keep"
@@ -19,6 +20,15 @@ AGE_FLOOR_MS: Final = 86_400_000
 """No snapshot that is younger expires by itself, whatever any setting says."""
 
 EXPIRY_SETTINGS: Final = (
+    Setting(
+        EXPIRES_KEY,
+        "expires_snapshots",
+        yes_or_no,
+        False,
+        "true or false",
+        "Let snapshots expire by themselves in mode `auto`, once an hour at most: those that are older than the age "
+        "below, by their own clock and by when icewright first saw them, and older than a day in any case.",
+    ),
     Setting(
         MAX_AGE_KEY,
         "max_snapshot_age_ms",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpiryRule, Hold
 from icewright.domain.faults import Fault, fault
+from icewright.domain.first_sight import Mark, first_seen
 from icewright.domain.names import TableId
 from icewright.domain.plans import Plan, Reason
-from icewright.domain.policy import Policy
-from icewright.domain.tables import TableMetadata
+from icewright.domain.policy import Mode, Policy
+from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
 from icewright.planning.check_expiry import check_expiry
-from icewright.planning.expire_snapshots import asked_rule, decide_expiry
+from icewright.planning.expire_snapshots import ExpiryDecision, asked_rule, automatic_rule, decide_expiry
 from icewright.planning.setting_values import duration_ms
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
@@ -46,8 +47,30 @@ class ExpiryPlanner:
         Raises :class:`~icewright.domain.errors.InvalidMessage` for an age or a number that cannot be, and
         :class:`PlanRefused`.
         """
-        policy, now = self._policy(metadata), self._clock.now()
-        rule = _rule(policy, asked)
+        policy = self._policy(metadata)
+        decision = self._decide(metadata, policy, _rule(policy, asked), holds, None)
+        return self._kept(metadata, policy, decision, asked=True), policy
+
+    def plan_due(self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold]) -> Plan | None:
+        """The plan of what expires by itself; None where nothing does, or the owner does not let it.
+
+        ``marks`` tell when snapshots were first seen. Raises :class:`PlanRefused`.
+        """
+        policy = self._policy(metadata)
+        if not policy.expires_snapshots or policy.mode is not Mode.AUTO:
+            return None
+        decision = self._decide(metadata, policy, automatic_rule(policy), holds, first_seen(marks, metadata))
+        return None if decision.action is None else self._kept(metadata, policy, decision, asked=False)
+
+    def _decide(
+        self,
+        metadata: TableMetadata,
+        policy: Policy,
+        rule: ExpiryRule,
+        holds: Sequence[Hold],
+        seen: Mapping[int, Instant] | None,
+    ) -> ExpiryDecision:
+        now = self._clock.now()
         decision = decide_expiry(
             metadata,
             policy,
@@ -56,20 +79,25 @@ class ExpiryPlanner:
             can_put_back=self._observer.catalog(metadata.name.catalog).takes_snapshots_back,
             findings=self._namesakes(metadata),
             holds=holds,
+            first_seen=seen,
         )
-        action = decision.action
-        if action is not None:
+        if decision.action is not None:
             held = [hold.snapshot_id for hold in holds]
-            violations = check_expiry(action, metadata, policy, now=now, first_seen=None, held=held)
+            violations = check_expiry(decision.action, metadata, policy, now=now, first_seen=seen, held=held)
             if violations:
                 said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
                 raise PlanRefused(f"the plan for {metadata.name} does not hold: {said}")
+        return decision
+
+    def _kept(self, metadata: TableMetadata, policy: Policy, decision: ExpiryDecision, *, asked: bool) -> Plan:
+        """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
+        action = decision.action
         plan = Plan(
             plan_id=self._ids.new("plan"),
             table_id=metadata.table_id,
             table_name=metadata.name,
             snapshot_id=metadata.current_snapshot_id,
-            planned_at=now,
+            planned_at=self._clock.now(),
             mode=policy.mode,
             actions=() if action is None else (action,),
             reason=decision.reason,
@@ -78,12 +106,12 @@ class ExpiryPlanner:
             prediction=decision.prediction,
             look_again_at=None,
             rules=decision.notes,
-            asked=True,
+            asked=asked,
         )
-        fault(Fault.PLAN_BEFORE)
+        fault(Fault.EXPIRY_PLAN_BEFORE)
         self._tables.save_plan(plan, is_present=False)
-        fault(Fault.PLAN_AFTER)
-        return plan, policy
+        fault(Fault.EXPIRY_PLAN_AFTER)
+        return plan
 
     def _namesakes(self, metadata: TableMetadata) -> tuple[Reason, ...]:
         """Whether other catalogs have the same table: who expires snapshots under one name breaks the other."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from icewright.domain.actions import ActionKind
 from icewright.domain.asked import Asked
 from icewright.domain.errors import Conflict, IcewrightError, NotFound, Rejected, Unreadable
 from icewright.domain.names import TableId, TableName
@@ -22,6 +23,7 @@ from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import FAILURES_MAX, parked
 from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
+from icewright.scheduling.upkeep import UPKEEP, UPKEEP_PRIORITY, is_due
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of
@@ -42,13 +44,15 @@ _LOCKS = 64
 class Looked:
     """What a look at a table came to: its plan, whether that was made just now, and what was queued.
 
-    ``late`` are tasks that had ended, and whose commits came all the same; they are verified next.
+    ``late`` are tasks that had ended, and whose commits came all the same; they are verified next. ``upkeep`` is what
+    was queued besides.
     """
 
     plan: Plan
     is_new: bool
     enqueued: Enqueued | None
     late: tuple[Task, ...] = ()
+    upkeep: Enqueued | None = None
 
 
 class TableKeeper:
@@ -133,8 +137,17 @@ class TableKeeper:
         acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
         self._withdraw(latest, plan, metadata, replaceable=acts)
         enqueued = self._dispatcher.enqueue(plan) if acts else None
+        upkeep = self._keep_up(metadata, latest) if plan.mode is Mode.AUTO and problem is None else None
         self._save(observation, plan, problem)
-        return Looked(plan, is_new, enqueued, late)
+        return Looked(plan, is_new, enqueued, late, upkeep)
+
+    def _keep_up(self, metadata: TableMetadata, latest: Sequence[TaskHead]) -> Enqueued | None:
+        """Queue what is due beside the table's files, behind all work on these."""
+        record = self._tables.record(metadata.table_id)
+        if record is None or not is_due([task for task in latest if task.kind in UPKEEP], self._tasks.now()):
+            return None
+        plan = self._planner.plan_upkeep(metadata, record.marks, holds_of_tasks(self._tasks, metadata.table_id))
+        return None if plan is None else self._dispatcher.enqueue(plan, priority=UPKEEP_PRIORITY)
 
     def _with_experience(self, observation: Observation, latest: Sequence[TaskHead]) -> Observation:
         """The observation with what the table's latest tasks tell."""
@@ -163,7 +176,8 @@ class TableKeeper:
     def _withdraw(self, latest: Sequence[TaskHead], plan: Plan, metadata: TableMetadata, *, replaceable: bool) -> None:
         """Take back a waiting task that must not run; one that the new plan takes the place of stays (coalescing)."""
         for task in latest:
-            if task.state is not TaskState.QUEUED or (replaceable and may_coalesce(task)):
+            replaced = replaceable and task.kind is ActionKind.REWRITE_DATA_FILES and may_coalesce(task)
+            if task.state is not TaskState.QUEUED or replaced:
                 continue
             reason = self._obstacle(task, plan, metadata)
             if reason is not None:
@@ -174,7 +188,7 @@ class TableKeeper:
         if effect_of(whole, metadata) is not None:
             return None  # an attempt thought dead did commit: the next claim finds out, and the task ends as it should
         obstacle = self._dispatcher.leave.obstacle(whole, metadata)
-        replanned = plan.is_empty and task.rewrite_prediction is not None and not task.was_asked_for
+        replanned = plan.is_empty and task.kind is ActionKind.REWRITE_DATA_FILES and not task.was_asked_for
         if obstacle is None and replanned:
             return Reason("replanned", f"the table was planned anew: {plan.reason.text}")
         return obstacle
@@ -233,7 +247,7 @@ def _made_from(observation: Observation) -> tuple[str, WorkerAccess, str, str]:
 
 def _work_is_lost(plan: Plan, latest: Sequence[TaskHead]) -> bool:
     """Whether nothing became of the plan: it was never queued, or its task was superseded."""
-    if any(task.state not in TERMINAL_STATES and task.rewrite_prediction is not None for task in latest):
+    if any(task.state not in TERMINAL_STATES and task.kind is ActionKind.REWRITE_DATA_FILES for task in latest):
         return False
     own = [task for task in latest if task.plan_id == plan.plan_id]
     return not own or own[0].state is TaskState.SUPERSEDED

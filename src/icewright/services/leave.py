@@ -10,8 +10,9 @@ from typing import Final
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound
+from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.plans import Reason
-from icewright.domain.policy import Mode, PolicyRule
+from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task
 from icewright.planning.applies import still_applies
@@ -35,10 +36,12 @@ class Leave:
         """Why a task that has not committed must not run on its table as it is now, None when it may."""
         if task.table_name != metadata.name:
             return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
+        policy = effective_policy(metadata, self._rules)
         return (
-            self._mode_obstacle(task, effective_policy(metadata, self._rules).mode)
+            self._mode_obstacle(task, policy.mode)
+            or _upkeep_obstacle(task, policy)
             or still_applies(task.action, task.table_id, metadata)
-            or obstacle_of(task.action, metadata, effective_policy(metadata, self._rules))
+            or obstacle_of(task.action, metadata, policy)
         )
 
     def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
@@ -75,6 +78,18 @@ class Leave:
         policy = effective_policy(metadata, self._rules)
         return (
             self._mode_obstacle(task, policy.mode)
+            or _upkeep_obstacle(task, policy)
             or obstacle_of(task.action, metadata, policy)
             or (executor_obstacle(task.action, metadata) if isinstance(task.action, RewriteDataFiles) else None)
         )
+
+
+def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
+    """Whether the owner does not let what the task does happen by itself any more."""
+    if (
+        isinstance(task.action, ExpireSnapshots)
+        and not policy.expires_snapshots
+        and APPROVED not in task.reason.figures
+    ):
+        return Reason("upkeep-off", "the owner does not let snapshots expire by themselves any more")
+    return None

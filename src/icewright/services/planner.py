@@ -12,6 +12,7 @@ from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteData
 from icewright.domain.expire_snapshots import Hold
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
+from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.layouts import Layout
 from icewright.domain.names import TableName
@@ -84,6 +85,13 @@ class Planner:
                 return Planned(plan, observation, policy)
             case AskedRewriteManifests():
                 return self._plan_manifests(observation)
+
+    def plan_upkeep(self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold]) -> Plan | None:
+        """The plan of what is due by itself beside the table's files, None where nothing is.
+
+        ``marks`` tell when snapshots were first seen. Raises :class:`PlanRefused`.
+        """
+        return self._expiries.plan_due(metadata, marks, holds)
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""

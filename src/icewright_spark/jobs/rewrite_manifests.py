@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icewright.domain.errors import Conflict, LeaseLost, TableReplaced
-from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.rewrite_manifests import InputManifest, ManifestClass, OutputManifest, RewriteManifests
 from icewright_spark.commit import CommitResult
@@ -76,12 +75,10 @@ def rewrite_manifests(
     if gone:
         raise Conflict(f"{gone[0]} is no manifest of the table any more")
     phase.name = "merging"
-    fault(Fault.MERGE_BEFORE)
     moved = [_Mover(table, spec, action, of, found, is_stopped).move() for of in classes(action)]
     phase.name = "proving"
     before = together(each.digest for each in moved)
     after = check_entries(table, moved)
-    fault(Fault.MERGE_AFTER)
     phase.name = "committing"
     written = [manifest for each in moved for manifest in each.manifests]
     result = commit_manifests(

@@ -1,0 +1,187 @@
+"""What is kept up of a table by itself: snapshots expire when the owner lets them, and behind work on files."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from icewright.domain.actions import ActionKind
+from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.faults import Fault, arm
+from icewright.domain.policy import PolicyRule
+from icewright.domain.tables import RefKind
+from icewright.domain.tasks import Task, TaskState
+from icewright.ports.store import TaskFilter
+from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
+from tests.services.worker import Worker
+
+DAY_MS = 24 * HOUR_MS
+KEPT_UP = {
+    **AUTO,
+    "icewright.expire-snapshots.enabled": "true",
+    "history.expire.max-snapshot-age-ms": str(2 * DAY_MS),
+    "history.expire.min-snapshots-to-keep": "2",
+}
+
+
+def lakehouse(properties: dict[str, str] | None = None) -> Lakehouse:
+    made = Lakehouse(rules=(PolicyRule("lake", (), KEPT_UP if properties is None else properties),))
+    made.create()
+    return made
+
+
+def live_on(house: Lakehouse, hours: int, *, commits_every_h: int = 6) -> None:
+    """A writer commits now and then, and the server looks at the table every hour."""
+    for hour in range(hours):
+        if hour % commits_every_h == 0:
+            house.append(1)
+        house.control.loop.round()
+        house.pass_time(HOUR_MS)
+
+
+def expiries(house: Lakehouse) -> list[Task]:
+    found = house.tasks.tasks(TaskFilter(), limit=1000)
+    return [task for task in reversed(found) if task.kind is ActionKind.EXPIRE_SNAPSHOTS]
+
+
+def ages_h(house: Lakehouse) -> list[int]:
+    now = house.clock.now()
+    return [(now - one.committed_at) // HOUR_MS for one in house.catalog.load(NAME).snapshots]
+
+
+def test_snapshots_expire_by_themselves_as_they_come_of_age() -> None:
+    house = lakehouse()
+    live_on(house, 10 * 24)
+    assert {task.state for task in expiries(house)} == {TaskState.SUCCEEDED}
+    assert len(expiries(house)) > 5
+    # Two days and what the marks may be late by, one look, and one commit of the writer.
+    assert 40 <= max(ages_h(house)) <= 48 + 12 + 2 + 6
+    assert len(house.catalog.load(NAME).snapshots) >= 8
+
+
+def test_it_is_once_an_hour_at_most() -> None:
+    house = lakehouse()
+    for _ in range(4 * 24 * 6):
+        house.append(1)
+        house.pass_time(10 * MINUTE_MS)
+        house.control.loop.round()
+    done = [task.created_at for task in expiries(house)]
+    assert len(done) > 10
+    assert min(later - earlier for earlier, later in pairwise(done)) >= HOUR_MS
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"icewright.expire-snapshots.enabled": "false"},
+        {"icewright.mode": "approve"},
+        {"icewright.mode": "observe"},
+        {"gc.enabled": "false"},
+    ],
+)
+def test_nothing_expires_by_itself_where_the_owner_does_not_let_it(changed: dict[str, str]) -> None:
+    house = lakehouse({})
+    house.catalog.set_properties(NAME, {**KEPT_UP, **changed})
+    live_on(house, 6 * 24)
+    assert expiries(house) == []
+
+
+def test_it_is_off_until_somebody_wants_it() -> None:
+    house = lakehouse({**AUTO, "history.expire.max-snapshot-age-ms": str(DAY_MS)})
+    live_on(house, 6 * 24)
+    assert expiries(house) == []
+
+
+@pytest.mark.parametrize("back_ms", [50 * 365 * DAY_MS, 3 * DAY_MS])
+def test_l3_a_writer_whose_clock_is_behind_loses_nothing(back_ms: int) -> None:
+    house = lakehouse()
+    house.writers_clock.ahead_ms = -min(back_ms, house.clock.now() - 1)
+    live_on(house, 36)
+    assert expiries(house) == []
+
+
+def test_e11_l3_a_table_that_was_never_seen_before_is_left_alone_for_its_age() -> None:
+    house = lakehouse()
+    for _ in range(20):
+        house.append(1)
+        house.pass_time(DAY_MS)
+    live_on(house, 36, commits_every_h=100)
+    assert expiries(house) == []
+    live_on(house, 24, commits_every_h=100)
+    assert len(expiries(house)) == 1
+
+
+def test_e5_a_tag_and_a_rollback_keep_what_they_need() -> None:
+    house = lakehouse()
+    live_on(house, 12)
+    tagged = house.catalog.load(NAME).snapshots[0].snapshot_id
+    house.catalog.set_ref(NAME, "v1", tagged, kind=RefKind.TAG)
+    live_on(house, 6 * 24)
+    assert tagged in {one.snapshot_id for one in house.catalog.load(NAME).snapshots}
+    assert {task.state for task in expiries(house)} == {TaskState.SUCCEEDED}
+
+
+def test_a_waiting_expiry_is_withdrawn_when_the_owner_turns_it_off() -> None:
+    house = lakehouse()
+    house.expiries.clear()
+    house.restart()
+    live_on(house, 4 * 24)
+    (waiting,) = [task for task in expiries(house) if task.state is TaskState.QUEUED]
+    house.catalog.set_properties(NAME, {"icewright.expire-snapshots.enabled": "false"})
+    house.pass_time(2 * HOUR_MS)
+    house.control.loop.round()
+    task = house.tasks.get(waiting.task_id)
+    assert task.state is TaskState.SUPERSEDED
+    assert task.outcome is not None
+    assert task.outcome.reason.code == "upkeep-off"
+
+
+def test_work_on_files_comes_first_and_is_not_disturbed() -> None:
+    house = lakehouse()
+    live_on(house, 3 * 24)
+    house.append(12)
+    house.pass_time(10 * MINUTE_MS)
+    house.control.loop.round()
+    worker = Worker(house)
+    spec = worker.claimed()
+    house.pass_time(HOUR_MS // 60)
+    for _ in range(3):
+        house.control.loop.round()
+    assert spec.rewrite.base_snapshot_id in {one.snapshot_id for one in house.catalog.load(NAME).snapshots}
+    assert worker.commit(spec) is not None
+
+
+OF_THE_HOUSEKEEPER = [point for point in Fault if point.startswith("housekeeper.")]
+
+
+@pytest.mark.parametrize("point", OF_THE_HOUSEKEEPER)
+def test_a_server_that_dies_there_has_expired_once_and_the_right_snapshots(point: Fault) -> None:
+    house, quiet = lakehouse(), lakehouse()
+    deaths: list[Fault] = []
+
+    def die(at: Fault) -> None:
+        if at is point and not deaths:
+            deaths.append(at)
+            raise SystemExit(at.value)
+
+    arm(die)
+    try:
+        with pytest.raises(SystemExit):
+            live_on(house, 4 * 24)
+    finally:
+        arm(None)
+    died_at = house.clock.now()
+    house.restart()
+    live_on(quiet, 4 * 24)
+    live_on(house, (quiet.clock.now() - died_at) // HOUR_MS, commits_every_h=1_000)
+    assert deaths == [point]
+    assert {task.state for task in expiries(house)} == {TaskState.SUCCEEDED}
+    gone = [one for task in expiries(house) for one in expired_by(task)]
+    assert len(gone) == len(set(gone)) > 0
+    assert set(gone).isdisjoint(one.snapshot_id for one in house.catalog.load(NAME).snapshots)
+
+
+def expired_by(task: Task) -> tuple[int, ...]:
+    assert isinstance(task.action, ExpireSnapshots)
+    return task.action.snapshot_ids
