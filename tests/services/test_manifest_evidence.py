@@ -107,7 +107,7 @@ class TestEntries:
         wrong = replace(FILES[1], first_row_id=first_row_id)
         assert "entries changed" in (problem(with_entries(FILES[0], wrong, FILES[2])) or "")
 
-    def test_v4_rows_from_before_an_upgrade_get_their_ids_with_the_first_commit(self) -> None:
+    def test_v1_rows_from_before_an_upgrade_get_their_ids_with_the_first_commit(self) -> None:
         before = [replace(file, first_row_id=None) for file in FILES]
         after = [replace(file, first_row_id=number) for number, file in enumerate(FILES)]
         upgraded = replace(CHANGED, before=live_entries(before, VECTORS), after=live_entries(after, VECTORS))
