@@ -86,7 +86,7 @@ def needed(lake: OrphanLake) -> set[CanonicalPath]:
     return {path for table in lake.tables for path in table.needed()}
 
 
-@settings(max_examples=3_000 if CAMPAIGN else 150, deadline=None)
+@settings(max_examples=8_000 if CAMPAIGN else 400, deadline=None)
 @given(lakes(), st.sampled_from([PLAIN, DECLARED]))
 def test_o5_o1_o2_o6_candidates_are_never_in_the_reachable_set_of_any_table(lake: OrphanLake, aliases: Aliases) -> None:
     for table in lake.tables:
