@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
+from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
 from icewright.domain.names import TableName
 from icewright.domain.plans import Migration
 from icewright.domain.tables import PartitionField
@@ -175,6 +175,18 @@ def test_e11_an_expiry_is_asked_for_by_ages_and_numbers_alone() -> None:
         problem(served.http.post(f"{V1}/tables/{uuid}/plans", json=body), 400, "invalid-message")
     body = {"kind": "expire_snapshots", "older_than_timestamp": 0}
     problem(served.http.post(f"{V1}/tables/{uuid}/plans", json=body), 400, "invalid-message")
+
+
+def test_rewritten_manifests_are_asked_for_planned_and_queued_when_applied() -> None:
+    served = Served()
+    uuid = served.table(mode="approve", files=3)
+    served.lake.set_properties(EVENTS, {"commit.manifest.min-count-to-merge": "2"})
+    plan = served.post(f"/tables/{uuid}/plans", AskedRewriteManifests())
+    assert (plan["can_apply"], plan["reason"]["code"]) == (True, "rewrite-manifests"), plan["reason"]
+    assert plan["prediction"]["kind"] == "rewrite_manifests"
+    task = answer(served.http.post(f"{V1}/plans/{plan['plan_id']}/apply"))
+    assert (task["state"], task["action"]["kind"]) == ("queued", "rewrite_manifests")
+    assert served.get(f"/tasks/{task['task_id']}")["task"]["action"]["manifests_written"] == 1
 
 
 def test_x4_a_plan_is_applied_once_and_only_while_it_holds() -> None:
