@@ -142,6 +142,18 @@ def test_o5_a_neighbour_that_moved_into_its_place_is_seen_right_before_a_delete(
     assert world.lake.loads == [U]
 
 
+def test_l4_of_a_table_that_is_gone_or_not_configured_nothing_is_known(world: World) -> None:
+    assert isinstance(world.registry.place_of(T), Complete)
+    world.lake.drop(T)
+    assert gaps(world.registry.place_of(T)) == [str(T)]
+    assert T not in world.registry.ownership().claims
+    world.started("lake")
+    assert gaps(world.registry.place_of(OTHER)) == [str(OTHER)]
+    world.lake.broken.add(U)
+    with pytest.raises(Unreadable):
+        world.registry.place_of(U)
+
+
 def test_l6_one_uuid_in_two_catalogs_owns_nothing(world: World) -> None:
     world.pond._numbers = 0
     world.pond.create(TableName("pond", ("db",), "again"))

@@ -187,6 +187,19 @@ class Registry:
         self._look_around(metadata.name)
         return self.ownership().place(metadata.name)
 
+    def place_of(self, name: TableName) -> Known[Place]:
+        """As :meth:`place_now`, of a table that is loaded for it; of one that is gone nothing is known.
+
+        Raises what :meth:`icewright.ports.catalog.Catalog.load` raises but for that.
+        """
+        catalog = self._catalogs.get(name.catalog)
+        try:
+            if catalog is not None:
+                return self.place_now(catalog.load(name))
+        except NotFound:
+            self.gone(name)
+        return ownership((), (), self._rules).place(name)
+
     def _load(self) -> None:
         """Take over what an earlier process saw, once."""
         if self._store is None or self._loaded.is_set():
