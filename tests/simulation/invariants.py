@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.names import TableId
 from icewright.domain.tables import TASK_ID_KEY
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
+from icewright.planning.expiry_commit import is_expired
 from tests.simulation.world import World
 from tests.simulation.writers import MODE_KEY, Broken
 
@@ -14,9 +17,9 @@ def check(world: World) -> None:
     """Rows are as the writers left them, and no table has two tasks. Raises :class:`Broken`."""
     tasks = world.all_tasks()
     active = Counter(task.table_id for task in tasks if task.state in ACTIVE_STATES)
-    live = Counter(task.table_id for task in tasks if task.state not in TERMINAL_STATES)
+    live = Counter((task.table_id, task.action.kind) for task in tasks if task.state not in TERMINAL_STATES)
     for counter, word in ((active, "active"), (live, "live")):
-        if any(count > 1 for count in counter.values()):
+        if any(count > 1 for count in counter.values()):  # by table, or by table and kind
             raise Broken(f"two {word} tasks of one table: {counter}")
     for name in world.names:
         world.writers.check(name)
@@ -30,7 +33,9 @@ def check_end(world: World) -> None:
         if task.state not in TERMINAL_STATES:
             raise Broken(f"task {task.task_id} is {task.state} for ever: {task.outcome}")
         world.counted[f"task {task.state}"] += 1
-        if not world.may_lie:
+        if isinstance(task.action, ExpireSnapshots):
+            _check_expiry(world, task.table_id, task.action, task.state)
+        elif not world.may_lie:
             _check_task(world, task.task_id, task.state)
     for position, _ in enumerate(world.names):
         _check_table(world, position)
@@ -51,6 +56,16 @@ def _check_task(world: World, task_id: str, state: TaskState) -> None:
     snapshot = present[table_id].snapshot_of_task(task_id)
     if snapshot is not None and present[table_id].snapshot(snapshot.parent_id) is not None:
         raise Broken(f"task {task_id} is {state}, and snapshot {snapshot.snapshot_id} carries it ({TASK_ID_KEY})")
+
+
+def _check_expiry(world: World, table_id: TableId, action: ExpireSnapshots, state: TaskState) -> None:
+    """What is said to have expired is gone."""
+    if state is not TaskState.SUCCEEDED:
+        return
+    world.counted["expired"] += 1
+    for metadata in map(world.house.metadata_of, world.names):
+        if metadata.table_id == table_id and not is_expired(action, metadata):
+            raise Broken(f"snapshots of {metadata.name} are said to have expired, and are there")
 
 
 def _check_table(world: World, position: int) -> None:

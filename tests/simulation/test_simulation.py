@@ -45,6 +45,8 @@ MUST_HAPPEN = (
     "committed late",
     "conflict",
     "deletes folded",
+    "expired",
+    "expiry refused",
     "lied",
     "meanwhile",
     "optimizer killed",

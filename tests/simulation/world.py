@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.errors import Conflict, LeaseLost, NotFound, Rejected, Unavailable, Unknown
 from icewright.domain.events import CommitEvent
 from icewright.domain.faults import Fault
@@ -100,6 +101,7 @@ class World:
             self._serve: 12,
             self._deliver: 3,
             self._person: 1,
+            self._expire: 0.6,
             self._outage: 0.3,
             self._store_outage: 0.2,
             self._slowness: 0.2,
@@ -233,6 +235,19 @@ class World:
                 self.counted[f"person {call.__name__}"] += 1
         except (Rejected, Conflict):
             self.counted["person refused"] += 1
+
+    def _expire(self) -> None:
+        """Somebody has snapshots expire, of any age or of some."""
+        name = self.chance.choice(self.names)
+        asked = AskedExpireSnapshots(self.chance.choice(["PT0S", "PT10M", "PT2H"]), self.chance.randint(1, 4))
+        control = self.house.control
+        try:
+            plan = self._ask_server(lambda: control.keeper.plan_asked(name, asked))
+            if plan is not None and plan.actions:
+                self._ask_server(lambda: control.dispatcher.apply(plan.plan_id))
+                self.counted["expiry asked for"] += 1
+        except (Rejected, Conflict):
+            self.counted["expiry refused"] += 1
 
     # Optimizers.
 
