@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.servers import java, rest
+from tests.servers.hdfs import Hdfs, await_data_node, hdfs
 from tests.servers.hive import HiveMetastore, hive_metastore
 from tests.servers.postgres import PostgresServer, find_programs, postgres_server
 from tests.servers.s3 import S3Server, s3_server
@@ -64,6 +65,14 @@ def spark() -> Iterator[SparkSession]:
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastore]:
     """A Hive Metastore that all tests share."""
     with hive_metastore(tmp_path_factory.mktemp("metastore")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """An HDFS that all tests share, with its one name space."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as server:
+        await_data_node(server)
         yield server
 
 

@@ -44,6 +44,7 @@ _SUPPRESSED_WELL = re.compile(
 )
 
 DELETIONS = {
+    "icewright/adapters/objects/hdfs.py": "what lies in a quarantine, told to be the file that went there",
     "icewright/adapters/objects/local_quarantine.py": "names in a quarantine, of files that are back or purged",
     "icewright/adapters/objects/s3_quarantine.py": "what the Deleter says, by etag; what lies in a quarantine",
     "icewright/app/address.py": "a server takes its own address away when it stops",
@@ -54,7 +55,7 @@ DELETIONS = {
 
 _DELETING = frozenset({"unlink", "rmtree", "rmdir", "removedirs", "delete_object", "delete_objects"})
 _DELETING_BY_IO = frozenset({"delete", "deleteFile", "deleteFiles", "deletePrefix"})
-_AN_IO = re.compile(r"(?:^|[._])(?:io|file_?io|fs|filesystem)(?:\(.*\))?$", re.IGNORECASE)
+_AN_IO = re.compile(r"(?:^|[._])(?:io|file_?io|fs|filesystem|client)(?:\(.*\))?$", re.IGNORECASE)
 
 
 @cache

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from hdfs_native import Client, WriteOptions
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
@@ -13,9 +15,10 @@ from icewright.adapters.memory.quarantine import MemoryQuarantine
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.objects.s3 import S3Client
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.locations import CanonicalPath
+from icewright.domain.locations import CanonicalPath, storage_and_key
 from icewright.ports.objects import Objects
 from icewright.ports.quarantine import Quarantine
+from tests.servers.hdfs import Hdfs
 from tests.servers.s3 import S3Server
 
 HELD = "held"
@@ -90,7 +93,29 @@ class OnS3:
         self.s3.delete_object(Bucket=self.bucket, Key=key)
 
 
-KINDS = ("memory", "local", "s3", "s3-versions", "s3-suspended")
+class OnHdfs:
+    _numbers = count()
+
+    def __init__(self, cluster: Hdfs) -> None:
+        self.root = f"{cluster.uri}/storage-{next(self._numbers)}"
+        self.client = Client(cluster.uri)
+        self.entry = CatalogEntry("lake", CatalogKind.SQL, "sqlite:////lake.db", self.root)
+        self.objects = CatalogObjects(self.entry)
+        self.quarantine = CatalogQuarantine(self.entry, [self.at(HELD)])
+
+    def at(self, key: str) -> CanonicalPath:
+        return CanonicalPath(f"{self.root}/{key}")
+
+    def put(self, key: str, content: bytes) -> None:
+        writer = self.client.create(storage_and_key(self.at(key))[1], WriteOptions(overwrite=True))
+        writer.write(content)
+        writer.close()
+
+    def remove(self, key: str) -> None:
+        self.client.delete(storage_and_key(self.at(key))[1])
+
+
+KINDS = ("memory", "local", "s3", "s3-versions", "s3-suspended", "hdfs")
 
 
 def make_storage(kind: str, request: pytest.FixtureRequest, folder: Path) -> Storage:
@@ -100,6 +125,8 @@ def make_storage(kind: str, request: pytest.FixtureRequest, folder: Path) -> Sto
             return InMemory()
         case "local":
             return Local(folder.resolve())
+        case "hdfs":
+            return OnHdfs(request.getfixturevalue("hdfs_cluster"))
         case _:
             versions = {"s3-versions": "Enabled", "s3-suspended": "Suspended"}.get(kind)
             return OnS3(request.getfixturevalue("s3"), versions=versions)

@@ -11,10 +11,10 @@ import pytest
 from icewright.domain.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.objects import ListedObject, OddEntry, prefix_of
-from tests.contracts.storages import Local, OnS3, Storage, make_storage
+from tests.contracts.storages import Local, OnHdfs, OnS3, Storage, make_storage
 
 
-@pytest.fixture(params=["memory", "local", "s3"])
+@pytest.fixture(params=["memory", "local", "s3", "hdfs"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return make_storage(request.param, request, tmp_path)
 
@@ -55,8 +55,8 @@ def test_a_root_that_is_not_there_has_nothing(store: Storage) -> None:
     ],
 )  # fmt: skip
 def test_o2_keys_are_opaque(store: Storage, name: str) -> None:
-    if isinstance(store, OnS3) and "\n" in name:
-        return  # the tests' own store finds no route for it
+    if (isinstance(store, OnS3) and "\n" in name) or (isinstance(store, OnHdfs) and ":" in name):
+        return  # the tests' own store finds no route for it; HDFS has no such names
     store.put(f"t/{name}", b"content")
     (found,) = listed(store, "t").values()
     assert found.path == store.at(f"t/{name}")
@@ -84,7 +84,7 @@ def test_what_is_there_now(store: Storage) -> None:
     store.put("t/a", b"2")
     second = store.objects.stat(store.at("t/a"))
     assert second is not None
-    assert second.etag != first.etag
+    assert (second.etag, second.modified_at) != (first.etag, first.modified_at)
 
 
 def test_reading_knows_its_limit(store: Storage) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hdfs_native import Client, WriteOptions
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
 from tests.servers.java import SPARK_JARS, java, resolve
@@ -59,3 +61,18 @@ def hdfs(folder: Path) -> Iterator[Hdfs]:
         hdfs_server.namenode.NameNode.createNameNode(none, conf)
         hdfs_server.datanode.DataNode.createDataNode(none, conf)
         yield Hdfs(port)
+
+
+def await_data_node(cluster: Hdfs, tries: int = 100) -> None:
+    """Wait until the data node takes what is written: it comes after the name node."""
+    client = Client(cluster.uri)
+    for left in reversed(range(tries)):
+        try:
+            with client.create("/ready", WriteOptions(overwrite=True)) as file:
+                file.write(b"ready")
+        except (OSError, RuntimeError):
+            if not left:
+                raise
+            time.sleep(0.1)
+        else:
+            return

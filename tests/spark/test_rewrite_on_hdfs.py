@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,16 +22,15 @@ from icewright.domain.names import TableName
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.tasks import TaskState
 from tests.lakes.sqlite import with_tables
-from tests.servers.hdfs import Hdfs, hdfs
+from tests.servers.hdfs import Hdfs
 from tests.spark.loop import SparkLoop
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
-    with hdfs(tmp_path_factory.mktemp("hdfs")) as server:
-        yield server
+def cluster(hdfs_cluster: Hdfs) -> Hdfs:
+    return hdfs_cluster
 
 
 @pytest.fixture

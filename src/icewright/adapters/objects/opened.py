@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from icewright.adapters.objects.hdfs import HdfsObjects, HdfsQuarantine
 from icewright.adapters.objects.local import LocalObjects
 from icewright.adapters.objects.local_quarantine import LocalQuarantine
 from icewright.adapters.objects.s3 import S3Client, S3Objects
@@ -26,6 +27,7 @@ class CatalogObjects:
         """Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used."""
         self._by_scheme: Mapping[str, Objects] = {
             "file": LocalObjects(clock),
+            "hdfs": HdfsObjects(clock),
             "s3": S3Objects(S3Client(entry.pyiceberg_properties())),
         }
 
@@ -58,9 +60,12 @@ class CatalogQuarantine:
     def __init__(self, entry: CatalogEntry, roots: Sequence[CanonicalPath]) -> None:
         """Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used."""
         self.roots: Sequence[CanonicalPath] = tuple(roots)
-        of_scheme = {scheme: [root for root in roots if root.startswith(f"{scheme}:")] for scheme in ("file", "s3")}
+        of_scheme = {
+            scheme: [root for root in roots if root.startswith(f"{scheme}:")] for scheme in ("file", "hdfs", "s3")
+        }
         self._by_scheme: Mapping[str, Quarantine] = {
             "file": LocalQuarantine(of_scheme["file"]),
+            "hdfs": HdfsQuarantine(of_scheme["hdfs"]),
             "s3": S3Quarantine(S3Client(entry.pyiceberg_properties()), of_scheme["s3"]),
         }
 

@@ -15,7 +15,7 @@ from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
 from icewright.domain.catalogs import ANSWER_TIMEOUT_MS
 
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "dfs.client.socket-timeout": str(ANSWER_TIMEOUT_MS),
     # Its own fifteen tries at a name node that is not there take three minutes.
     "dfs.client.failover.max.attempts": "4",
@@ -34,7 +34,7 @@ class _Patient:
         return path
 
     def info(self, path: str, **options: Any) -> dict[str, Any]:
-        return _in_time(lambda: super(_Patient, self).info(path, **options))  # type: ignore[misc]  # of its siblings
+        return in_time(lambda: super(_Patient, self).info(path, **options))  # type: ignore[misc]  # of its siblings
 
     def isfile(self, path: str) -> bool:
         """As the general one, which takes every error for a file that is not there."""
@@ -44,7 +44,7 @@ class _Patient:
             return False
 
     def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        return _in_time(lambda: super(_Patient, self)._open(path, mode, **options))  # type: ignore[misc]  # the same
+        return in_time(lambda: super(_Patient, self)._open(path, mode, **options))  # type: ignore[misc]  # the same
 
 
 class _Hdfs(_Patient, HdfsFileSystem):  # type: ignore[misc]  # options are passed on
@@ -59,10 +59,10 @@ def open_hdfs(scheme: str, authority: str | None) -> FileSystem:
     """The file system of a cluster, or that of the Hadoop configuration where a location names none."""
     host, _, port = (authority or "").partition(":")
     kind = _Viewfs if scheme == "viewfs" else _Hdfs
-    return PyFileSystem(FSSpecHandler(kind(host or None, int(port) if port else None, **_SETTINGS)))
+    return PyFileSystem(FSSpecHandler(kind(host or None, int(port) if port else None, **SETTINGS)))
 
 
-def _in_time(ask: Callable[[], _Answer]) -> _Answer:
+def in_time(ask: Callable[[], _Answer]) -> _Answer:
     """The answer. Raises ``TimeoutError`` when it takes too long, and leaves the thread behind that waits for it."""
     outcome: list[Callable[[], _Answer]] = []
 
