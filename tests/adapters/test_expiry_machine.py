@@ -60,7 +60,8 @@ class Histories(RuleBasedStateMachine):
         self.stored: set[str] = set()
         self.done: list[ExpireSnapshots] = []
         self.holds: list[Hold] = []
-        self.append(MAIN_BRANCH)
+        for _ in range(4):
+            self.append(MAIN_BRANCH)
 
     def now(self) -> TableMetadata:
         return self.catalog.load(NAME)
@@ -152,11 +153,16 @@ class Histories(RuleBasedStateMachine):
         self.append("staging")
         self.catalog.drop_ref(NAME, "staging")
 
-    @rule(place=places)
-    def read_on(self, place: int) -> None:
-        self.holds = [Hold("task", self.pick(place).snapshot_id)]
+    @rule(place=places, reads=st.booleans())
+    def read_on(self, place: int, reads: bool) -> None:  # noqa: FBT001 - drawn
+        self.holds = [Hold("task", self.pick(place).snapshot_id)] if reads else []
 
-    @rule(hours=st.integers(0, 40), last=st.integers(1, 4), place=places, meanwhile=st.sampled_from(["", "tag", "go"]))
+    @rule(
+        hours=st.sampled_from([0, 0, 1, 3, 10]),
+        last=st.integers(1, 3),
+        place=places,
+        meanwhile=st.sampled_from(["", "", "tag", "go"]),
+    )
     def expire(self, hours: int, last: int, place: int, meanwhile: str) -> None:
         before = self.now()
         self.clock.advance(1)
@@ -235,13 +241,17 @@ class Histories(RuleBasedStateMachine):
         assert {entry.snapshot_id for entry in metadata.snapshot_log} <= known
 
 
+EXAMPLES_MIN = 250
+
 OFTEN = settings(
-    stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 
 def test_e1_e2_e4_e5_e6_whatever_is_retained_keeps_its_files_and_no_ref_is_lost() -> None:
-    run_state_machine_as_test(Histories, settings=OFTEN)
+    """Some 5,000 steps at least; the long form has as many examples as all properties."""
+    often = settings(OFTEN, max_examples=max(EXAMPLES_MIN, settings.default.max_examples if settings.default else 0))
+    run_state_machine_as_test(Histories, settings=often)
 
 
 @contextmanager
@@ -284,7 +294,11 @@ def swap_without_compare(
     return before, catalog._table(name)
 
 
-WITHOUT = memory_expiry._without
+def unasked(expiry: MemoryExpiry, *arguments: Any, **more: Any) -> None:
+    PUT_BACK(expiry, *arguments, **{**more, "first_missing": lambda *_: None})
+
+
+WITHOUT, PUT_BACK = memory_expiry._without, MemoryExpiry.put_back
 MUTATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
     "e1_branches_taken_for_the_past_of_main": (
         (expiry_staying, "retained_snapshots", only_main),
@@ -307,10 +321,7 @@ MUTATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
             lambda log, of, gone: [entry for entry in log if of(entry) not in gone] if len(gone) > 3 else list(log),
         ),
     ),
-    "undo_without_asking_for_files": (
-        (memory_expiry, "undo_conflict", lambda *_: None),
-        (memory_expiry, "lost_snapshots", lambda _, base: base.snapshots[:1]),
-    ),
+    "undo_without_asking_for_files": ((MemoryExpiry, "put_back", unasked),),
 }
 
 
