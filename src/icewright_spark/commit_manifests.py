@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from icewright.domain.errors import Conflict
 from icewright.domain.jobs import Conflicted, TaskSpec
-from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.rewrite_manifests import ManifestContent, RewriteManifests
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright_spark import commit
 from icewright_spark.commit import CommitResult, Refused, one_try, outrun, pause_s
@@ -56,7 +56,7 @@ def commit_manifests(
             return Conflicted(f"another commit replaced {gone[0]}{more}")
         operation = _operation(table, spec, found.of(action), written, proof)
         if format_version <= COPIED_UNTIL:
-            prove_copies(_added(table, operation, found))
+            prove_copies(_added(table, operation))
         tried = one_try(table, spec, operation, may_commit)
         if not isinstance(tried, Refused):
             return tried
@@ -78,10 +78,11 @@ def _operation(table: SparkTable, spec: TaskSpec, replaced: Any, written: Sequen
     return operation
 
 
-def _added(table: SparkTable, operation: Any, before: SnapshotManifests) -> list[Any]:
-    """The manifests that an operation would add, as they will be committed."""
-    after = SnapshotManifests(table, operation.apply())
-    return [after.java.get(place) for path, place in after.places.items() if path not in before.places]
+def _added(table: SparkTable, operation: Any) -> list[Any]:
+    """The manifests that an operation would add, as they will be committed; not those of a commit just before it."""
+    snapshot = operation.apply()
+    after, own = SnapshotManifests(table, snapshot), snapshot.snapshotId()
+    return [after.java.get(place) for place, added in enumerate(after.added) if added == own]
 
 
 class SnapshotManifests:
@@ -96,17 +97,23 @@ class SnapshotManifests:
         self.java = snapshot.allManifests(table.java.io())
         paths = lists.values(lists.each(self.java, lists.method(_MANIFEST, "path", "()Ljava/lang/String;")))
         lengths = lists.values(lists.each(self.java, lists.method(_MANIFEST, "length", "()J")))
-        added = lists.values(lists.each(self.java, lists.method(_MANIFEST, "snapshotId", "()Ljava/lang/Long;")))
+        self.added = lists.values(lists.each(self.java, lists.method(_MANIFEST, "snapshotId", "()Ljava/lang/Long;")))
         self.places = {path: place for place, path in enumerate(paths)}
         if len(self.places) < len(paths):
             raise Conflict("a manifest is listed twice in the current snapshot")
-        self._known = set(zip(paths, lengths, added, strict=True))
+        self._known = set(zip(paths, lengths, self.added, strict=True))
 
     def missing(self, action: RewriteManifests) -> list[str]:
         """The paths of those manifests of an action that are not there, or are other ones by now."""
         manifests = action.manifests
         wanted = {each.path: (each.path, each.size_bytes, each.added_snapshot_id) for each in manifests}
         return [path for path, its in wanted.items() if its not in self._known]
+
+    def without_row_ids(self, action: RewriteManifests) -> list[str]:
+        """The paths of those data manifests of an action, none of which is missing, whose rows have no ids yet."""
+        first = self._lists.each(self.of(action), self._lists.method(_MANIFEST, "firstRowId", "()Ljava/lang/Long;"))
+        said = zip(action.manifests, self._lists.values(first), strict=True)
+        return [one.path for one, row_id in said if row_id is None and one.belongs_to.content is ManifestContent.DATA]
 
     def of(self, action: RewriteManifests) -> Any:
         """The Java list of the manifests of an action, none of which is missing, in its order."""

@@ -349,6 +349,8 @@ def test_when_we_last_rewrote_a_partition_is_told_by_the_manifests_of_our_commit
             snapshot(2, NOW - 4, Operation.REPLACE, ours),
             snapshot(3, NOW - 3, Operation.REPLACE, ours),
             snapshot(4, NOW + DAY_MS, Operation.REPLACE, ours),
+            snapshot(5, NOW - 2, Operation.REPLACE, {**ours, "manifests-replaced": "7"}),
+            snapshot(6, NOW - 1, Operation.REPLACE, {**ours, "manifests-replaced": "1", "added-data-files": "2"}),
         ]
     )
     some = observe(sized(MIB)).inventory.partitions[0].counts
@@ -366,7 +368,9 @@ def test_when_we_last_rewrote_a_partition_is_told_by_the_manifests_of_our_commit
         manifest(3, {1: some}),
         manifest(3, {2: some}, FileContent.POSITION_DELETES),
         manifest(4, {3: some}),
+        manifest(5, {1: some, 3: some}),
+        manifest(6, {4: some}),
     ]
     commits = our_commits(metadata, [summary.key for summary in summaries], NOW)
-    assert commits == {2: NOW - 4, 3: NOW - 3}
-    assert rewritten_at(commits, summaries) == {month(1): NOW - 3, month(2): NOW - 4}
+    assert commits == {2: NOW - 4, 3: NOW - 3, 6: NOW - 1}
+    assert rewritten_at(commits, summaries) == {month(1): NOW - 3, month(2): NOW - 4, month(4): NOW - 1}

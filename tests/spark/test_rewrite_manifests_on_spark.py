@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from icewright.domain.names import TableName
 from icewright.domain.rewrite_manifests import ManifestClass, ManifestContent
 from icewright.domain.tasks import TaskState
 from icewright.planning.manifest_classes import known_classes
+from icewright_spark import commit_manifests
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs import rewrite_manifests as job
 from icewright_spark.manifest_entries import EntriesDigest, ManifestEntries
@@ -102,25 +104,49 @@ def test_w8_nothing_changes_but_where_entries_are(its_lake: ManifestLake, versio
     assert contents(spark, name).total() == rows.total() + 6 - 2
 
 
-def test_v1_rows_from_before_an_upgrade_are_given_ids_once(its_lake: ManifestLake) -> None:
+@pytest.mark.parametrize("given_ids", ["before", "meanwhile"])
+def test_v1_ids_that_rows_are_given_after_an_upgrade_stay_theirs(its_lake: ManifestLake, given_ids: str) -> None:
+    """The first commit of data after an upgrade gives them, and may come while manifests are rewritten."""
     name = make(its_lake, "t", 2)
     spark, table = its_lake.spark, sql_name(name)
-    rows = sorted(spark.table(table).collect(), key=str)
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('format-version' = '3')")
     spec = its_lake.plan(name)
+    given: list[Counter[str]] = []
+
+    def give_ids() -> None:
+        insert(its_lake, name, range(500, 506))
+        given.append(contents(spark, name))
+
+    if given_ids == "before":
+        give_ids()
+        assert isinstance(its_lake.carry_out(spec).result, Committed)
+    else:
+        with pytest.raises(Conflict, match="have no ids"):
+            its_lake.carry_out(spec, give_ids)
+        assert given == []
+        give_ids()
+        made = its_lake.carry_out(replace(spec, attempt=2))
+        assert its_lake.problem(spec, made) is None
+    assert contents(spark, name) == given[0]
+    ids = [row[0] for row in spark.table(table).select("_row_id").collect()]
+    assert None not in ids
+    assert len(set(ids)) == len(ids)
+
+
+def test_an_append_between_is_not_taken_for_a_copy_in_format_version_1(
+    its_lake: ManifestLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = make(its_lake, "t", 1)
+    rows, spec, added = contents(its_lake.spark, name), its_lake.plan(name), commit_manifests._added
+
+    def after_an_append(table: SparkTable, operation: Any) -> list[Any]:
+        insert(its_lake, name, range(500, 506))
+        return added(table, operation)
+
+    monkeypatch.setattr(commit_manifests, "_added", after_an_append)
     made = its_lake.carry_out(spec)
     assert its_lake.problem(spec, made) is None
-    assert sorted(spark.table(table).collect(), key=str) == rows
-    ids = [row[0] for row in spark.table(table).select("_row_id").collect()]
-    assert len(set(ids)) == len(rows)
-    assert None not in ids
-    its = contents(spark, name)
-    insert(its_lake, name, range(2000, 2006))
-    insert(its_lake, name, range(2006, 2012))
-    again = its_lake.plan(name, "task-2") if its_lake.decide(name).action else None
-    if again is not None:
-        its_lake.carry_out(again)
-    assert its <= contents(spark, name)
+    assert contents(its_lake.spark, name).total() == rows.total() + 6
 
 
 WRITE = ManifestEntries.write

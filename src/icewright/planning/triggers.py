@@ -17,7 +17,7 @@ from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionSt
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy, Trigger
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import Instant, Snapshot, TableMetadata
 from icewright.planning import histogram, wording
 from icewright.planning.commits import arrival_bytes_per_ms
 from icewright.planning.cost_benefit import cost_benefit
@@ -75,15 +75,24 @@ class Judge:
 
 
 def our_commits(metadata: TableMetadata, manifests: Iterable[ManifestKey], now: Instant) -> Mapping[int, Instant]:
-    """The commits of ours that added some of these manifests, and when, by snapshot id."""
+    """The commits of ours that added some of these manifests, and when, by snapshot id.
+
+    Not those that rewrote manifests, which wrote to no partition.
+    """
     adding = {key.added_snapshot_id for key in manifests}
     return {
         snapshot.snapshot_id: snapshot.committed_at
         for snapshot in metadata.snapshots
         if snapshot.task_id is not None
+        and not _moved_entries_alone(snapshot)
         and snapshot.snapshot_id in adding
         and snapshot.committed_at <= now + CLOCK_AHEAD_MS_MAX
     }
+
+
+def _moved_entries_alone(snapshot: Snapshot) -> bool:
+    files = (snapshot.summary.get(key, "0") for key in ("added-data-files", "deleted-data-files"))
+    return "manifests-replaced" in snapshot.summary and all(count == "0" for count in files)
 
 
 def rewritten_at(commits: Mapping[int, Instant], summaries: Iterable[ManifestSummary]) -> Mapping[Partition, Instant]:

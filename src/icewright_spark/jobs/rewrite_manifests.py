@@ -18,6 +18,7 @@ from typing import Any, Final
 from icewright.domain.errors import Conflict, LeaseLost, TableReplaced
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.rewrite_manifests import InputManifest, ManifestClass, OutputManifest, RewriteManifests
+from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright_spark.commit import CommitResult
 from icewright_spark.commit_manifests import SnapshotManifests, commit_manifests
 from icewright_spark.iceberg import SparkTable
@@ -74,6 +75,12 @@ def rewrite_manifests(
     gone = found.missing(action)
     if gone:
         raise Conflict(f"{gone[0]} is no manifest of the table any more")
+    # The next commit of anybody gives such rows their ids, which would be others where ours came behind it.
+    if format_version >= ROW_LINEAGE_SINCE and found.without_row_ids(action):
+        raise Conflict(
+            f"rows of {spec.table_name} have no ids since it was upgraded to format version {format_version}; "
+            "the next append, or any other commit of data, gives them: plan again after that"
+        )
     phase.name = "merging"
     moved = [_Mover(table, spec, action, of, found, is_stopped).move() for of in classes(action)]
     phase.name = "proving"
