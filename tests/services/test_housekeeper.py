@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -179,3 +181,30 @@ def test_servers_and_optimizers_tasks_are_not_mixed_up(house: Lakehouse) -> None
     assert house.tasks.get(task_id).state is TaskState.QUEUED
     with pytest.raises(NotAllowed, match="server's own name"):
         house.control.dispatcher.hello(hello(SERVER))
+
+
+def test_a_slow_commit_keeps_nothing_else_from_being_done(house: Lakehouse) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    of(house).before = stay
+    task_id, loop = queue(house), house.control.loop
+    turning = threading.Thread(target=loop.run, args=(0.01,))
+    turning.start()
+    try:
+        assert begun.wait(60)
+        house.notify(house.append(1))
+        loop.wake()
+        while house.tables.inbox(1):
+            time.sleep(0.01)
+        assert house.tasks.get(task_id).state is TaskState.RUNNING
+        go_on.set()
+        while house.tasks.get(task_id).state is not TaskState.SUCCEEDED:
+            time.sleep(0.01)
+    finally:
+        go_on.set()
+        loop.stop()
+        turning.join()

@@ -472,13 +472,13 @@ def test_an_expired_lease_whose_report_is_faster(house: Lakehouse, monkeypatch: 
 def test_it_runs_until_it_is_stopped_and_wakes_when_told(house: Lakehouse) -> None:
     house.create()
     rounds = threading.Semaphore(0)
-    turn = house.control.loop.round
+    turn = house.control.loop.turn
 
     def counted() -> None:
         turn()
         rounds.release()
 
-    house.control.loop.round = counted  # type: ignore[method-assign]  # counts
+    house.control.loop.turn = counted  # type: ignore[method-assign]  # counts
     thread = threading.Thread(target=house.control.loop.run, args=(3600.0,))
     thread.start()
     assert rounds.acquire(timeout=30)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -54,6 +54,9 @@ STORAGE_AWAY_MAX: Final = 3
 """Tables of a catalog whose storage does not answer, none in between whose did, before the catalog is left alone."""
 STORAGE_PAUSE_MS: Final = 60_000
 """How long a table is left alone whose storage did not answer."""
+_HOUSE_PAUSE_S_MIN: Final = 0.05
+HOUSE_PATIENCE_S: Final = 10
+"""How long the end of the server waits for what it is carrying out itself."""
 ROUND_MS_MAX: Final = 15 * 60_000
 """A round that takes longer hangs: its steps take at most :data:`BATCH_MAX` each, a second or so for a large table."""
 PRUNING_INTERVAL_MS: Final = 3_600_000
@@ -120,33 +123,51 @@ class Loop:
     def run(self, pause_s: float) -> None:
         """Rounds until stopped, ``pause_s`` apart unless woken.
 
-        Nothing that happens in a round ends the rounds, not even a log that cannot be written.
+        Nothing that happens in a round ends the rounds, not even a log that cannot be written. What the server carries
+        out itself has a thread of its own: a slow commit must keep no lease from ending and no table from being seen.
+        One that is still at it after :data:`HOUSE_PATIENCE_S` is left behind, as a server that dies leaves it.
         """
+        house = threading.Thread(target=self._keep_house_on, args=(pause_s,), name="housekeeper", daemon=True)
+        house.start()
         self._round_ended_at = self._clock.now()
         while not self._stop.is_set():
             try:
-                self.round()
+                self.turn()
                 self._round_ended_at = self._clock.now()
             except Exception:  # noqa: BLE001 - the service's loop: without it no lease would end and no commit be verified
                 with suppress(Exception):  # what failed may be the log itself; stalled_since tells of it then
                     _log.exception("round failed")
             self._wake.wait(pause_s)
             self._wake.clear()
+        house.join(HOUSE_PATIENCE_S)
 
     def round(self) -> None:
-        """Everything that is due now, once."""
+        """Everything that is due now, once, by the calling thread."""
+        self._take((self._keep_house,))
+        self.turn()
+
+    def turn(self) -> None:
+        """As :meth:`round`, but for what the server carries out itself."""
         steps: tuple[Callable[[], None], ...] = (
             self._work_inbox,
             self._look_at_moved,
             self._expire_leases,
             self._settle_doubts,
-            self._keep_house,
             self._verify_commits,
             self._discover,
             self._sweep,
             self._registry.keep,
             self._prune,
         )
+        self._take(steps)
+
+    def _keep_house_on(self, pause_s: float) -> None:
+        """The housekeeper's thread. What fails in it is logged as that of a step is, and nothing ends it."""
+        while not self._stop.wait(max(pause_s, _HOUSE_PAUSE_S_MIN)):
+            with suppress(Exception):  # what failed is the log itself
+                self._take((self._keep_house,))
+
+    def _take(self, steps: Iterable[Callable[[], None]]) -> None:
         for step in steps:
             with self._going_on(step.__name__.strip("_")):
                 step()
@@ -249,6 +270,7 @@ class Loop:
         """Carry out what the server does itself. A catalog that does not answer is left alone by its own steps."""
         for task in self._housekeeper.work(BATCH_MAX):
             _log.info("task carried out", task=task.task_id, table=str(task.table_name), state=task.state.value)
+            self._wake.set()  # to be verified
 
     def _verify_commits(self) -> None:
         for task in self._answerable(TaskState.COMMITTED):
