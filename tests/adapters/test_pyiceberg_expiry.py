@@ -303,3 +303,18 @@ def test_o12_a_rest_catalog_that_leaves_snapshots_out_is_found_by_the_file(
     with pytest.raises(Unreadable, match="is not what is in"):
         rest.expire(NAME, metadata.table_id, planned(metadata), may_commit=lambda: None)
     assert asked == []
+
+
+def test_entries_that_cannot_be_read_are_said_to_be_and_nothing_is_done(entry: CatalogEntry) -> None:
+    put(entry, {**raw(seen(entry).metadata_location), "statistics": [{"statistics-path": "of-no-snapshot"}]})
+    location = seen(entry).metadata_location
+    with pytest.raises(Unreadable, match="damaged"):
+        expire(entry, planned(seen(entry)))
+    assert seen(entry).metadata_location == location
+
+
+def test_a_number_of_metadata_files_that_is_too_long_is_the_default(entry: CatalogEntry) -> None:
+    long = {"write.metadata.previous-versions-max": "9" * 5_000}
+    put(entry, {**raw(seen(entry).metadata_location), "properties": long})
+    expire(entry, planned(seen(entry)))
+    assert (len(seen(entry).snapshots), len(seen(entry).metadata_log)) == (1, 5)

@@ -145,6 +145,7 @@ def test_a_table_without_a_uuid_gets_a_stand_in_that_is_none() -> None:
         v2(schemas=[{"schema-id": 1}]),
         v2(snapshots=[{"snapshot-id": 1}]),
         v2(refs={"main": {"type": "trunk", "snapshot-id": 1}}),
+        v2(refs={"main": {"type": "branch", "snapshot-id": 1, "max-snapshot-age-ms": "9"}}),
         v2(**{"default-sort-order-id": 9}),
         v2(**{"default-spec-id": 9}),
         v2(**{"current-schema-id": 9}),

@@ -61,3 +61,10 @@ def test_l3_what_a_snapshot_says_of_its_time_does_not_matter() -> None:
 def test_tables_that_number_nothing_have_no_marks() -> None:
     assert marked((), seen(range(1)), 10**12) == ()
     assert first_seen((Mark(10**12, 5),), seen(range(1))) == {}
+
+
+def test_l3_a_table_that_was_put_back_to_an_older_state_is_seen_anew() -> None:
+    marks = marked((), seen(range(1, 101)), 10**12)
+    marks = marked(marks, seen(range(1, 51)), 10**12 + DAY_MS)
+    again = first_seen(marked(marks, seen(range(1, 61)), 10**12 + 2 * DAY_MS), seen(range(1, 61)))
+    assert again == {number: 10**12 + (1 if number <= 50 else 2) * DAY_MS for number in range(1, 61)}

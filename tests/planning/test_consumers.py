@@ -115,3 +115,13 @@ def test_a_heartbeat_without_a_younger_snapshot_counts_from_the_snapshot() -> No
     metadata = replace(line(2 * DAY_MS, HOUR_MS), properties={NIGHTLY: "1@1999-12-31T00:00:00Z"})
     assert NOW - AT > 0
     assert gone(metadata, EVERYTHING) == set()
+
+
+def test_s3_two_who_are_called_the_same_are_both_kept_from_losing_anything() -> None:
+    ours = {"flink.job-id": "j", "flink.max-committed-checkpoint-id": "7"}
+    sinks = {2: {**ours, "flink.operator-id": "a"}, 4: {**ours, "flink.operator-id": "b"}}
+    snapshots = tuple(replace(one, summary=sinks.get(one.snapshot_id, {})) for one in DAYS.snapshots)
+    metadata = replace(DAYS, snapshots=snapshots)
+    assert gone(metadata, EVERYTHING) == {1}
+    declared = {"icewright.consumer.flink-job-j": "1"}
+    assert gone(replace(metadata, properties=declared), EVERYTHING) == set()

@@ -13,6 +13,7 @@ from icewright.domain.expire_snapshots import ExpiryRule, Hold, RefAt
 from icewright.domain.plans import Reason
 from icewright.domain.tables import LoggedMetadata, LoggedSnapshot, Ref, RefKind, TableMetadata
 from icewright.planning import expire_snapshots
+from icewright.planning.check_expiry import check_expiry
 from icewright.planning.expire_snapshots import asked_rule, automatic_rule
 from icewright.planning.expiry_settings import AGE_FLOOR_MS, MAX_AGE_KEY
 from icewright.planning.retention import retained_refs, retained_snapshots
@@ -244,3 +245,46 @@ def test_one_action_has_a_limit_and_takes_the_oldest(monkeypatch: pytest.MonkeyP
     assert decision.action is not None
     assert decision.action.snapshot_ids == (1, 2)
     assert "3 for the next time" in decision.reason.text
+
+
+class Hashed(int):
+    """A snapshot id that counts how often it is looked up."""
+
+    times = 0
+
+    def __hash__(self) -> int:
+        Hashed.times += 1
+        return int.__hash__(self)
+
+
+def test_the_work_grows_as_the_snapshots_do_in_whatever_order_they_are_listed() -> None:
+    def times(count: int) -> int:
+        ids = [Hashed(number) for number in range(count + 1)]
+        made = [of(number, (count - number) * HOUR_MS) for number in range(1, count + 1)]
+        snapshots = tuple(
+            replace(one, snapshot_id=ids[one.snapshot_id], parent_id=ids[one.parent_id] if one.parent_id else None)
+            for one in reversed(made)
+        )
+        metadata = replace(table(snapshots), current_snapshot_id=ids[count], refs=(Ref("main", RefKind.BRANCH, count),))
+        metadata = replace(metadata, properties={"icewright.consumer.x": str(count // 2)})
+        before = Hashed.times
+        action = decided(metadata).action
+        assert action is not None
+        assert check_expiry(action, metadata, policy(metadata), now=NOW, first_seen=None) == ()
+        return Hashed.times - before
+
+    assert times(1_200) < 3 * times(600)
+
+
+def test_numbers_that_are_too_long_are_none() -> None:
+    long = "9" * 5_000
+    properties = {
+        "history.expire.max-ref-age-ms": long,
+        "write.metadata.previous-versions-max": long,
+        "write.metadata.delete-after-commit.enabled": "true",
+    }
+    metadata = replace(DAYS, refs=(*DAYS.refs, Ref("v1", RefKind.TAG, 1)), properties=properties)
+    decision = decided(metadata)
+    assert decision.action is not None
+    assert (decision.action.refs_removed, gone(metadata)) == ((), gone(replace(metadata, properties={})))
+    assert check_expiry(decision.action, metadata, policy(metadata), now=NOW, first_seen=None) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -172,3 +173,15 @@ def test_the_log_has_no_gaps(log: list[int], gone: set[int]) -> None:
         else:
             expected.append(entry)
     assert trimmed(log, lambda entry: entry, gone) == expected
+
+
+def test_s2_who_says_after_the_plan_that_it_reads_on_is_heard_at_the_commit() -> None:
+    hold = {"icewright.expire-snapshots.max-hold": "P7D"}
+    action = planned(replace(TABLE, properties=hold))
+    assert 3 in action.snapshot_ids
+    said = {
+        **hold,
+        "icewright.consumer.backfill": f"3@{datetime.fromtimestamp(NOW / 1000 + 3600, UTC):%Y-%m-%dT%H:%M:%SZ}",
+    }
+    assert code(replace(TABLE, properties=said, updated_at=NOW + HOUR_MS), action) == "snapshot-needed"
+    assert code(replace(TABLE, properties=said, updated_at=NOW), action) is None  # a heartbeat that is yet to come

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, StorageAway, Unknown, Unsupported
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule, RefAt
@@ -16,6 +17,8 @@ from icewright.domain.jobs import Result
 from icewright.domain.plans import Reason
 from icewright.domain.tables import RefKind
 from icewright.domain.tasks import NewTask, Task, TaskState
+from icewright.planning.expiry_commit import EXPIRY_UNSEEN
+from icewright.scheduling.breaker import UNVERIFIED
 from icewright.services import expirer
 from icewright.services.dispatcher import SERVER
 from icewright.services.leave import APPROVED
@@ -208,3 +211,35 @@ def test_a_slow_commit_keeps_nothing_else_from_being_done(house: Lakehouse) -> N
         go_on.set()
         loop.stop()
         turning.join()
+
+
+def other_expiry(house: Lakehouse, task_id: str) -> None:
+    """Somebody else removes what a task is to, and a tag besides."""
+    house.catalog.drop_ref(NAME, "v1")
+    action, table_id = house.tasks.get(task_id).action, house.catalog.load(NAME).table_id
+    assert isinstance(action, ExpireSnapshots)
+    theirs = replace(action, refs_seen=tuple(ref for ref in action.refs_seen if ref.name != "v1"))
+    MemoryExpiry(house.catalog).expire(NAME, table_id, theirs, may_commit=lambda: None)
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+def test_l8_what_somebody_else_expired_first_is_no_alarm(house: Lakehouse, under_way: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+    house.catalog.set_ref(NAME, "v1", house.catalog.load(NAME).snapshots[-1].snapshot_id, kind=RefKind.TAG)
+    task_id = queue(house)
+    if under_way:
+        of(house).before = lambda: other_expiry(house, task_id)
+    else:
+        other_expiry(house, task_id)
+    task = settled(house, task_id)
+    assert (task.state, of(house).carried, snapshots(house)) == (TaskState.SUPERSEDED, [], 1)
+
+
+def test_e6_a_new_ref_of_the_old_name_is_no_alarm_and_neither_is_a_log_that_was_trimmed(house: Lakehouse) -> None:
+    current = house.catalog.load(NAME).snapshots[-1].snapshot_id
+    house.catalog.set_ref(NAME, "old", current, kind=RefKind.TAG)
+    action = settled(house, queue(house)).action
+    assert isinstance(action, ExpireSnapshots)
+    went = replace(action, refs_removed=(RefAt("old", RefKind.TAG, action.snapshot_ids[0]),))
+    metadata = house.catalog.load(NAME)
+    assert expired(went, metadata, None).code == "verified"
+    assert expired(went, metadata, Reason(EXPIRY_UNSEEN, "nobody can tell")).code == UNVERIFIED

@@ -12,7 +12,9 @@ from icewright.domain.faults import Fault, arm
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import RefKind
 from icewright.domain.tasks import Task, TaskState
+from icewright.planning.check_expiry import ExpiryViolation
 from icewright.ports.store import TaskFilter
+from icewright.services import expiry_planner
 from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
 
@@ -185,3 +187,36 @@ def test_a_server_that_dies_there_has_expired_once_and_the_right_snapshots(point
 def expired_by(task: Task) -> tuple[int, ...]:
     assert isinstance(task.action, ExpireSnapshots)
     return task.action.snapshot_ids
+
+
+def test_a_waiting_expiry_is_withdrawn_when_the_owner_wants_more_to_stay() -> None:
+    for changed in (
+        {"history.expire.max-snapshot-age-ms": str(30 * DAY_MS)},
+        {"history.expire.min-snapshots-to-keep": "50"},
+        {"icewright.expire-snapshots.max-hold": "P90D"},
+    ):
+        house = lakehouse()
+        house.expiries.clear()
+        house.restart()
+        live_on(house, 4 * 24)
+        (waiting,) = [task for task in expiries(house) if task.state is TaskState.QUEUED]
+        house.catalog.set_properties(NAME, changed)
+        house.pass_time(2 * HOUR_MS)
+        house.control.loop.round()
+        outcome = house.tasks.get(waiting.task_id).outcome
+        assert outcome is not None
+        assert outcome.reason.code == "upkeep-changed"
+
+
+def test_a_refused_plan_is_said_and_the_table_waits_for_its_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = lakehouse()
+    violation = ExpiryViolation("wrong", "it is wrong")
+    monkeypatch.setattr(expiry_planner, "check_expiry", lambda *_, **__: (violation,))
+    live_on(house, 4 * 24)
+    house.control.loop.round()
+    record = house.tables.record_by_name(NAME)
+    assert record is not None
+    assert record.problem is not None
+    assert "it is wrong" in record.problem.text
+    assert record.next_look_at > house.clock.now()
+    assert expiries(house) == []

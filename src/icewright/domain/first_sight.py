@@ -30,13 +30,15 @@ def marked(marks: Sequence[Mark], metadata: TableMetadata, now: Instant) -> tupl
     """The marks, oldest first, with what is seen now; unchanged where the latest is of less than the gap ago.
 
     What a clock that was set back has noted as later than now is forgotten, and what tells of no snapshot that is left.
+    So is a mark above all numbers: of a table that was put back to an older state, whose numbers are given out again.
     A table of format version 1 numbers nothing, and has none.
     """
     numbers = [snapshot.sequence_number for snapshot in metadata.snapshots]
-    past = [mark for mark in marks if mark.at <= now and mark.sequence_number >= min(numbers, default=0)]
-    if not max(numbers, default=0) or (past and now - past[-1].at < MARK_GAP_MS):
+    least, most = min(numbers, default=0), max(numbers, default=0)
+    past = [mark for mark in marks if mark.at <= now and least <= mark.sequence_number <= most]
+    if not most or (past and now - past[-1].at < MARK_GAP_MS):
         return tuple(past)
-    return (*_thinned(past, now), Mark(now, max(numbers)))
+    return (*_thinned(past, now), Mark(now, most))
 
 
 def _thinned(marks: Sequence[Mark], now: Instant) -> list[Mark]:

@@ -16,6 +16,7 @@ from icewright.domain.tables import Ref, RefKind, Snapshot, TableMetadata
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _MINUTE_MS = 60 * 1000
+_LONG_DIGITS = 19
 _CONSUMER = "icewright.consumer."
 
 
@@ -134,7 +135,7 @@ class _Checker:
                     yield "ref-needs-it", f"{ref.name} is at snapshot {ref.snapshot_id}"
                 continue
             limit = ref.max_ref_age_ms
-            if limit is None and default.isascii() and default.isdecimal():
+            if limit is None and default.isascii() and default.isdecimal() and len(default) <= _LONG_DIGITS:
                 limit = int(default)
             snapshot = self.metadata.snapshot(ref.snapshot_id)
             if ref.name == "main" or snapshot is None or limit is None or self.now - snapshot.committed_at <= limit:
@@ -183,13 +184,14 @@ class _Checker:
     def _readers(self, by_id: Mapping[int, Snapshot]) -> Iterator[tuple[str, str]]:
         """Whether nobody who reads on from a snapshot misses one on the way."""
         starts = {one for one in self.held if one in by_id} | set(self._declared(by_id)) | set(self._flink(by_id))
-        needed = set(starts)
-        before = -1
-        while before != len(needed):  # children of what is needed, until there are no more; parents mostly come first
-            before = len(needed)
-            for one in self.metadata.snapshots:
-                if one.parent_id in needed:
-                    needed.add(one.snapshot_id)
+        waiting, needed = list(starts), set(starts)
+        children: dict[int | None, list[int]] = {}
+        for one in self.metadata.snapshots:
+            children.setdefault(one.parent_id, []).append(one.snapshot_id)
+        while waiting:
+            fresh = [child for child in children.get(waiting.pop(), ()) if child not in needed]
+            needed.update(fresh)
+            waiting += fresh
         if lost := needed.intersection(self.action.snapshot_ids):
             yield "reader-needs-it", f"somebody reads on from before snapshot {min(lost)}"
 

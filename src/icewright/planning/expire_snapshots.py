@@ -33,6 +33,7 @@ _METADATA_FILES_MIN: Final = 20
 _PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
 _DELETE_AFTER_COMMIT: Final = "write.metadata.delete-after-commit.enabled"
 _NAMED_MAX: Final = 5
+_DIGITS_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def decide_expiry(
     ages = sorted(metadata.snapshots, key=lambda one: (one.sequence_number, one.committed_at))
     gone = [one.snapshot_id for one in ages if one.snapshot_id not in stays.snapshots]
     gone, left = gone[:SNAPSHOTS_MAX], len(gone[SNAPSHOTS_MAX:])
+    going = frozenset(gone)
     refs_gone = tuple(RefAt.of(ref) for ref in metadata.refs if ref not in stays.refs)
     notes = (*_notes(stays, left), *stays.findings, *_warnings(metadata))
     if not gone and not refs_gone:
@@ -96,7 +98,7 @@ def decide_expiry(
         snapshot_ids=tuple(gone),
         refs_removed=refs_gone,
         refs_seen=tuple(RefAt.of(ref) for ref in metadata.refs),
-        retained_snapshot_ids=tuple(one.snapshot_id for one in ages if one.snapshot_id not in set(gone)),
+        retained_snapshot_ids=tuple(one.snapshot_id for one in ages if one.snapshot_id not in going),
         rule=rule,
         as_of=now,
         max_hold_ms=policy.max_hold_ms,
@@ -157,7 +159,7 @@ def _note(code: str, text: str, snapshots: int) -> Reason:
 def _warnings(metadata: TableMetadata) -> list[Reason]:
     """What makes it harder to look back or to undo."""
     text = metadata.properties.get(_PREVIOUS_VERSIONS, "")
-    kept = int(text) if text.isascii() and text.isdecimal() else None
+    kept = int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX else None
     deletes = metadata.properties.get(_DELETE_AFTER_COMMIT, "").lower() == "true"
     if deletes and kept is not None and kept < _METADATA_FILES_MIN:
         said = (

@@ -14,6 +14,9 @@ from icewright.planning.expiry_staying import staying
 
 T = TypeVar("T")
 
+EXPIRY_UNSEEN: Final = "expiry-unseen"
+"""The code of a problem that says: nobody can tell."""
+
 _NAMED_MAX: Final = 5
 
 
@@ -38,7 +41,8 @@ def _conflicts(action: ExpireSnapshots, now: TableMetadata, holds: Iterable[Hold
     obstacle = expiry_obstacle(now, action.rule, max(action.as_of, now.updated_at))
     if obstacle is not None:
         yield obstacle
-    stays = staying(now, action.rule, action.as_of, max_hold_ms=action.max_hold_ms, holds=holds)
+    heard_at = max(action.as_of, now.updated_at)  # whoever has said since the plan that it reads on is heard
+    stays = staying(now, action.rule, action.as_of, max_hold_ms=action.max_hold_ms, holds=holds, consumers_at=heard_at)
     at_refs = {ref.snapshot_id for ref in now.refs if RefAt.of(ref) not in action.refs_removed}
     needed = stays.snapshots | at_refs
     if wanted := [one for one in action.snapshot_ids if one in needed]:
@@ -62,7 +66,7 @@ def problem_of_expiry(before: TableMetadata | None, after: TableMetadata, action
     metadata files has them. Without a ``before`` nobody can tell, which is a problem as well.
     """
     if before is None:
-        return Reason("expiry-unseen", "the metadata of before the commit is not there any more: nobody can tell")
+        return Reason(EXPIRY_UNSEEN, "the metadata of before the commit is not there any more: nobody can tell")
     return next(_losses(before, after, action), None)
 
 

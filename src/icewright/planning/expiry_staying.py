@@ -49,8 +49,9 @@ def staying(
     max_hold_ms: int,
     holds: Iterable[Hold] = (),
     first_seen: Mapping[int, Instant] | None = None,
+    consumers_at: Instant | None = None,
 ) -> Staying:
-    """What stays of a table under a rule.
+    """What stays of a table under a rule, of consumers as they are at ``consumers_at`` (``now`` without one).
 
     ``first_seen`` is for what runs by itself, and brings its floor with it: by when each snapshot was there, by our own
     clock. One that is not in it is seen now for the first time.
@@ -69,25 +70,36 @@ def staying(
         young = {one for one, at in since.items() if at > now - AGE_FLOOR_MS}
         by_clock |= young
         refs = tuple(ref for ref in metadata.refs if ref in refs or ref.snapshot_id in young)
-    consumers, findings = holds_of(metadata, (*declared_consumers(metadata), *flink_sinks(metadata)), now, max_hold_ms)
-    kept = by_rule | by_clock
-    held = {hold.by: after(metadata, hold.snapshot_id) - kept for hold in (*consumers, *holds)}
-    return Staying(refs, by_rule, by_clock - by_rule, {who: ids for who, ids in held.items() if ids}, findings)
+    heard_at = now if consumers_at is None else consumers_at
+    known = (*declared_consumers(metadata), *flink_sinks(metadata))
+    consumers, findings = holds_of(metadata, known, heard_at, max_hold_ms)
+    return Staying(
+        refs, by_rule, by_clock - by_rule, _held(metadata, (*consumers, *holds), by_rule | by_clock), findings
+    )
 
 
-def after(metadata: TableMetadata, snapshot_id: int) -> frozenset[int]:
-    """A snapshot and all that descend from it, on any line; none where the table does not have it."""
+def after(metadata: TableMetadata, *snapshot_ids: int) -> frozenset[int]:
+    """These snapshots and all that descend from them, on any line; none of one that the table does not have."""
     children: dict[int | None, list[int]] = {}
     for one in metadata.snapshots:
         children.setdefault(one.parent_id, []).append(one.snapshot_id)
     found: set[int] = set()
-    waiting = [snapshot_id] if metadata.snapshot(snapshot_id) is not None else []
+    waiting = [one.snapshot_id for one in metadata.snapshots if one.snapshot_id in snapshot_ids]
     while waiting:
         at = waiting.pop()
         if at not in found:
             found.add(at)
             waiting.extend(children.get(at, ()))
     return frozenset(found)
+
+
+def _held(metadata: TableMetadata, holds: Iterable[Hold], kept: frozenset[int]) -> dict[str, frozenset[int]]:
+    """What holds keep besides, by who holds: several may be called the same, as the sinks of one Flink job are."""
+    wanted: dict[str, set[int]] = {}
+    for hold in holds:
+        wanted.setdefault(hold.by, set()).add(hold.snapshot_id)
+    held = {who: after(metadata, *ids) - kept for who, ids in wanted.items()}
+    return {who: ids for who, ids in held.items() if ids}
 
 
 def _counted_from(

@@ -5,6 +5,7 @@ Source: ``RemoveSnapshots.internalApply`` of Iceberg 1.12; a test compares with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -13,6 +14,7 @@ from icewright.domain.tables import MAIN_BRANCH, Instant, Ref, RefKind, Snapshot
 
 _MIN_SNAPSHOTS_KEY: Final = "history.expire.min-snapshots-to-keep"
 _MAX_REF_AGE_KEY: Final = "history.expire.max-ref-age-ms"
+_LONG: Final = re.compile(r"\d{1,19}", re.ASCII)
 
 
 def retained_snapshots(metadata: TableMetadata, rule: ExpiryRule, now: Instant) -> frozenset[int]:
@@ -74,4 +76,4 @@ def _lineage(by_id: Mapping[int, Snapshot], snapshot_id: int) -> Iterator[Snapsh
 
 def _number(metadata: TableMetadata, key: str) -> int | None:
     text = metadata.properties.get(key, "")
-    return int(text) if text.isascii() and text.isdecimal() else None
+    return int(text) if _LONG.fullmatch(text) else None

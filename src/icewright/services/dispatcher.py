@@ -25,6 +25,7 @@ from icewright.domain.errors import (
     Unavailable,
     VersionMismatch,
 )
+from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
     ANY_TASK,
@@ -269,11 +270,14 @@ class Dispatcher:
             reason = self.leave.known_obstacle(task)
         else:
             found = effect_of(task, metadata) if metadata.table_id == task.table_id else None
-            if found is not None:
+            if found is not None and task.attempt == 1 and isinstance(task.action, ExpireSnapshots):
+                reason = Reason("gone-already", "somebody else removed all that was to expire")
+            elif found is not None:
                 # An attempt thought dead did commit. Never again the same: also not when that was rolled back since.
                 outcome = Outcome(Reason("found", f"an earlier attempt was faster: {found.text}"), found.snapshot_id)
                 return Change(task.task_id, task.version, TaskState.IN_DOUBT, outcome, AttemptState.CONFLICT)
-            reason = self.leave.obstacle(task, metadata)
+            else:
+                reason = self.leave.obstacle(task, metadata)
         if reason is None:
             return None
         figures = {**reason.figures, TRIES_CARRIED_OUT: task.attempt - 1}

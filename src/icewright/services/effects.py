@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.expire_snapshots import ExpireSnapshots, RefAt
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task
@@ -36,8 +36,8 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
 def left_of(action: ExpireSnapshots, metadata: TableMetadata) -> tuple[str, ...]:
     """What of that which was to expire is still there: in words, snapshots first."""
     snapshots = {snapshot.snapshot_id for snapshot in metadata.snapshots}.intersection(action.snapshot_ids)
-    refs = {ref.name for ref in metadata.refs}.intersection(ref.name for ref in action.refs_removed)
-    return (*(f"snapshot {snapshot_id}" for snapshot_id in sorted(snapshots)), *sorted(refs))
+    refs = {RefAt.of(ref) for ref in metadata.refs}.intersection(action.refs_removed)  # not a new one of that name
+    return (*(f"snapshot {number}" for number in sorted(snapshots)), *sorted(ref.name for ref in refs))
 
 
 def snapshot_made_by(task: Task, metadata: TableMetadata) -> Snapshot | None:

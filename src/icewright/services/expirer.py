@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from icewright.domain.actions import ActionKind
-from icewright.domain.errors import NotFound
+from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.expire_snapshots import ExpireSnapshots, Hold
 from icewright.domain.jobs import Committed, Result
 from icewright.domain.names import TableId
@@ -28,11 +28,22 @@ class Expirer:
         self._expiries, self._tasks = dict(expiries), tasks
 
     def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
-        """Remove what the action names from the table's metadata. Raises as :meth:`SnapshotExpiry.expire`."""
+        """Remove what the action names from the table's metadata. Raises as :meth:`SnapshotExpiry.expire`.
+
+        What was gone before anybody tried is ``Conflict``: whose commit that was, and what else it took, is not ours.
+        """
         action = _action(task)
         holds = [hold for hold in holds_of_tasks(self._tasks, task.table_id) if hold.by != _by(task.task_id)]
         expiry = self._expiry(task.table_name.catalog)
-        expiry.expire(task.table_name, task.table_id, action, may_commit=may_commit, holds=holds)
+        tried: list[bool] = []
+
+        def may_try() -> None:
+            may_commit()
+            tried.append(True)
+
+        expiry.expire(task.table_name, task.table_id, action, may_commit=may_try, holds=holds)
+        if not tried and task.attempt == 1:
+            raise Conflict("somebody else removed all that was to expire")
         return Committed(None)
 
     def problem(self, task: Task, metadata: TableMetadata) -> Reason | None:

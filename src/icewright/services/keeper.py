@@ -137,7 +137,12 @@ class TableKeeper:
         acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
         self._withdraw(latest, plan, metadata, replaceable=acts)
         enqueued = self._dispatcher.enqueue(plan) if acts else None
-        upkeep = self._keep_up(metadata, latest) if plan.mode is Mode.AUTO and problem is None else None
+        upkeep = None
+        if plan.mode is Mode.AUTO and problem is None:
+            try:
+                upkeep = self._keep_up(metadata, latest)
+            except PlanRefused as error:  # said, and looked at again when it is time, not in each round
+                problem = Reason(error.code, error.message)
         self._save(observation, plan, problem)
         return Looked(plan, is_new, enqueued, late, upkeep)
 

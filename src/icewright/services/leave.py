@@ -10,7 +10,7 @@ from typing import Final
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import NotFound
-from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.tables import TableMetadata
@@ -18,6 +18,7 @@ from icewright.domain.tasks import Task
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import obstacle_of
 from icewright.planning.executors import executor_obstacle
+from icewright.planning.expire_snapshots import automatic_rule
 from icewright.planning.policy import effective_policy
 from icewright.ports.store import TableStore
 from icewright.services.observer import Observer
@@ -86,10 +87,14 @@ class Leave:
 
 def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
     """Whether the owner does not let what the task does happen by itself any more."""
-    if (
-        isinstance(task.action, ExpireSnapshots)
-        and not policy.expires_snapshots
-        and APPROVED not in task.reason.figures
-    ):
+    action = task.action
+    if not isinstance(action, ExpireSnapshots) or APPROVED in task.reason.figures:
+        return None
+    if not policy.expires_snapshots:
         return Reason("upkeep-off", "the owner does not let snapshots expire by themselves any more")
+    wanted = automatic_rule(policy)
+    kept = (action.rule.older_than_ms, action.rule.retain_last or RETAIN_LAST_MIN, action.max_hold_ms)
+    least = (wanted.older_than_ms, wanted.retain_last or RETAIN_LAST_MIN, policy.max_hold_ms)
+    if any(one < other for one, other in zip(kept, least, strict=True)):
+        return Reason("upkeep-changed", "the owner wants snapshots to stay longer by now, or more of them")
     return None

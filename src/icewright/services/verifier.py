@@ -20,6 +20,7 @@ from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.planning import wording
+from icewright.planning.expiry_commit import EXPIRY_UNSEEN
 from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
@@ -217,11 +218,14 @@ def _nothing_to_compare(snapshot: Snapshot) -> Reason:
 def expired(action: ExpireSnapshots, metadata: TableMetadata, problem: Reason | None) -> Reason:
     """What the table says of an expiry: all that was to go is gone, and nothing else went with it.
 
-    ``problem`` is what the state of before the commit has and the one of after has not, by the table's own log.
+    ``problem`` is what the state of before the commit has and the one of after has not, by the table's own log. A log
+    that writers have trimmed since, or that a catalog does not keep, is no alarm: there is nothing to compare with.
     """
     left = left_of(action, metadata)
     if left:
         return Reason(COMMIT_NOT_FOUND, f"the commit was reported, and the table still has {left[0]}")
+    if problem is not None and problem.code == EXPIRY_UNSEEN:
+        return Reason(UNVERIFIED, f"all that was to expire is gone; {problem.text}")
     if problem is not None:
         return Reason(VERIFICATION_FAILED, problem.text, problem.figures)
     figures = {

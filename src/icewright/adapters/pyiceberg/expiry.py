@@ -64,7 +64,8 @@ class PyIcebergExpiry:
                 refs: dict[str, int | None] = {ref.name: ref.snapshot_id for ref in now.refs}
                 refs.setdefault(MAIN_BRANCH, None)
                 return partial(self._commits.commit, name, table_id.uuid, expiry_updates(action), refs)
-            changed = without_snapshots(pointed.metadata, action)
+            with reading(f"metadata of table {name} in {pointed.metadata_location}"):
+                changed = without_snapshots(pointed.metadata, action)
             parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"]))}
             return prepared(self._commits, name, pointed, changed, parameters, self._clock.now())
 

@@ -182,9 +182,9 @@ def _refs(items: Json, current_snapshot_id: int | None) -> tuple[Ref, ...]:
             name=_str(name),
             kind=RefKind(item["type"]),
             snapshot_id=_int(item["snapshot-id"]),
-            max_ref_age_ms=item.get("max-ref-age-ms"),
-            max_snapshot_age_ms=item.get("max-snapshot-age-ms"),
-            min_snapshots_to_keep=item.get("min-snapshots-to-keep"),
+            max_ref_age_ms=_int_or_none(item.get("max-ref-age-ms")),
+            max_snapshot_age_ms=_int_or_none(item.get("max-snapshot-age-ms")),
+            min_snapshots_to_keep=_int_or_none(item.get("min-snapshots-to-keep")),
         )
         for name, item in items.items()
     ]
@@ -197,6 +197,10 @@ def _int(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"expected an integer, found {value!r:.100}")
     return value
+
+
+def _int_or_none(value: Any) -> int | None:
+    return None if value is None else _int(value)
 
 
 def _str(value: Any) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from icewright.domain.tables import Instant
 
 _NUMBERED = re.compile(r"(\d{1,9})-[^/]*\Z", re.ASCII)
+_COUNT = re.compile(r"\d{1,10}", re.ASCII)
 _PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
 _PREVIOUS_VERSIONS_DEFAULT = 100
 _COMPRESSION = "write.metadata.compression-codec"
@@ -64,4 +65,4 @@ def _is_packed(metadata: Mapping[str, Any]) -> bool:
 
 def _kept(properties: Mapping[str, str]) -> int:
     text = properties.get(_PREVIOUS_VERSIONS, "")
-    return max(1, int(text)) if text.isascii() and text.isdecimal() else _PREVIOUS_VERSIONS_DEFAULT
+    return max(1, int(text)) if _COUNT.fullmatch(text) else _PREVIOUS_VERSIONS_DEFAULT
