@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b2, b3, b7, b11, b13
+from benchmarks import b1, b2, b3, b7, b9, b11, b13
 from benchmarks.render import render
 from benchmarks.results import Result, loads, save, table
 from benchmarks.rewriters import ICEWRIGHT, PEER
@@ -61,6 +61,11 @@ def _b7(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return b7.run(folder, options(seed), _say)
 
 
+def _b9(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    options = {Form.SHORT: b9.short, Form.USUAL: b9.usual, Form.FULL: b9.full}[form]
+    return b9.run(spark(), folder, options(seed), _say)
+
+
 def _b11(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     options = {Form.SHORT: b11.short, Form.USUAL: b11.usual, Form.FULL: b11.full}[form]
     return b11.run(spark(), folder, options(seed), _say)
@@ -76,6 +81,7 @@ _BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     b2.NAME: _b2,
     b3.NAME: _b3,
     b7.NAME: _b7,
+    b9.NAME: _b9,
     b11.NAME: _b11,
     b13.NAME: _b13,
 }
@@ -91,7 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     forms.add_argument(
         "--full",
         action="store_true",
-        help="B7: 100,000 tables and an hour of commits; B11: a month; B13: 500 tables; saved as B7-full and so on",
+        help="B7: 100,000 tables and an hour of commits; B9: 5,000,000 files and 10,000 snapshots; B11: a month; "
+        "B13: 500 tables; saved as B7-full and so on",
     )
     parser.add_argument("--render", action="store_true", help=f"only write {_PAGE.relative_to(_ROOT)} from the results")
     parser.add_argument("--results", type=Path, default=_RESULTS, help="the folder of the results")

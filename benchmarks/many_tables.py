@@ -10,41 +10,25 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-import struct
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from pyiceberg.avro.encoder import BinaryEncoder
-from pyiceberg.avro.file import META_SCHEMA, AvroFileHeader
-from pyiceberg.avro.resolver import construct_writer, resolve_writer
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.manifest import (
-    DEFAULT_READ_VERSION,
-    MANIFEST_LIST_FILE_SCHEMAS,
-    DataFile,
-    DataFileContent,
-    FileFormat,
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-    data_file_with_partition,
-    manifest_entry_schema_with_data_file,
-)
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.typedef import Record
-from pyiceberg.types import DateType, DoubleType, IcebergType, LongType, NestedField, StringType, TimestampType
-from pyiceberg.utils.schema_conversion import AvroSchemaConversion
+from pyiceberg.manifest import DataFile, ManifestEntry, ManifestEntryStatus, ManifestFile
 
+from benchmarks.table_metadata import (
+    added_entry,
+    data_file,
+    snapshot_id,
+    table_document,
+    write_list,
+    write_manifest,
+)
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.names import TableName
 
@@ -55,15 +39,7 @@ HISTORY: Final = 40
 COMMIT_INTERVAL_MS: Final = 75 * 60_000
 """How far they lie apart: 100,000 tables at 22 commits a second have 76 minutes between two commits of one."""
 
-_KINDS_OF_COLUMNS: Final[tuple[IcebergType, ...]] = (LongType(), StringType(), DoubleType(), TimestampType())
-_SCHEMA: Final = Schema(
-    NestedField(1, "day", DateType(), required=False),
-    *(NestedField(n, f"column_{n}", _KINDS_OF_COLUMNS[n % 4], required=False) for n in range(2, 13)),
-)
-_SPEC: Final = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=IdentityTransform(), name="day"))
 _FIRST_DAY: Final = 20_000
-_FORMAT_VERSION: Final = 2
-_SYNC: Final = b"icewright-bench!"
 _REMOVAL_SHARE: Final = 0.1
 _LATE_SHARE: Final = 0.2
 _MIB: Final = 1 << 20
@@ -170,15 +146,17 @@ class ManyTables:
         for place in range(kind.manifests):
             # All but today's partition are as large as they get, as in a lake that is looked after.
             sizes = [self._chance.randint(400, 560) * _MIB for _ in range(kind.files_per_manifest)]
-            files = [_file(f"{folder}/{place}-{n}.parquet", _FIRST_DAY + place, size) for n, size in enumerate(sizes)]
-            entries = [_added(file) for file in files]
-            manifests.append(_write_manifest(folder / f"{place}.avro", entries, place % HISTORY + 1))
+            files = [
+                data_file(f"{folder}/{place}-{n}.parquet", _FIRST_DAY + place, size) for n, size in enumerate(sizes)
+            ]
+            entries = [added_entry(file) for file in files]
+            manifests.append(write_manifest(folder / f"{place}.avro", entries, place % HISTORY + 1))
             contents.append(files)
         snapshots = [
             self._snapshot(number, f"{folder}/list.avro", "append", kind.files, self._history_at(number))
             for number in range(1, HISTORY + 1)
         ]
-        _write_list(folder / "list.avro", manifests)
+        write_list(folder / "list.avro", manifests)
         self._base[kind.name] = manifests, contents, snapshots
 
     def _history_at(self, number: int) -> int:
@@ -196,17 +174,17 @@ class ManyTables:
         count = self._rewrite_a_manifest(table, day - _FIRST_DAY) if removes else self._chance.randint(1, 8)
         names = (f"{folder}/data/{table.sequence_number}-{n}.parquet" for n in range(count))
         sizes = [self._chance.randint(1, 32) * _MIB for _ in range(count)]
-        added = [_added(_file(name, day, size)) for name, size in zip(names, sizes, strict=True)]
+        added = [added_entry(data_file(name, day, size)) for name, size in zip(names, sizes, strict=True)]
         path = folder / f"m{table.sequence_number}.avro"
-        table.manifests.append(_write_manifest(path, added, table.sequence_number))
+        table.manifests.append(write_manifest(path, added, table.sequence_number))
         manifest_list = folder / f"list{table.sequence_number}.avro"
-        _write_list(manifest_list, table.manifests)
+        write_list(manifest_list, table.manifests)
         operation = "overwrite" if removes else "append"
         at = max(self._started_at, table.snapshots[-1]["timestamp-ms"] + 1)
         files = sum((m.added_files_count or 0) + (m.existing_files_count or 0) for m in table.manifests)
         table.snapshots.append(self._snapshot(table.sequence_number, str(manifest_list), operation, files, at))
         location = self._write_metadata(table, table.sequence_number - HISTORY)
-        return Commit(_uuid(number), self.name(number), _snapshot_id(table.sequence_number), location)
+        return Commit(_uuid(number), self.name(number), snapshot_id(table.sequence_number), location)
 
     def _rewrite_a_manifest(self, table: _Table, place: int) -> int:
         """Copy on write: the manifest is written anew with a tenth of its files, one at least, marked as deleted."""
@@ -218,7 +196,7 @@ class ManyTables:
         entries = [
             ManifestEntry.from_args(
                 status=ManifestEntryStatus.DELETED if n in gone else ManifestEntryStatus.EXISTING,
-                snapshot_id=_snapshot_id(table.sequence_number if n in gone else old),
+                snapshot_id=snapshot_id(table.sequence_number if n in gone else old),
                 sequence_number=old,
                 file_sequence_number=old,
                 data_file=file,
@@ -226,12 +204,12 @@ class ManyTables:
             for n, file in enumerate(before)
         ]
         path = self._table_folder(table.number) / f"r{table.sequence_number}.avro"
-        table.manifests[place] = _write_manifest(path, entries, table.sequence_number)
+        table.manifests[place] = write_manifest(path, entries, table.sequence_number)
         table.partitions[place] = [file for n, file in enumerate(before) if n not in gone]
         return len(gone)
 
     def _snapshot(self, number: int, manifest_list: str, operation: str, files: int, at: int) -> dict[str, Any]:
-        parent = {} if number == 1 else {"parent-snapshot-id": _snapshot_id(number - 1)}
+        parent = {} if number == 1 else {"parent-snapshot-id": snapshot_id(number - 1)}
         summary = {
             "operation": operation,
             "spark.app.id": "local-1750000000000",
@@ -250,7 +228,7 @@ class ManyTables:
             "iceberg-version": "Apache Iceberg 1.12.0",
         }
         return {
-            "snapshot-id": _snapshot_id(number),
+            "snapshot-id": snapshot_id(number),
             **parent,
             "sequence-number": number,
             "timestamp-ms": at,
@@ -262,30 +240,9 @@ class ManyTables:
     def _write_metadata(self, table: _Table, version: int) -> str:
         folder = self._table_folder(table.number)
         folder.mkdir(parents=True, exist_ok=True)
-        current = table.snapshots[-1]
-        metadata = {
-            "format-version": _FORMAT_VERSION,
-            "table-uuid": _uuid(table.number),
-            "location": str(folder),
-            "last-sequence-number": table.sequence_number,
-            "last-updated-ms": current["timestamp-ms"],
-            "last-column-id": _SCHEMA.highest_field_id,
-            "current-schema-id": 0,
-            "schemas": [_SCHEMA.model_dump(mode="json")],
-            "default-spec-id": 0,
-            "partition-specs": [_SPEC.model_dump(mode="json")],
-            "last-partition-id": 1000,
-            "default-sort-order-id": 0,
-            "sort-orders": [{"order-id": 0, "fields": []}],
-            "properties": {"write.parquet.compression-codec": "zstd"},
-            "current-snapshot-id": current["snapshot-id"],
-            "refs": {"main": {"snapshot-id": current["snapshot-id"], "type": "branch"}},
-            "snapshots": table.snapshots,
-            "snapshot-log": [
-                {"snapshot-id": s["snapshot-id"], "timestamp-ms": s["timestamp-ms"]} for s in table.snapshots
-            ],
-            "metadata-log": [],
-        }
+        metadata = table_document(
+            _uuid(table.number), str(folder), table.snapshots, {"write.parquet.compression-codec": "zstd"}
+        )
         path = folder / f"{version:05d}-{table.number}.metadata.json"
         path.write_text(json.dumps(metadata))
         return path.as_uri()
@@ -320,142 +277,3 @@ def _database(entry: CatalogEntry) -> str:
 
 def _uuid(number: int) -> str:
     return str(UUID(int=number))
-
-
-def _snapshot_id(sequence_number: int) -> int:
-    return 5_000_000_000_000_000_000 + sequence_number
-
-
-def _file(path: str, day: int, size_bytes: int) -> DataFile:
-    """A data file with the column statistics that Spark writes by default: those of every column."""
-    columns = [f.field_id for f in _SCHEMA.fields]
-    records = size_bytes >> 8
-    return DataFile.from_args(
-        _table_format_version=_FORMAT_VERSION,
-        content=DataFileContent.DATA,
-        file_path=path,
-        file_format=FileFormat.PARQUET,
-        partition=Record(day),
-        record_count=records,
-        file_size_in_bytes=size_bytes,
-        column_sizes={column: size_bytes // len(columns) for column in columns},
-        value_counts=dict.fromkeys(columns, records),
-        null_value_counts=dict.fromkeys(columns, 0),
-        nan_value_counts={},
-        lower_bounds={f.field_id: _bound(f.field_type, day, day) for f in _SCHEMA.fields},
-        upper_bounds={f.field_id: _bound(f.field_type, day, day + records) for f in _SCHEMA.fields},
-        key_metadata=None,
-        split_offsets=[4],
-        equality_ids=None,
-        sort_order_id=0,
-    )
-
-
-def _bound(kind: IcebergType, day: int, number: int) -> bytes:
-    """A value of the type, as the spec has single values in binary ("Binary single-value serialization")."""
-    match kind:
-        case DateType():
-            return struct.pack("<i", day)
-        case StringType():
-            return f"value {number:010}".encode()
-        case DoubleType():
-            return struct.pack("<d", float(number))
-        case _:
-            return struct.pack("<q", number)
-
-
-def _added(file: DataFile) -> ManifestEntry:
-    return ManifestEntry.from_args(
-        status=ManifestEntryStatus.ADDED,
-        snapshot_id=None,
-        sequence_number=None,
-        file_sequence_number=None,
-        data_file=file,
-    )
-
-
-def _write_manifest(path: Path, entries: Sequence[ManifestEntry], sequence_number: int) -> ManifestFile:
-    length_bytes = _MANIFEST.write(path, entries)
-    counts = {status: sum(1 for e in entries if e.status == status) for status in ManifestEntryStatus}
-    rows = {
-        status: sum(e.data_file.record_count for e in entries if e.status == status) for status in ManifestEntryStatus
-    }
-    return ManifestFile.from_args(
-        _table_format_version=_FORMAT_VERSION,
-        manifest_path=str(path),
-        manifest_length=length_bytes,
-        partition_spec_id=0,
-        content=ManifestContent.DATA,
-        sequence_number=sequence_number,
-        min_sequence_number=1,
-        added_snapshot_id=_snapshot_id(sequence_number),
-        added_files_count=counts[ManifestEntryStatus.ADDED],
-        existing_files_count=counts[ManifestEntryStatus.EXISTING],
-        deleted_files_count=counts[ManifestEntryStatus.DELETED],
-        added_rows_count=rows[ManifestEntryStatus.ADDED],
-        existing_rows_count=rows[ManifestEntryStatus.EXISTING],
-        deleted_rows_count=rows[ManifestEntryStatus.DELETED],
-        partitions=None,
-        key_metadata=None,
-    )
-
-
-def _write_list(path: Path, manifests: Sequence[ManifestFile]) -> None:
-    _LIST.write(path, manifests)
-
-
-class _AvroFiles:
-    """Writes files of one Avro schema in blocks, as Java's writer does. PyIceberg's own begins a block per entry."""
-
-    def __init__(self, file_schema: Schema, record_schema: Schema, name: str, about: dict[str, str]) -> None:
-        avro_schema = json.dumps(AvroSchemaConversion().iceberg_to_avro(file_schema, schema_name=name))
-        meta = {**about, "avro.schema": avro_schema, "avro.codec": "deflate"}
-        header = BytesIO()
-        construct_writer(META_SCHEMA).write(BinaryEncoder(header), AvroFileHeader(b"Obj\x01", meta, _SYNC))
-        self._header = header.getvalue()
-        self._writer = resolve_writer(record_schema=record_schema, file_schema=file_schema)
-
-    def write(self, path: Path, records: Sequence[Any]) -> int:
-        """Write a file; its length."""
-        content = b"".join([self._header, *self._blocks(records)])
-        path.write_bytes(content)
-        return len(content)
-
-    def _blocks(self, records: Sequence[Any]) -> Iterator[bytes]:
-        for start in range(0, len(records), 100):
-            batch = records[start : start + 100]
-            plain, block = BytesIO(), BytesIO()
-            for record in batch:
-                self._writer.write(BinaryEncoder(plain), record)
-            packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-            packed = packer.compress(plain.getvalue()) + packer.flush()
-            encoder = BinaryEncoder(block)
-            encoder.write_int(len(batch))
-            encoder.write_int(len(packed))
-            yield block.getvalue() + packed + _SYNC
-
-
-def _entry_schema(version: Any) -> Schema:
-    partition = _SPEC.partition_type(_SCHEMA)
-    data_file = data_file_with_partition(format_version=version, partition_type=partition)
-    return manifest_entry_schema_with_data_file(format_version=version, data_file=data_file)
-
-
-_MANIFEST: Final = _AvroFiles(
-    _entry_schema(_FORMAT_VERSION),
-    _entry_schema(DEFAULT_READ_VERSION),
-    "manifest_entry",
-    {
-        "schema": _SCHEMA.model_dump_json(),
-        "partition-spec": json.dumps([f.model_dump(mode="json") for f in _SPEC.fields]),
-        "partition-spec-id": "0",
-        "format-version": "2",
-        "content": "data",
-    },
-)
-_LIST: Final = _AvroFiles(
-    MANIFEST_LIST_FILE_SCHEMAS[_FORMAT_VERSION],
-    MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION],
-    "manifest_file",
-    {"format-version": "2"},
-)

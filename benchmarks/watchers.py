@@ -1,4 +1,4 @@
-"""Who looks after many tables: icewright's own server and optimizer, and a process that polls with PyIceberg.
+"""Who looks after tables: icewright's own server, optimizer and upkeep, and a process that polls with PyIceberg.
 
 Each is a process of its own over a catalog of its own, so that nobody pays for the other or for the generator.
 """
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
@@ -25,6 +25,7 @@ from benchmarks.many_tables import Commit, Pointers
 from benchmarks.measure import ProcessTree
 from icewright.adapters.http.client import Client
 from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.codec import dumps
 from icewright.domain.errors import IcewrightError
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
@@ -229,6 +230,34 @@ class Poller:
         answer = stdout.readline()
         if not answer.startswith(b"ok"):
             raise Mismatch(f"PyIceberg could not inspect {table}: {answer!r}")
+
+
+class UpkeepProcess:
+    """icewright's upkeep without a server, in a process that is told what to do; see :mod:`benchmarks.upkeep`."""
+
+    def __init__(self, folder: Path, entry: CatalogEntry) -> None:
+        self._log = folder / "upkeep.log"
+        arguments = ["-m", "benchmarks.upkeep", dumps(entry), str(folder)]
+        self._process = _start(arguments, self._log, stdin=subprocess.PIPE)
+        self.tree = ProcessTree(psutil.Process(self._process.pid))
+        self.ask("ready")
+
+    def ask(self, what: str, **arguments: Any) -> dict[str, Any]:
+        """Have something done; the answer. Raises :class:`Mismatch` when it was not done."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise RuntimeError("the process was started without pipes")
+        stdin.write(json.dumps({"do": what, **arguments}).encode() + b"\n")
+        stdin.flush()
+        answer = stdout.readline()
+        if not answer:
+            raise Mismatch(f"the upkeep could not {what}; {self._log.read_text(errors='replace')[-2000:]}")
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        _end(self._process)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,122 @@
+"""icewright's upkeep in a process of its own: ``python -m benchmarks.upkeep <catalog entry> <state>``.
+
+It is told on standard input: each line is what to do, as JSON, and so is each answer. All imports are done by the first
+of them, as a server has done them. A pass over orphans has its store in SQLite, and local files, under a clock that is
+told. An expiry is carried out as the server does it: observed, planned, checked, queued, claimed, committed and
+verified, with stores in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from icewright.adapters.clock import SystemClock, SystemIds
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.table_store import MemoryTableStore
+from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.adapters.objects.local import LocalObjects
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
+from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
+from icewright.adapters.spool import open_disk_spool
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.sightings import SqlSightings
+from icewright.domain.actions import ActionKind
+from icewright.domain.asked import AskedExpireSnapshots
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.codec import loads
+from icewright.domain.knowledge import Gaps
+from icewright.domain.locations import Aliases
+from icewright.domain.names import TableName
+from icewright.domain.ownership import Place
+from icewright.domain.remove_orphan_files import OrphanPolicy
+from icewright.domain.tasks import TaskState
+from icewright.services.control import build_control_plane
+from icewright.services.expirer import Expirer
+from icewright.services.foreign import MetadataUuids
+from icewright.services.housekeeper import Housekeeper
+from icewright.services.orphans import OrphanFinder, OrphansFound, OrphansRefused
+
+READY: Final = "ready"
+LOOK: Final = "look"
+EXPIRE: Final = "expire"
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What can be asked for; all arguments and answers are JSON values."""
+
+    entry: CatalogEntry
+    state: Path
+
+    def look(self, table: list[str], uuid: str, root: str, at: int) -> dict[str, Any]:
+        """A pass over a table's orphans, at an instant: the paths that may go, and what was counted."""
+        name, clock = self._name(table), ManualClock(at)
+        place = Place(name, uuid, (Aliases().canonical(root).rstrip("/") + "/",), ())
+        engine = open_store(f"sqlite:///{self.state}/sightings.db")
+        finder = OrphanFinder(
+            PyIcebergTableFiles(self.entry),
+            LocalObjects(clock),
+            SqlSightings(engine, clock),
+            open_disk_spool,
+            aliases=Aliases(),
+            uuids=MetadataUuids(),
+        )
+        found = finder.look(name, lambda _metadata: Gaps().judge(place), OrphanPolicy())
+        engine.dispose()
+        match found:
+            case OrphansRefused(reason, gaps):
+                raise RuntimeError(f"the pass was refused: {reason.text} {gaps}")
+            case OrphansFound():
+                return {
+                    "paths": [] if found.action is None else [file.path for file in found.action.files],
+                    "orphans": found.orphans.files,
+                    "listed": found.listed.files,
+                    "kept": dict(found.kept),
+                }
+
+    def expire(self, table: list[str], older_than: str, retain_last: int) -> dict[str, Any]:
+        """Have snapshots expire that are older than a duration, such as ``P5D``: the reason that the plan gave."""
+        name, clock = self._name(table), SystemClock()
+        tasks = MemoryTaskStore(clock)
+        expiries = {self.entry.name: PyIcebergExpiry(self.entry, clock)}
+        plane = build_control_plane(
+            {self.entry.name: PyIcebergCatalog(self.entry)},
+            MemoryTableStore(clock),
+            tasks,
+            clock,
+            SystemIds(clock),
+            expiries=expiries,
+        )
+        plane.keeper.look(name)
+        plan = plane.keeper.plan_asked(name, AskedExpireSnapshots(older_than, retain_last))
+        if not plan.actions:
+            raise RuntimeError(f"nothing was planned: {plan.reason.text}")
+        plane.dispatcher.apply(plan.plan_id)
+        carriers = {ActionKind.EXPIRE_SNAPSHOTS: Expirer(expiries, tasks)}
+        (task,) = Housekeeper(plane.dispatcher, carriers, clock).work(2)
+        verified = plane.verifier.verify(task)
+        if verified.state is not TaskState.SUCCEEDED:
+            raise RuntimeError(f"the expiry was not verified: {verified.state}, {verified.outcome}")
+        return {"said": plan.reason.text}
+
+    def _name(self, table: list[str]) -> TableName:
+        return TableName(self.entry.name, tuple(table[:-1]), table[-1])
+
+
+def main(entry: str, state: str) -> None:
+    """Answer until standard input ends."""
+    upkeep = Upkeep(loads(CatalogEntry, entry), Path(state))
+    works: dict[str, Callable[..., dict[str, Any]]] = {READY: dict, LOOK: upkeep.look, EXPIRE: upkeep.expire}
+    for line in sys.stdin:
+        asked = json.loads(line)
+        print(json.dumps(works[asked.pop("do")](**asked)), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
