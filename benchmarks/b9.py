@@ -88,7 +88,7 @@ class Options:
 
 def short(seed: int) -> Options:
     """The options that only show that everything works."""
-    return Options(NAME, tuple(_LISTINGS), 400, 100, 120, seed, 0, 1)
+    return Options(NAME, tuple(_LISTINGS), 2_000, 250, 300, seed, 0, 1)
 
 
 def usual(seed: int) -> Options:
