@@ -158,6 +158,17 @@ class TestPlaces:
         action = planned([*summaries, strange], fields=fields, specs=(spec,))
         assert strange.key.path not in {each.path for each in action.manifests}
 
+    def test_a_spec_of_void_alone_keeps_its_manifests_and_is_in_nobodys_way(self) -> None:
+        specs = tuple(
+            PartitionSpec(n, (PartitionField(1, 1000 + n, "x", how),)) for n, how in enumerate(("identity", "void"))
+        )
+        fields = ({"id": 1, "name": "x", "type": "long", "required": False},)
+        others = [manifest(n, {Partition(0, "[1]"): 1}) for n in range(1, 121)]
+        void = [manifest(n, {Partition(1, "[]"): 1}) for n in range(200, 320)]
+        action = planned([*others, *void], fields=fields, specs=specs)
+        assert {each.belongs_to.spec_id for each in action.manifests} == {0}
+        assert decide(void, fields=fields, specs=specs).reason.figures["fixed"] == 120
+
 
 class TestLeftAlone:
     def test_a_table_that_is_only_observed_for_its_state(self) -> None:

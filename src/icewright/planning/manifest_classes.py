@@ -26,7 +26,7 @@ class KnownManifest:
     ``live`` counts its live entries per partition, ``removed`` those that are marked as deleted; ``live_bytes`` is
     about what the live ones take, without what every manifest has at its head. ``mask`` has the partitions whose
     queries open it, ``age`` the highest data sequence number in it. ``is_fixed`` is whether one of its partitions could
-    not be told to Iceberg, so that it stays as it is.
+    not be told to Iceberg, or be told by it, so that it stays as it is.
     """
 
     key: ManifestKey
@@ -95,9 +95,11 @@ class _Spec:
             its = {one: said for one, said in summary.partitions.items() if one.spec_id == spec_id}
             every |= its.keys()
             live |= {one.values for one, said in its.items() if _entries(said.counts)}
-        types = column_types(metadata)
-        self._fixed = {one for one in every if placement_obstacle(metadata, types, one) is not None}
-        self._order = PartitionOrder(metadata, metadata.spec(spec_id))
+        types, spec = column_types(metadata), metadata.spec(spec_id)
+        # Iceberg 1.12 has no JSON of files of a spec with ``void`` alone, so that nothing could be proved of them.
+        void_alone = spec.is_unpartitioned and bool(spec.fields)
+        self._fixed = {one for one in every if void_alone or placement_obstacle(metadata, types, one) is not None}
+        self._order = PartitionOrder(metadata, spec)
         self._pruning = Pruning(self._order.key(values) for values in live)
 
     def of_class(self, name: ManifestClass, summaries: Iterable[ManifestSummary]) -> KnownClass:
