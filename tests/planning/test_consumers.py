@@ -9,6 +9,7 @@ import pytest
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import Ref, RefKind, TableMetadata
 from icewright.planning.consumers import Consumer, declared_consumers, flink_sinks
+from icewright.planning.expiry_staying import staying
 from icewright.planning.policy import effective_policy
 from tests.planning.expiring import AGED, DAYS, EVERYTHING, decided, gone, line, of
 from tests.planning.observations import DAY_MS, HOUR_MS, NOW, table
@@ -125,3 +126,9 @@ def test_s3_two_who_are_called_the_same_are_both_kept_from_losing_anything() -> 
     assert gone(metadata, EVERYTHING) == {1}
     declared = {"icewright.consumer.flink-job-j": "1"}
     assert gone(replace(metadata, properties=declared), EVERYTHING) == set()
+
+
+def test_s3_many_who_read_on_are_not_each_walked_to_the_newest() -> None:
+    declared = {f"icewright.consumer.{number}": str(number) for number in (2, 3, 5)}
+    held = staying(replace(DAYS, properties=declared), EVERYTHING, NOW, max_hold_ms=30 * DAY_MS).held
+    assert sum(len(ids) for ids in held.values()) == len(frozenset().union(*held.values())) == 6

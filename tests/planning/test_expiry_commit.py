@@ -75,6 +75,7 @@ def test_the_action_is_what_the_tests_think() -> None:
         (at(MAIN, OLD, V1, Ref("new", RefKind.BRANCH, 5)), "snapshot-needed"),
         (at(replace(MAIN, snapshot_id=4), OLD, V1, current_snapshot_id=4), "snapshot-needed"),
         (at(MAIN, OLD, replace(V1, snapshot_id=1)), "snapshot-needed"),
+        (at(MAIN, OLD, V1, current_snapshot_id=3, snapshot_log=()), "snapshot-needed"),
         (at(replace(MAIN, min_snapshots_to_keep=4), OLD, V1), "snapshot-needed"),
         (at(replace(MAIN, max_snapshot_age_ms=7 * DAY_MS), OLD, V1), "snapshot-needed"),
         (at(MAIN, OLD, V1, properties={"icewright.consumer.new": "5"}), "snapshot-needed"),

@@ -44,7 +44,7 @@ def _conflicts(action: ExpireSnapshots, now: TableMetadata, holds: Iterable[Hold
     heard_at = max(action.as_of, now.updated_at)  # whoever has said since the plan that it reads on is heard
     stays = staying(now, action.rule, action.as_of, max_hold_ms=action.max_hold_ms, holds=holds, consumers_at=heard_at)
     at_refs = {ref.snapshot_id for ref in now.refs if RefAt.of(ref) not in action.refs_removed}
-    needed = stays.snapshots | at_refs
+    needed = stays.snapshots | at_refs | {now.current_snapshot_id}  # of which a writer may have moved one alone
     if wanted := [one for one in action.snapshot_ids if one in needed]:
         text = f"snapshot {wanted[0]} is needed by now: by a ref, by somebody who reads on from it, or by its age"
         yield Reason("snapshot-needed", text, {"snapshots": len(wanted)})

@@ -25,8 +25,8 @@ from icewright.planning.retention import retained_refs, retained_snapshots
 class Staying:
     """What stays, and by what. ``by_clock`` and ``held`` have what the rule alone would not keep.
 
-    ``held`` has the snapshots that each hold alone keeps, by the words for it. ``findings`` are about consumers that
-    keep nothing any more.
+    ``held`` has the snapshots that each hold keeps and none before it, by the words for it. ``findings`` are about
+    consumers that keep nothing any more.
     """
 
     refs: tuple[Ref, ...]
@@ -78,28 +78,27 @@ def staying(
     )
 
 
-def after(metadata: TableMetadata, *snapshot_ids: int) -> frozenset[int]:
-    """These snapshots and all that descend from them, on any line; none of one that the table does not have."""
+def _held(metadata: TableMetadata, holds: Iterable[Hold], kept: frozenset[int]) -> dict[str, frozenset[int]]:
+    """What holds keep besides, by who holds: a snapshot and all that descend from it, on any line.
+
+    Several may be called the same, as the sinks of one Flink job are. Nothing is walked or counted twice: there may be
+    hundreds of holds on a hundred thousand snapshots.
+    """
     children: dict[int | None, list[int]] = {}
     for one in metadata.snapshots:
         children.setdefault(one.parent_id, []).append(one.snapshot_id)
+    known = {one.snapshot_id for one in metadata.snapshots}
     found: set[int] = set()
-    waiting = [one.snapshot_id for one in metadata.snapshots if one.snapshot_id in snapshot_ids]
-    while waiting:
-        at = waiting.pop()
-        if at not in found:
-            found.add(at)
-            waiting.extend(children.get(at, ()))
-    return frozenset(found)
-
-
-def _held(metadata: TableMetadata, holds: Iterable[Hold], kept: frozenset[int]) -> dict[str, frozenset[int]]:
-    """What holds keep besides, by who holds: several may be called the same, as the sinks of one Flink job are."""
-    wanted: dict[str, set[int]] = {}
+    held: dict[str, set[int]] = {}
     for hold in holds:
-        wanted.setdefault(hold.by, set()).add(hold.snapshot_id)
-    held = {who: after(metadata, *ids) - kept for who, ids in wanted.items()}
-    return {who: ids for who, ids in held.items() if ids}
+        waiting = [hold.snapshot_id] if hold.snapshot_id in known else []
+        while waiting:
+            at = waiting.pop()
+            if at not in found:
+                found.add(at)
+                held.setdefault(hold.by, set()).add(at)
+                waiting.extend(children.get(at, ()))
+    return {who: frozenset(ids - kept) for who, ids in held.items() if ids - kept}
 
 
 def _counted_from(
