@@ -305,7 +305,7 @@ MUTATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
         (expiry_staying, "retained_refs", lambda metadata, _: metadata.refs),
     ),
     "e2_parents_made_none": ((memory_expiry, "_without", parents_made_none),),
-    "e13_readers_not_asked": ((expiry_staying, "after", lambda *_: frozenset()),),
+    "e13_readers_not_asked": ((expiry_staying, "_held", lambda *_: {}),),
     "e6_refs_dropped_and_nothing_compared": (
         (memory_expiry, "_without", dropping_dangling_refs),
         (MemoryCatalog, "swap", swap_without_compare),
