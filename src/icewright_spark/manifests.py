@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.errors import Conflict
+from icewright.domain.errors import Conflict, NotStitchable
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright_spark.applied_deletes import DataEntry, check_applied, key_of, lost
-from icewright_spark.iceberg import SparkTable, iterate
+from icewright_spark.iceberg import REFUSALS, SparkTable, first_line, iterate
 
 _API: Final = "org.apache.iceberg."
 _FILE_PATH_ID: Final = 2_147_483_546
@@ -143,7 +143,10 @@ class PartitionFiles:
         return found
 
     def described(self, paths: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Data files of these paths in Iceberg's JSON of a content file, metrics included; others are left out."""
+        """Data files of these paths in Iceberg's JSON of a content file, metrics included; others are left out.
+
+        Raises :class:`NotStitchable` for one that Iceberg has no JSON of, as under a spec with ``void`` alone.
+        """
         api, specs, io = self._jvm.org.apache.iceberg, self._table.java.specs(), self._table.java.io()
         found: dict[str, dict[str, Any]] = {}
         for manifest in iterate(self._snapshot.dataManifests(io)):
@@ -152,8 +155,13 @@ class PartitionFiles:
             spec = specs.get(manifest.partitionSpecId())
             files = self._listed(api.ManifestFiles.read(manifest, io, specs).filterPartitions(self._data))
             for number, row in enumerate(self._columns(files, "DataFile", {"location": "String"})):
-                if row["location"] in paths:
-                    found[row["location"]] = json.loads(api.ContentFileParser.toJson(files.get(number), spec))
+                if row["location"] not in paths:
+                    continue
+                try:
+                    text = api.ContentFileParser.toJson(files.get(number), spec)
+                except REFUSALS as error:
+                    raise NotStitchable(f"Iceberg has no JSON of {row['location']}: {first_line(error)}") from error
+                found[row["location"]] = json.loads(text)
         return found
 
     def _delete_entries(self, manifest: Any) -> Any:

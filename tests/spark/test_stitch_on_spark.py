@@ -12,10 +12,14 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
 from icewright.domain.actions import Executor
 from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import NotStitchable
+from icewright.domain.files import Partition
 from icewright.domain.jobs import Failed
 from icewright.domain.names import TableName
 from icewright.domain.tables import PROOF_KEY
 from icewright.domain.tasks import TaskState
+from icewright_spark.iceberg import SparkTable
+from icewright_spark.manifests import PartitionFiles
 from icewright_spark.stitch.footer import key_values
 from tests.lakes.sqlite import writer
 from tests.readers.duck import duckdb_with_iceberg
@@ -134,6 +138,21 @@ def check_other_readers(lake: CatalogEntry, path: str) -> None:
     rows = FILES * ROWS
     assert connection.sql(query).fetchall() == [(rows, rows * (rows - 1) // 2, rows // 1000)]
     assert Path(path).exists()
+
+
+def test_files_under_a_spec_of_void_alone_are_not_stitched(loop: SparkLoop, spark: SparkSession) -> None:
+    """Iceberg has no JSON of them, and no metrics come without; the next plan merges them."""
+    name = loop.name("db", "old")
+    spark.sql(f"CREATE NAMESPACE {name.catalog}.db")
+    made = f"CREATE TABLE {name} (id BIGINT, city STRING) USING iceberg PARTITIONED BY (city)"
+    spark.sql(f"{made} TBLPROPERTIES ('format-version' = '1')")
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION FIELD city")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'Bonn')")  # noqa: S608 - a test
+    table = SparkTable(spark, name)
+    files = PartitionFiles(table, table.java.currentSnapshot().snapshotId(), {Partition(1, "[]")})
+    path = spark.table(str(name)).select("_file").collect()[0][0]
+    with pytest.raises(NotStitchable, match="no JSON"):
+        files.described({path})
 
 
 def test_files_of_two_writers_are_merged_after_all(
