@@ -288,3 +288,14 @@ def test_numbers_that_are_too_long_are_none() -> None:
     assert decision.action is not None
     assert (decision.action.refs_removed, gone(metadata)) == ((), gone(replace(metadata, properties={})))
     assert check_expiry(decision.action, metadata, policy(metadata), now=NOW, first_seen=None) == ()
+
+
+@pytest.mark.parametrize("value", [0, -1])
+def test_e11_a_ref_whose_settings_mean_nothing_lets_nothing_expire(value: int) -> None:
+    ref = Ref("b", RefKind.BRANCH, 8)
+    for wrong in (
+        replace(ref, max_ref_age_ms=value),
+        replace(ref, max_snapshot_age_ms=value),
+        replace(ref, min_snapshots_to_keep=value),
+    ):
+        assert decided(replace(DAYS, refs=(*DAYS.refs, wrong))).reason.code == "ref-settings"

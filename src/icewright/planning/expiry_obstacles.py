@@ -47,6 +47,10 @@ def _history_obstacle(metadata: TableMetadata) -> Reason | None:
         if ref.snapshot_id not in known:
             text = f"{kind_and_name(ref)} is at snapshot {ref.snapshot_id}, which the metadata does not have"
             return _nothing("snapshots-missing", text, snapshot_id=ref.snapshot_id)
+        settings = (ref.max_ref_age_ms, ref.max_snapshot_age_ms, ref.min_snapshots_to_keep)
+        if any(one is not None and one <= 0 for one in settings):  # some mean "for ever" by it; the spec has no such
+            text = f"{kind_and_name(ref)} has an age or a number to keep that is not above 0, which says nothing"
+            return _nothing("ref-settings", text, snapshot_id=ref.snapshot_id)
     for entry in metadata.snapshot_log:
         if entry.snapshot_id not in known:
             text = f"its log names snapshot {entry.snapshot_id}, which is not there: not all of the table is known"
