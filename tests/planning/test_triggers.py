@@ -169,6 +169,15 @@ class TestTiered:
         assert (waits.verdict, waits.wait_until) == (Verdict.WAIT, midnight + DAY_MS)
         assert opinion(sized(self.undersized, MIB), full, rewritten_at=yesterday).reason.code == "no-tier"
 
+    def test_no_minor_one_is_promised_where_full_is_due_by_then(self) -> None:
+        """A fragment and an equality delete make a minor one, and no full one."""
+        full = replace(self.under, tiered_full_interval_ms=self.under.tiered_minor_interval_ms)
+        statistics = observe(sized(MIB), deletes={HERE: Deletes(equality=1)}).inventory.partitions[0]
+        said = tiered(statistics, full, NOW // HOUR_MS * HOUR_MS, NOW // HOUR_MS * HOUR_MS)
+        assert (said.reason.code, said.until, said.rule) == ("no-tier", None, None)
+        alone = tiered(statistics, self.under, NOW, NOW)
+        assert (alone.reason.code, alone.until) == ("interval", NOW + self.under.tiered_minor_interval_ms + 1)
+
     def test_files_with_many_deletes_are_rewritten_although_no_tier_is_due(self) -> None:
         files = sized(*[MIB] * 5)
         deletes = [position_deletes(HERE, number, of=files[0]) for number in range(10)]

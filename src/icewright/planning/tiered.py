@@ -50,7 +50,9 @@ def tiered(statistics: PartitionStatistics, policy: Policy, rewritten_at: Instan
     text = (
         f"{said}; minor from {policy.tiered_minor_files:,} fragments on, major from {wording.size(target)} undersized"
     )
-    due_at = [minor_at] if tiers.together >= _PAIR else []
+    # Once full is due there is no minor any more, as with Amoro; what full asks for may not be there then.
+    is_overtaken = full_at is not None and full_at <= minor_at and not tiers.several
+    due_at = [minor_at] if tiers.together >= _PAIR and not is_overtaken else []
     due_at += [full_at] if full_at is not None and tiers.several else []
     if not due_at:
         return Opinion(Reason("no-tier", text, tiers.figures))
