@@ -44,8 +44,8 @@ def _of(process: str, *victims: str) -> tuple[Kill, ...]:
 
 SERVER, SUPERVISOR = _of("server", "self"), _of("supervisor", "self")
 OPTIMIZER, WORKER = _of("optimizer", "self", "jvm"), _of("worker", "self", "jvm", "driver")
-ELSEWHERE = frozenset({"deleter", "housekeeper"})
-"""Parts whose deaths are enumerated by their own tests, over memory."""
+ELSEWHERE = frozenset({"deleter", "housekeeper", "manifests"})
+"""Parts whose deaths are enumerated by their own tests."""
 KILLS = (*SERVER, *SUPERVISOR, *OPTIMIZER, *WORKER)
 
 BEFORE_WORK = tuple(

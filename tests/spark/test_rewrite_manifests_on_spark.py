@@ -283,7 +283,13 @@ def test_w8_w11_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
 ) -> None:
     name = make(its_lake, "t")
     rows, entries, spec = contents(its_lake.spark, name), its_lake.entries(name), its_lake.plan(name)
-    points = (Fault.MERGE_BEFORE, Fault.MERGE_AFTER, Fault.COMMIT_PREPARED, Fault.COMMIT_BEFORE, Fault.COMMIT_AFTER)
+    points = (
+        Fault.MANIFESTS_BEFORE,
+        Fault.MANIFESTS_AFTER,
+        Fault.COMMIT_PREPARED,
+        Fault.COMMIT_BEFORE,
+        Fault.COMMIT_AFTER,
+    )
     for attempt, point in enumerate(points, 1):
         dying_at(point)
         with pytest.raises(Died):

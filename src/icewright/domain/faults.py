@@ -67,6 +67,8 @@ class Fault(StrEnum):
     MERGE_BEFORE = "optimizer.merge.before"
     WORKER_WRITTEN = "worker.output.written"
     MERGE_AFTER = "optimizer.merge.after"
+    MANIFESTS_BEFORE = "manifests.before"
+    MANIFESTS_AFTER = "manifests.after"
     COMMIT_PREPARED = "optimizer.commit.prepared"
     COMMIT_BEFORE = "optimizer.commit.before"
     COMMIT_AFTER = "optimizer.commit.after"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icewright.domain.errors import Conflict, LeaseLost, TableReplaced
+from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.rewrite_manifests import InputManifest, ManifestClass, OutputManifest, RewriteManifests
 from icewright.domain.tables import ROW_LINEAGE_SINCE
@@ -82,10 +83,12 @@ def rewrite_manifests(
             "the next append, or any other commit of data, gives them: plan again after that"
         )
     phase.name = "merging"
+    fault(Fault.MANIFESTS_BEFORE)
     moved = [_Mover(table, spec, action, of, found, is_stopped).move() for of in classes(action)]
     phase.name = "proving"
     before = together(each.digest for each in moved)
     after = check_entries(table, moved)
+    fault(Fault.MANIFESTS_AFTER)
     phase.name = "committing"
     written = [manifest for each in moved for manifest in each.manifests]
     result = commit_manifests(
