@@ -99,7 +99,7 @@ class Upkeep:
             raise RuntimeError(f"nothing was planned: {plan.reason.text}")
         plane.dispatcher.apply(plan.plan_id)
         carriers = {ActionKind.EXPIRE_SNAPSHOTS: Expirer(expiries, tasks)}
-        (task,) = Housekeeper(plane.dispatcher, carriers, clock).work(2)
+        (task,) = Housekeeper(plane.dispatcher, carriers, clock).work(2, lambda: frozenset(plane.catalogs))
         verified = plane.verifier.verify(task)
         if verified.state is not TaskState.SUCCEEDED:
             raise RuntimeError(f"the expiry was not verified: {verified.state}, {verified.outcome}")

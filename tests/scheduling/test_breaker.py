@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Reason
 from icewright.domain.tasks import Outcome, Task, TaskState
 from icewright.scheduling import lifecycle
@@ -89,5 +90,9 @@ def test_rows_that_were_not_kept_open_it_at_once() -> None:
     reason = parked([alarm], NOW)
     assert reason is not None
     assert "did not keep the rows" in reason.text
+    prediction = ExpireSnapshotsPrediction(3, 1, (), 2, None, "", can_be_undone=False, undo="")
+    of_an_expiry = parked([replace(alarm, prediction=prediction)], NOW)
+    assert of_an_expiry is not None
+    assert "did not keep the table as it should have" in of_an_expiry.text
     assert parked([alarm], NOW + PARKED_MS) is None
     assert parked([ended(TaskState.SUCCEEDED), alarm], NOW) is None

@@ -19,7 +19,7 @@ from icewright.domain.tables import RefKind
 from icewright.domain.tasks import NewTask, Task, TaskState
 from icewright.planning.expiry_commit import EXPIRY_UNSEEN
 from icewright.scheduling.breaker import UNVERIFIED
-from icewright.services import expirer
+from icewright.services import expirer, housekeeper
 from icewright.services.dispatcher import SERVER
 from icewright.services.leave import APPROVED
 from icewright.services.verifier import COMMIT_NOT_FOUND, expired
@@ -243,3 +243,45 @@ def test_e6_a_new_ref_of_the_old_name_is_no_alarm_and_neither_is_a_log_that_was_
     metadata = house.catalog.load(NAME)
     assert expired(went, metadata, None).code == "verified"
     assert expired(went, metadata, Reason(EXPIRY_UNSEEN, "nobody can tell")).code == UNVERIFIED
+
+
+def test_a_slow_catalog_does_not_cost_the_attempt_its_lease(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeper, "BEATS_A_LEASE", 3_000)
+    task_id = queue(house)
+
+    def keeps_us_waiting() -> None:
+        for _ in range(3):
+            house.pass_time(LEASE_MS * 2 // 3)
+            deadline = time.monotonic() + 30
+            while (lease := house.tasks.get(task_id).lease) is None or lease.expires_at < house.clock.now() + LEASE_MS:
+                assert time.monotonic() < deadline, "nobody keeps the lease"
+                time.sleep(0.01)
+
+    of(house).before = keeps_us_waiting
+    task = settled(house, task_id)
+    assert (task.state, task.attempt, len(of(house).carried)) == (TaskState.SUCCEEDED, 1, 1)
+
+
+def test_what_hangs_is_given_up_in_the_end(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeper, "BEATS_A_LEASE", 3_000)
+    monkeypatch.setattr(housekeeper, "LEASES_MAX", 0)
+    hangs = [True]
+
+    def hang() -> None:
+        for _ in range(3 if hangs else 0):
+            house.pass_time(LEASE_MS * 2 // 3)
+            time.sleep(0.1)
+        hangs.clear()
+
+    of(house).before = hang
+    task = settled(house, queue(house))
+    assert (task.state, task.attempt, len(of(house).carried)) == (TaskState.SUCCEEDED, 2, 1)
+
+
+def test_a_catalog_that_does_not_answer_is_not_waited_for(house: Lakehouse) -> None:
+    task_id, loop = queue(house), house.control.loop
+    loop._paused_at["lake"] = house.clock.now()
+    loop.round()
+    assert (house.tasks.get(task_id).state, of(house).carried) == (TaskState.QUEUED, [])
+    house.pass_time(MINUTE_MS)
+    assert settled(house, task_id).state is TaskState.SUCCEEDED

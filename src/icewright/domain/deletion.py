@@ -37,6 +37,8 @@ class Cause(StrEnum):
 
 GRACE_FLOOR_MS: Final[Mapping[Cause, int]] = {Cause.ORPHAN: 72 * _HOUR_MS, Cause.EXPIRED: 24 * _HOUR_MS}
 """How long ago it must have been seen first that nothing needs a file: longer than any writer or reader takes."""
+ORPHAN_GRACE_MS: Final = 7 * _DAY_MS
+"""The same of an orphan, where nobody says otherwise."""
 WINDOW_FLOOR_MS: Final = 7 * _DAY_MS
 """How long a file can be taken back."""
 METADATA_FLOOR_MS: Final = 30 * _DAY_MS
@@ -54,7 +56,7 @@ FILES_PER_MINUTE: Final = 6_000
 class DeleteSettings:
     """What an owner may ask for: more caution than the floors, never less."""
 
-    orphan_grace_ms: int = 7 * _DAY_MS
+    orphan_grace_ms: int = ORPHAN_GRACE_MS
     expired_grace_ms: int = 24 * _HOUR_MS
     window_ms: int = WINDOW_FLOOR_MS
     budget_files: int = BUDGET_FILES

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
+from icewright.domain.deletion import BUDGET_FILES, BUDGET_PERCENT, GRACE_FLOOR_MS, ORPHAN_GRACE_MS, Cause
 from icewright.domain.tables import Instant
 
 _DAY_MS: Final = 24 * 3_600_000
 
-AGE_MIN_MS: Final = 7 * _DAY_MS
+AGE_MIN_MS: Final = ORPHAN_GRACE_MS
 """How long a file is left alone where nobody says otherwise: after it was written, and after it was first seen."""
-AGE_FLOOR_MS: Final = 3 * _DAY_MS
+AGE_FLOOR_MS: Final = GRACE_FLOOR_MS[Cause.ORPHAN]
 """The least that anybody can ask for. A lower number is raised to it, wherever it comes from."""
 FLINK_AGE_MIN_MS: Final = 14 * _DAY_MS
 """The least for tables that Flink writes: what a checkpoint holds is not in any snapshot yet."""
@@ -31,8 +32,8 @@ FILES_MAX: Final = 50_000
 class OrphanBudget:
     """What may be removed in one run without a person: the lesser of a share of the table's bytes and of files."""
 
-    share_of_bytes: float = 0.01
-    files: int = 10_000
+    share_of_bytes: float = BUDGET_PERCENT / 100
+    files: int = BUDGET_FILES
 
     def bytes_of(self, table_bytes: int) -> int:
         """The share of a table whose reachable files are of so many bytes."""

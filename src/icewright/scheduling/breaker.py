@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from icewright.domain.actions import ActionKind
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
@@ -40,7 +41,8 @@ def parked(latest: Sequence[TaskHead], now: Instant) -> Reason | None:
     until = ended[0].updated_at + PARKED_MS
     last = None if ended[0].outcome is None else ended[0].outcome.reason
     if ended[0].state is TaskState.FAILED and last is not None and last.code == VERIFICATION_FAILED:
-        text = f"task {ended[0].task_id} did not keep the rows, so the table is left alone for a day: {last.text}"
+        kept = "the rows" if ended[0].kind is ActionKind.REWRITE_DATA_FILES else "the table as it should have"
+        text = f"task {ended[0].task_id} did not keep {kept}, so the table is left alone for a day: {last.text}"
         return Reason("parked", text, {"until": until, "tasks": 1})
     if len(ended) < FAILURES_MAX or any(task.state not in _WASTED for task in ended):
         return None

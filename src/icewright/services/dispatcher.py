@@ -198,9 +198,9 @@ class Dispatcher:
         task = self._next(optimizer_id, hello.resource_group, reached, request.shareable_bytes_max)
         return None if task is None or task.lease is None else self._spec(task, task.lease)
 
-    def claim_own(self) -> Task | None:
-        """The next task that the server carries out itself, with its lease, as :meth:`claim` gives out the others."""
-        return self._next(SERVER, SERVER, self._observer.catalog_names)
+    def claim_own(self, catalogs: frozenset[str]) -> Task | None:
+        """The next task of these catalogs that the server carries out itself, as :meth:`claim` gives out the others."""
+        return self._next(SERVER, SERVER, catalogs)
 
     def _next(
         self, claimer: str, group: str, catalogs: frozenset[str], shareable_bytes_max: int | None = None

@@ -7,9 +7,13 @@ tells whether the action took effect.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+import structlog
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, IcewrightError, LeaseLost, NotFound, StoreAway, Unavailable, Unknown
@@ -27,6 +31,15 @@ from icewright.domain.jobs import (
 from icewright.domain.tasks import COMMITTING, Progress, Task
 from icewright.ports.clock import Clock
 from icewright.services.dispatcher import Dispatcher
+
+_log = structlog.get_logger("icewright.housekeeper")
+
+BEATS_A_LEASE: Final = 3
+"""As optimizers do."""
+LEASES_MAX: Final = 20
+"""At 30 s each, ten minutes: what is carried out here takes seconds, and a catalog a minute or two at worst."""
+CARRIED_OUT: Final = "carried out"
+"""The phase of an attempt of the server's own before its commit."""
 
 
 class Carrier(Protocol):
@@ -47,10 +60,10 @@ class Housekeeper:
     def __init__(self, dispatcher: Dispatcher, carriers: Mapping[ActionKind, Carrier], clock: Clock) -> None:
         self._dispatcher, self._carriers, self._clock = dispatcher, dict(carriers), clock
 
-    def work(self, most: int) -> Iterator[Task]:
-        """Carry out what waits, at most so many tasks; each as its report left it."""
+    def work(self, most: int, catalogs: Callable[[], frozenset[str]]) -> Iterator[Task]:
+        """Carry out what waits, at most so many tasks of these ``catalogs``; each as its report left it."""
         for _ in range(most):
-            task = self._dispatcher.claim_own() if self._carriers else None
+            task = self._dispatcher.claim_own(catalogs()) if self._carriers else None
             if task is None:
                 return
             fault(Fault.HOUSEKEEPING_CLAIMED)
@@ -62,11 +75,12 @@ class Housekeeper:
         token, started_at, cpu_s = task.lease.fencing_token, self._clock.now(), time.thread_time()
 
         def may_commit() -> None:
-            reply = self._dispatcher.heartbeat(task.task_id, Heartbeat(token, Progress(COMMITTING, 0, 1)))
+            reply = self._dispatcher.heartbeat(task.task_id, Heartbeat(token, Progress(COMMITTING, 1, 1)))
             if reply.cancel:
                 raise _Stopped("cancelled before the commit")
 
-        result = self._result(task, may_commit)
+        with self._beating(task, token):
+            result = self._result(task, may_commit)
         fault(Fault.HOUSEKEEPING_DONE)
         return self._dispatcher.report(
             TaskReport(
@@ -81,6 +95,34 @@ class Housekeeper:
                 cpu_ms=round(1000 * (time.thread_time() - cpu_s)),
             )
         )
+
+    @contextmanager
+    def _beating(self, task: Task, token: int) -> Iterator[None]:
+        """Keep the lease while the task is carried out: catalogs may take longer than it for a lock, or an answer.
+
+        Without it an attempt would be given up while its commit is still on its way. What hangs for longer than
+        :data:`LEASES_MAX` leases is given up all the same.
+        """
+        ended = threading.Event()
+
+        def beat() -> None:
+            for _ in range(BEATS_A_LEASE * LEASES_MAX):
+                if ended.wait(self._dispatcher.lease_ms / 1000 / BEATS_A_LEASE):
+                    return
+                try:
+                    self._dispatcher.heartbeat(task.task_id, Heartbeat(token, Progress(CARRIED_OUT, 0, 1)))
+                except LeaseLost:
+                    return  # the attempt finds out at its commit, or by its report
+                except IcewrightError as error:
+                    _log.warning("lease not kept", task=task.task_id, detail=error.message)
+
+        beating = threading.Thread(target=beat, name="lease", daemon=True)
+        beating.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            beating.join()
 
     def _result(self, task: Task, may_commit: Callable[[], None]) -> Result:
         """How the attempt ended. What is no error of icewright's own passes through: its lease tells of it."""

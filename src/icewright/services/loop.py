@@ -267,10 +267,13 @@ class Loop:
                     self._look(settled.table_name, plan_anew=True)
 
     def _keep_house(self) -> None:
-        """Carry out what the server does itself. A catalog that does not answer is left alone by its own steps."""
-        for task in self._housekeeper.work(BATCH_MAX):
+        """Carry out what the server does itself, but for tasks of catalogs that do not answer."""
+        for task in self._housekeeper.work(BATCH_MAX, self._answering):
             _log.info("task carried out", task=task.task_id, table=str(task.table_name), state=task.state.value)
             self._wake.set()  # to be verified
+
+    def _answering(self) -> frozenset[str]:
+        return frozenset(name for name in self._catalogs if not self._is_paused(name))
 
     def _verify_commits(self) -> None:
         for task in self._answerable(TaskState.COMMITTED):

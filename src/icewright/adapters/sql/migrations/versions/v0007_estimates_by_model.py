@@ -5,51 +5,28 @@ Documents are read strictly, so one in an older form would make its task or plan
 
 from __future__ import annotations
 
-import json
-import zlib
 from typing import Any
 
-import sqlalchemy as sa
-from alembic import op
+from icewright.adapters.sql.migrations.documents import renew_predictions
 
 revision = "0007"
 down_revision: str | None = "0006"
 branch_labels: tuple[str, ...] | None = None
 depends_on: tuple[str, ...] | None = None
 
-_PAGE = 500
-
 
 def upgrade() -> None:
-    """Rewrite the predictions of tasks and plans. What a lookup would open is left out: only the worst was known."""
-    tasks = sa.table("tasks", sa.column("task_id", sa.Text), sa.column("prediction", sa.Text))
-    plans = sa.table("plans", sa.column("plan_id", sa.Text), sa.column("plan", sa.LargeBinary))
-    _rewrite(tasks, tasks.c.task_id, tasks.c.prediction)
-    _rewrite(plans, plans.c.plan_id, plans.c.plan)
+    """Rewrite the estimates of tasks and plans. What a lookup would open is left out: only the worst was known."""
+    renew_predictions(_renewed)
 
 
-def _rewrite(table: sa.TableClause, key: sa.ColumnClause[str], document: sa.ColumnClause[Any]) -> None:
-    connection, last = op.get_bind(), ""
-    while True:
-        page = connection.execute(sa.select(key, document).where(key > last).order_by(key).limit(_PAGE)).all()
-        for found, stored in page:
-            renewed = _renewed(stored)
-            if renewed is not None:
-                connection.execute(sa.update(table).where(key == found).values({document: renewed}))
-        if len(page) < _PAGE:
-            return
-        last = page[-1][0]
-
-
-def _renewed(stored: str | bytes) -> str | bytes | None:
-    """A task's prediction or a plan, which is packed, in the new form; None where it has that already."""
-    value = json.loads(stored if isinstance(stored, str) else zlib.decompress(stored))
-    prediction = value if isinstance(stored, str) else value["prediction"]
-    estimate = None if prediction is None else prediction.get("estimate")
+def _renewed(prediction: dict[str, Any]) -> dict[str, Any] | None:
+    estimate = prediction.get("estimate")
     if estimate is None or "modelled_bytes" in estimate:
         return None
-    estimate.pop("lookup", None)
+    kept = {key: value for key, value in estimate.items() if key != "lookup"}
     reason = {"code": "output-bytes", "text": "all rows were taken to be equally large", "figures": {}}
-    estimate |= {"modelled_bytes": estimate["output_bytes"], "output_reason": reason}
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
-    return text if isinstance(stored, str) else zlib.compress(text.encode("ascii"))
+    return {
+        **prediction,
+        "estimate": {**kept, "modelled_bytes": estimate["output_bytes"], "output_reason": reason},
+    }
