@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from icewright.adapters.memory.clock import ManualClock
-from icewright.domain.actions import Executor, rewrite_of
+from icewright.domain.actions import ActionKind, Executor, rewrite_of
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
+from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tasks import (
@@ -43,6 +44,10 @@ ENDS = {
 @pytest.fixture
 def store(stores: Stores) -> TaskStore:
     return stores.tasks()
+
+
+EXPIRY = ExpireSnapshots("m", 2, (1,), (), (), (2,), ExpiryRule(0, 1), 0)
+OF_EXPIRY = ExpireSnapshotsPrediction(2, 1, (), 1, "", can_be_undone=False, undo="")
 
 
 def claim(
@@ -612,6 +617,15 @@ class TestReading:
         assert [task.task_id for task in store.tasks(second, limit=9)] == ["task-2"]
         assert store.tasks(replace(running, table_id=table_id(2)), limit=9) == []
         assert store.tasks(TaskFilter(states=frozenset()), limit=9) == []
+
+    def test_kinds_of_actions_are_told_apart(self, store: TaskStore) -> None:
+        store.enqueue(new_task("task-1"))
+        store.enqueue(replace(new_task("task-2"), action=EXPIRY, prediction=OF_EXPIRY))
+        for kind, task_id in ((ActionKind.REWRITE_DATA_FILES, "task-1"), (ActionKind.EXPIRE_SNAPSHOTS, "task-2")):
+            only = TaskFilter(table_id=table_id(1), kind=kind)
+            assert [task.task_id for task in store.tasks(only, limit=9)] == [task_id]
+            assert [(task.task_id, task.kind) for task in store.listed(only, limit=9)] == [(task_id, kind)]
+        assert store.listed(TaskFilter(kind=ActionKind.REWRITE_MANIFESTS), limit=9) == []
 
     def test_counts_every_state(self, store: TaskStore) -> None:
         assert store.counts() == dict.fromkeys(TaskState, 0)

@@ -27,7 +27,7 @@ ACTION = ExpireSnapshots(
 
 
 def test_it_is_stored_and_read_as_it_is() -> None:
-    prediction = ExpireSnapshotsPrediction(4, 2, ("v1",), 2, None, "CALL ...", can_be_undone=True, undo="because")
+    prediction = ExpireSnapshotsPrediction(4, 2, ("v1",), 2, "CALL ...", can_be_undone=True, undo="because")
     assert loads(ExpireSnapshots, dumps(ACTION)) == ACTION
     assert loads(ExpireSnapshotsFigures, dumps(ACTION.figures)) == ACTION.figures
     assert loads(ExpireSnapshotsPrediction, dumps(prediction)) == prediction

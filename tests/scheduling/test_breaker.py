@@ -16,6 +16,7 @@ from icewright.scheduling.breaker import (
     TRIES_CARRIED_OUT,
     UNVERIFIED,
     VERIFICATION_FAILED,
+    alarmed,
     parked,
 )
 from tests.contracts.samples import new_task
@@ -90,9 +91,19 @@ def test_rows_that_were_not_kept_open_it_at_once() -> None:
     reason = parked([alarm], NOW)
     assert reason is not None
     assert "did not keep the rows" in reason.text
-    prediction = ExpireSnapshotsPrediction(3, 1, (), 2, None, "", can_be_undone=False, undo="")
+    prediction = ExpireSnapshotsPrediction(3, 1, (), 2, "", can_be_undone=False, undo="")
     of_an_expiry = parked([replace(alarm, prediction=prediction)], NOW)
     assert of_an_expiry is not None
     assert "did not keep the table as it should have" in of_an_expiry.text
     assert parked([alarm], NOW + PARKED_MS) is None
     assert parked([ended(TaskState.SUCCEEDED), alarm], NOW) is None
+
+
+def test_an_alarm_of_one_kind_of_action_stops_all_whatever_others_did_since() -> None:
+    alarm = ended(TaskState.FAILED, code=VERIFICATION_FAILED, ago_ms=1000)
+    prediction = ExpireSnapshotsPrediction(3, 1, (), 2, "", can_be_undone=False, undo="")
+    fine = replace(ended(TaskState.SUCCEEDED), prediction=prediction)
+    assert alarmed([fine, alarm], NOW) == parked([alarm], NOW)
+    assert alarmed([ended(TaskState.SUCCEEDED), fine, alarm], NOW) is None
+    assert alarmed([fine, alarm], NOW - 1000 + PARKED_MS) is None
+    assert alarmed([fine, *WASTED], NOW) is None

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import Conflict, InvalidMessage, NotAllowed
+from icewright.domain.errors import Conflict, InvalidMessage, NotAllowed, TableReplaced
 from icewright.domain.expire_snapshots import ExpireSnapshots
-from icewright.domain.names import TableId
+from icewright.domain.names import TableName
 from icewright.domain.plans import Plan
 from icewright.domain.tables import RefKind
 from icewright.domain.tasks import Task, TaskState
@@ -112,18 +112,32 @@ def test_who_may_only_look_expires_nothing(house: Lakehouse) -> None:
         house.control.dispatcher.apply(plan.plan_id)
 
 
-def test_l6_a_table_that_another_catalog_has_as_well_is_refused(house: Lakehouse) -> None:
-    record = house.tables.record_by_name(NAME)
-    assert record is not None
-    other = replace(record, table_id=TableId("other", record.table_id.uuid), name=replace(record.name, catalog="other"))
-    house.served["other"] = house.catalog
-    house.restart()
+@pytest.mark.parametrize("other", [TableName("other", ("db",), "events"), replace(NAME, name="again")])
+def test_l6_a_table_with_another_name_is_refused(house: Lakehouse, other: TableName) -> None:
+    """In another catalog, or in its own."""
     assert planned(house).actions
-    house.tables.save_record(other)
+    house.control.registry.saw(replace(house.catalog.load(NAME), name=other))
     plan = planned(house)
     assert (plan.actions, plan.reason.code) == ((), "shared-uuid")
-    house.tables.save_record(replace(other, dropped_at=1))
+    house.control.registry.gone(other)
     assert planned(house).actions
+
+
+def test_l6_a_name_that_turns_up_before_the_commit_refuses_it(house: Lakehouse) -> None:
+    before = ids(house)
+    task = house.control.dispatcher.apply(planned(house).plan_id)
+    house.control.registry.saw(replace(house.catalog.load(NAME), name=replace(NAME, name="again")))
+    assert ended(house, task).state is TaskState.SUPERSEDED
+    assert ids(house) == before
+
+
+def test_l4_nothing_is_planned_or_kept_of_another_table_of_the_name(house: Lakehouse) -> None:
+    table_id = house.catalog.load(NAME).table_id
+    house.catalog.drop(NAME)
+    house.create()
+    with pytest.raises(TableReplaced):
+        house.control.keeper.plan_asked(NAME, ASKED, table_id)
+    assert house.tables.plans(house.catalog.load(NAME).table_id, limit=9) == []
 
 
 def test_e13_what_a_waiting_rewrite_was_planned_from_stays(house: Lakehouse) -> None:

@@ -82,7 +82,7 @@ def queue(house: Lakehouse) -> str:
         rule=ExpiryRule(0, 1),
         as_of=house.clock.now() + 1,
     )
-    prediction = ExpireSnapshotsPrediction(3, 1, (), 2, None, "", can_be_undone=False, undo="")
+    prediction = ExpireSnapshotsPrediction(3, 1, (), 2, "", can_be_undone=False, undo="")
     new = NewTask(house.ids.new("task"), metadata.table_id, NAME, "plan-x", action, APPLIED, prediction, 0, SERVER, 3)
     return house.tasks.enqueue(new).task.task_id
 

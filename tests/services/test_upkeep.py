@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from icewright.domain.actions import ActionKind
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, arm
+from icewright.domain.plans import RewritePrediction
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import RefKind
 from icewright.domain.tasks import Task, TaskState
@@ -16,8 +18,9 @@ from icewright.planning.check_expiry import ExpiryViolation
 from icewright.ports.store import TaskFilter
 from icewright.services import expiry_planner
 from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
-from tests.services.worker import Worker
+from tests.services.worker import FINAL, Worker
 
+REWRITE = RewritePrediction(1, 1, 1, 1, 1, 1)
 DAY_MS = 24 * HOUR_MS
 KEPT_UP = {
     **AUTO,
@@ -220,3 +223,38 @@ def test_a_refused_plan_is_said_and_the_table_waits_for_its_next_look(monkeypatc
     assert "it is wrong" in record.problem.text
     assert record.next_look_at > house.clock.now()
     assert expiries(house) == []
+
+
+def test_w9_rewrites_that_come_to_nothing_are_parked_although_expiries_succeed_between_them() -> None:
+    house = lakehouse()
+    live_on(house, 3 * 24)
+    worker, rewrites = Worker(house), 0
+    for _ in range(48):
+        house.append(6)
+        house.pass_time(HOUR_MS)
+        house.control.loop.round()
+        spec = worker.claim_if_any()
+        if spec is not None:
+            rewrites += 1
+            worker.report(spec, FINAL)
+    assert len(expiries(house)) > 5
+    assert rewrites <= 5 + 2  # one more for each day that it is let through
+    record = house.tables.record_by_name(NAME)
+    assert record is not None
+    assert record.problem is not None
+    assert record.problem.code == "parked"
+
+
+def test_many_rewrites_do_not_hide_when_it_was_last_done() -> None:
+    house = lakehouse()
+    live_on(house, 3 * 24)
+    (*_, last) = expiries(house)
+    metadata = house.catalog.load(NAME)
+    rewrites = [
+        replace(last, task_id=f"task-9{number:05d}", prediction=REWRITE, state=TaskState.SUPERSEDED)
+        for number in range(40)
+    ]
+    keeper = house.control.keeper
+    mixed = [*reversed(rewrites), *reversed(expiries(house))][:20]
+    assert keeper._of_kind(mixed, metadata.table_id, ActionKind.EXPIRE_SNAPSHOTS)[0].task_id == last.task_id
+    assert len(keeper._of_kind(mixed[:3], metadata.table_id, ActionKind.REWRITE_DATA_FILES)) == 3

@@ -147,7 +147,7 @@ def plan_asked(
 ) -> Response:
     """Plan what is asked for, and nothing else. It is never queued by itself: apply the plan by its id."""
     record, asked = lookups.record(uuid, catalog), from_json(cast("type[Asked]", Asked), body)
-    return render(plan_view(_same_table(record, control.keeper.plan_asked(record.name, asked))), 201)
+    return render(plan_view(control.keeper.plan_asked(record.name, asked, record.table_id)), 201)
 
 
 def _same_table(record: TableRecord, plan: Plan) -> Plan:

@@ -109,9 +109,8 @@ class ExpireSnapshots:
 class ExpireSnapshotsPrediction:
     """What carrying out the action would bring, exactly.
 
-    ``manifest_lists`` are those of the snapshots that go; ``manifest_list_bytes`` is None where nobody counted.
-    ``call`` is the Spark statement that comes nearest. ``can_be_undone`` is whether the table's catalog allows it, and
-    ``undo`` says in words how, or what there is instead.
+    ``manifest_lists`` are those of the snapshots that go. ``call`` is the Spark statement that comes nearest.
+    ``can_be_undone`` is whether the table's catalog allows it; ``undo`` says in words how, or what there is instead.
     """
 
     kind: ClassVar[Literal["expire_snapshots"]] = "expire_snapshots"
@@ -119,7 +118,6 @@ class ExpireSnapshotsPrediction:
     snapshots_after: int
     refs_removed: tuple[str, ...]
     manifest_lists: int
-    manifest_list_bytes: int | None
     call: str
     can_be_undone: bool
     undo: str

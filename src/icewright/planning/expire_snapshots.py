@@ -184,7 +184,6 @@ def _prediction(metadata: TableMetadata, action: ExpireSnapshots, *, can_put_bac
         snapshots_after=len(metadata.snapshots) - len(gone),
         refs_removed=tuple(ref.name for ref in action.refs_removed),
         manifest_lists=len(lists),
-        manifest_list_bytes=None,
         call=expire_call(metadata.name, action),
         can_be_undone=can_put_back,
         undo=undo,

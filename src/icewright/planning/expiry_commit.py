@@ -54,9 +54,14 @@ def _conflicts(action: ExpireSnapshots, now: TableMetadata, holds: Iterable[Hold
 
 def is_expired(action: ExpireSnapshots, now: TableMetadata) -> bool:
     """Whether all that the action removes is gone. Whether more is gone, :func:`problem_of_expiry` tells."""
-    known = {one.snapshot_id for one in now.snapshots}
-    here = {RefAt.of(ref) for ref in now.refs}
-    return known.isdisjoint(action.snapshot_ids) and here.isdisjoint(action.refs_removed)
+    return not left_of(action, now)
+
+
+def left_of(action: ExpireSnapshots, now: TableMetadata) -> tuple[str, ...]:
+    """What of that which the action removes is still there: in words, snapshots first."""
+    snapshots = {one.snapshot_id for one in now.snapshots}.intersection(action.snapshot_ids)
+    refs = {RefAt.of(ref) for ref in now.refs}.intersection(action.refs_removed)  # not a new one of that name
+    return (*(f"snapshot {number}" for number in sorted(snapshots)), *sorted(ref.name for ref in refs))
 
 
 def problem_of_expiry(before: TableMetadata | None, after: TableMetadata, action: ExpireSnapshots) -> Reason | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from icewright.domain.actions import ActionKind
 from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
 from icewright.domain.first_sight import Mark
@@ -64,6 +65,7 @@ class TaskFilter:
 
     states: frozenset[TaskState] | None = None
     table_id: TableId | None = None
+    kind: ActionKind | None = None
 
 
 class TaskStore(Protocol):

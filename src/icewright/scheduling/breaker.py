@@ -28,27 +28,46 @@ TRIES_CARRIED_OUT = "tries_carried_out"
 _WASTED = frozenset({TaskState.FAILED, TaskState.SUPERSEDED})
 
 
-def parked(latest: Sequence[TaskHead], now: Instant) -> Reason | None:
-    """Why nothing more is queued for a table, None when the breaker is closed.
+def alarmed(latest: Sequence[TaskHead], now: Instant) -> Reason | None:
+    """Why nothing at all is queued for a table: its last task of some kind harmed it. None when none did.
 
-    ``latest`` are the table's last tasks, newest first, at least :data:`FAILURES_MAX` of them if there are so many.
-    Tasks that ended before anybody worked on them cost nothing, and of those that cannot be verified nobody knows
-    whether they came to nothing: neither kind counts.
+    ``latest`` are its last tasks of all kinds, newest first. What tasks of another kind did since makes nothing good.
+    """
+    counted = [task for task in latest if _counts(task)]
+    newest = [next((task for task in counted if task.kind is kind), None) for kind in ActionKind]
+    return next((reason for task in newest if task is not None and (reason := _alarm(task, now)) is not None), None)
+
+
+def parked(latest: Sequence[TaskHead], now: Instant) -> Reason | None:
+    """Why nothing more of one kind of action is queued for a table, None when the breaker is closed.
+
+    ``latest`` are the table's last tasks of that kind, newest first, at least :data:`FAILURES_MAX` of them if there are
+    so many. Tasks that ended before anybody worked on them cost nothing, and of those that cannot be verified nobody
+    knows whether they came to nothing: neither kind counts.
     """
     ended = [task for task in latest if _counts(task)][:FAILURES_MAX]
     if not ended or now >= ended[0].updated_at + PARKED_MS:
         return None
+    alarm = _alarm(ended[0], now)
+    if alarm is not None:
+        return alarm
     until = ended[0].updated_at + PARKED_MS
     last = None if ended[0].outcome is None else ended[0].outcome.reason
-    if ended[0].state is TaskState.FAILED and last is not None and last.code == VERIFICATION_FAILED:
-        kept = "the rows" if ended[0].kind is ActionKind.REWRITE_DATA_FILES else "the table as it should have"
-        text = f"task {ended[0].task_id} did not keep {kept}, so the table is left alone for a day: {last.text}"
-        return Reason("parked", text, {"until": until, "tasks": 1})
     if len(ended) < FAILURES_MAX or any(task.state not in _WASTED for task in ended):
         return None
     said = "" if last is None else f"; the last: {last.text}"
     text = f"the last {FAILURES_MAX} tasks of the table came to nothing, so it is left alone for a day{said}"
     return Reason("parked", text, {"until": until, "tasks": FAILURES_MAX})
+
+
+def _alarm(task: TaskHead, now: Instant) -> Reason | None:
+    """What is said of a task that did not leave the table as it should have, for a day."""
+    last, until = None if task.outcome is None else task.outcome.reason, task.updated_at + PARKED_MS
+    if task.state is not TaskState.FAILED or last is None or last.code != VERIFICATION_FAILED or now >= until:
+        return None
+    kept = "the rows" if task.kind is ActionKind.REWRITE_DATA_FILES else "the table as it should have"
+    text = f"task {task.task_id} did not keep {kept}, so the table is left alone for a day: {last.text}"
+    return Reason("parked", text, {"until": until, "tasks": 1})
 
 
 def _counts(task: TaskHead) -> bool:

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from icewright.domain.actions import ActionKind
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TERMINAL_STATES, TaskHead
 
-UPKEEP: Final = frozenset({ActionKind.EXPIRE_SNAPSHOTS})
-"""The kinds of actions that are planned by themselves beside work on files."""
 UPKEEP_PRIORITY: Final = -1
 """Behind all work on data files."""
 INTERVAL_MS: Final = 3_600_000
@@ -22,5 +19,5 @@ INTERVAL_MS: Final = 3_600_000
 
 
 def is_due(tasks: Iterable[TaskHead], now: Instant) -> bool:
-    """Whether it may be done again, by the latest tasks of these kinds: none is under way, or was tried lately."""
+    """Whether it may be done again, by the latest tasks of its kind: none is under way, or was tried lately."""
     return all(task.state in TERMINAL_STATES and now - task.updated_at >= INTERVAL_MS for task in tasks)

@@ -73,7 +73,7 @@ def build_control_plane(
     planner = Planner(observer, tables, clock, ids, rules)
     dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit)
     keeper = TableKeeper(observer, planner, dispatcher, access, tables, tasks, clock, limits.chance)
-    expirer = Expirer(expiries, tasks)
+    expirer = Expirer(expiries, tasks, registry.namesakes)
     verifier = Verifier(tasks, tables, observer, dispatcher, expirer)
     carriers = {**({ActionKind.EXPIRE_SNAPSHOTS: expirer} if expiries else {}), **carriers}
     housekeeper = Housekeeper(dispatcher, carriers, clock)

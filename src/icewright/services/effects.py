@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.expire_snapshots import ExpireSnapshots, RefAt
+from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task
+from icewright.planning.expiry_commit import left_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,6 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
             return Effect(text, snapshot.snapshot_id, snapshot.attempt)
         case ExpireSnapshots() as action:
             return None if left_of(action, metadata) else Effect("none of the snapshots and refs is there any more")
-
-
-def left_of(action: ExpireSnapshots, metadata: TableMetadata) -> tuple[str, ...]:
-    """What of that which was to expire is still there: in words, snapshots first."""
-    snapshots = {snapshot.snapshot_id for snapshot in metadata.snapshots}.intersection(action.snapshot_ids)
-    refs = {RefAt.of(ref) for ref in metadata.refs}.intersection(action.refs_removed)  # not a new one of that name
-    return (*(f"snapshot {number}" for number in sorted(snapshots)), *sorted(ref.name for ref in refs))
 
 
 def snapshot_made_by(task: Task, metadata: TableMetadata) -> Snapshot | None:

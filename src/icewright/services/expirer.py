@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.expire_snapshots import ExpireSnapshots, Hold
 from icewright.domain.jobs import Committed, Result
-from icewright.domain.names import TableId
+from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
@@ -24,8 +24,14 @@ _TASKS_LOOKED_AT: Final = 2 * len(ActionKind)
 class Expirer:
     """Carries out expiries on the tables of all catalogs that can be written to."""
 
-    def __init__(self, expiries: Mapping[str, SnapshotExpiry], tasks: TaskStore) -> None:
-        self._expiries, self._tasks = dict(expiries), tasks
+    def __init__(
+        self,
+        expiries: Mapping[str, SnapshotExpiry],
+        tasks: TaskStore,
+        namesakes: Callable[[TableName, str], Collection[TableName]] = lambda _name, _uuid: (),
+    ) -> None:
+        """``namesakes`` tells under which other names a table of that uuid was seen."""
+        self._expiries, self._tasks, self._namesakes = dict(expiries), tasks, namesakes
 
     def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
         """Remove what the action names from the table's metadata. Raises as :meth:`SnapshotExpiry.expire`.
@@ -38,6 +44,9 @@ class Expirer:
         tried: list[bool] = []
 
         def may_try() -> None:
+            others = self._namesakes(task.table_name, task.table_id.uuid)
+            if others:
+                raise Conflict(f"the table is also known as {min(map(str, others))} by now")
             may_commit()
             tried.append(True)
 
@@ -61,11 +70,10 @@ class Expirer:
 def holds_of_tasks(tasks: TaskStore, table_id: TableId) -> tuple[Hold, ...]:
     """The snapshots that tasks of a table which have not ended go on from: a rewrite is validated from its base on."""
     live = TaskFilter(states=frozenset(TaskState) - TERMINAL_STATES, table_id=table_id)
-    found = tasks.tasks(live, limit=_TASKS_LOOKED_AT)
     return tuple(
-        Hold(_by(task.task_id), task.action.base_snapshot_id)
-        for task in found
-        if not isinstance(task.action, ExpireSnapshots) and task.action.base_snapshot_id is not None
+        Hold(_by(task.task_id), task.figures.base_snapshot_id)
+        for task in tasks.listed(live, limit=_TASKS_LOOKED_AT)
+        if task.kind is not ActionKind.EXPIRE_SNAPSHOTS and task.figures.base_snapshot_id is not None
     )
 
 

@@ -10,7 +10,6 @@ from icewright.domain.errors import InvalidMessage
 from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpiryRule, Hold
 from icewright.domain.faults import Fault, fault
 from icewright.domain.first_sight import Mark, first_seen
-from icewright.domain.names import TableId
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, TableMetadata
@@ -114,11 +113,9 @@ class ExpiryPlanner:
         return plan
 
     def _namesakes(self, metadata: TableMetadata) -> tuple[Reason, ...]:
-        """Whether other catalogs have the same table: who expires snapshots under one name breaks the other."""
-        others = sorted(self._observer.catalog_names - {metadata.table_id.catalog})
-        records = [self._tables.record(TableId(catalog, metadata.table_id.uuid)) for catalog in others]
-        found = [record for record in records if record is not None and record.dropped_at is None]
-        return tuple(Reason("shared-uuid", f"it is also known as {wording.cut(str(record.name))}") for record in found)
+        """Whether the table is known by other names: who expires snapshots under one name breaks the others."""
+        names = sorted(self._observer.namesakes(metadata.name, metadata.table_id.uuid))
+        return tuple(Reason("shared-uuid", f"it is also known as {wording.cut(str(name))}") for name in names)
 
 
 def _rule(policy: Policy, asked: AskedExpireSnapshots) -> ExpiryRule:

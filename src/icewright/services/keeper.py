@@ -11,7 +11,7 @@ from typing import Any
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import Asked
-from icewright.domain.errors import Conflict, IcewrightError, NotFound, Rejected, Unreadable
+from icewright.domain.errors import Conflict, IcewrightError, NotFound, Rejected, TableReplaced, Unreadable
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Reason
@@ -20,10 +20,10 @@ from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.ports.clock import Clock
 from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
-from icewright.scheduling.breaker import FAILURES_MAX, parked
+from icewright.scheduling.breaker import FAILURES_MAX, alarmed, parked
 from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
-from icewright.scheduling.upkeep import UPKEEP, UPKEEP_PRIORITY, is_due
+from icewright.scheduling.upkeep import UPKEEP_PRIORITY, is_due
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of
@@ -90,14 +90,17 @@ class TableKeeper:
         with self._lock(name):
             return self._look(name, plan_anew=plan_anew)
 
-    def plan_asked(self, name: TableName, asked: Asked) -> Plan:
+    def plan_asked(self, name: TableName, asked: Asked, table_id: TableId | None = None) -> Plan:
         """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
 
-        Raises as :meth:`look`.
+        Raises as :meth:`look`, and ``TableReplaced`` where the name leads to another table than ``table_id`` by now.
         """
         with self._lock(name):
             observation = self._observer.observe(name)
-            put_off = files_put_off(self._tasks, self._latest(observation.metadata.table_id))
+            if table_id is not None and observation.metadata.table_id != table_id:
+                raise TableReplaced(f"{name} is another table by now (uuid {observation.metadata.table_id.uuid})")
+            latest = self._latest(observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
+            put_off = files_put_off(self._tasks, latest)
             holds = holds_of_tasks(self._tasks, observation.metadata.table_id)
             return self._planner.plan_asked(replace(observation, put_off=put_off), asked, holds).plan
 
@@ -119,8 +122,10 @@ class TableKeeper:
         try:
             observation = self._observer.observe(name)
             late = tuple(self._latecomers.take_up(observation.metadata))
-            latest = self._latest(observation.metadata.table_id)
-            problem = parked(latest, self._tasks.now())
+            everything, now = self._latest(observation.metadata.table_id), self._tasks.now()
+            latest = self._of_kind(everything, observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
+            alarm = alarmed(everything, now)
+            problem = alarm or parked(latest, now)
             plan = None if plan_anew else self._standing_plan(observation, latest, problem)
             is_new = plan is None
             if plan is None:
@@ -135,21 +140,26 @@ class TableKeeper:
         if plan.mode is not Mode.OBSERVE and plan.verdicts:  # without any the whole table is left alone
             self._access.want(metadata)
         acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
-        self._withdraw(latest, plan, metadata, replaceable=acts)
+        self._withdraw(everything, plan, metadata, replaceable=acts)
         enqueued = self._dispatcher.enqueue(plan) if acts else None
         upkeep = None
-        if plan.mode is Mode.AUTO and problem is None:
+        if plan.mode is Mode.AUTO and alarm is None:
             try:
-                upkeep = self._keep_up(metadata, latest)
+                upkeep = self._keep_up(metadata, everything, now)
             except PlanRefused as error:  # said, and looked at again when it is time, not in each round
                 problem = Reason(error.code, error.message)
         self._save(observation, plan, problem)
         return Looked(plan, is_new, enqueued, late, upkeep)
 
-    def _keep_up(self, metadata: TableMetadata, latest: Sequence[TaskHead]) -> Enqueued | None:
+    def _keep_up(self, metadata: TableMetadata, everything: Sequence[TaskHead], now: Instant) -> Enqueued | None:
         """Queue what is due beside the table's files, behind all work on these."""
+        if not self._planner.policy(metadata).expires_snapshots:
+            return None
+        latest = self._of_kind(everything, metadata.table_id, ActionKind.EXPIRE_SNAPSHOTS)
+        if not is_due(latest, now) or parked(latest, now) is not None:
+            return None
         record = self._tables.record(metadata.table_id)
-        if record is None or not is_due([task for task in latest if task.kind in UPKEEP], self._tasks.now()):
+        if record is None:
             return None
         plan = self._planner.plan_upkeep(metadata, record.marks, holds_of_tasks(self._tasks, metadata.table_id))
         return None if plan is None else self._dispatcher.enqueue(plan, priority=UPKEEP_PRIORITY)
@@ -209,8 +219,15 @@ class TableKeeper:
         with suppress(Conflict):
             self._dispatcher.withdraw(task, reason)
 
-    def _latest(self, table_id: TableId) -> Sequence[TaskHead]:
-        return self._tasks.listed(TaskFilter(table_id=table_id), limit=_TASKS_LOOKED_AT)
+    def _of_kind(self, everything: Sequence[TaskHead], table_id: TableId, kind: ActionKind) -> Sequence[TaskHead]:
+        """A table's latest tasks of one kind; asked for only where ``everything`` has no room for them all."""
+        found = [task for task in everything if task.kind is kind]
+        if len(everything) < _TASKS_LOOKED_AT or len(found) == len(everything):
+            return found
+        return self._latest(table_id, kind)
+
+    def _latest(self, table_id: TableId, kind: ActionKind | None = None) -> Sequence[TaskHead]:
+        return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=_TASKS_LOOKED_AT)
 
     def _save(self, observation: Observation, plan: Plan, problem: Reason | None) -> None:
         record = self._tables.record(observation.metadata.table_id)
@@ -252,7 +269,7 @@ def _made_from(observation: Observation) -> tuple[str, WorkerAccess, str, str]:
 
 def _work_is_lost(plan: Plan, latest: Sequence[TaskHead]) -> bool:
     """Whether nothing became of the plan: it was never queued, or its task was superseded."""
-    if any(task.state not in TERMINAL_STATES and task.kind is ActionKind.REWRITE_DATA_FILES for task in latest):
+    if any(task.state not in TERMINAL_STATES for task in latest):
         return False
     own = [task for task in latest if task.plan_id == plan.plan_id]
     return not own or own[0].state is TaskState.SUPERSEDED

@@ -80,6 +80,10 @@ class Observer:
             known = ", ".join(sorted(self._catalogs)) or "none"
             raise CatalogNotConfigured(f"no catalog {name!r}", hint=f"configured catalogs: {known}") from None
 
+    def namesakes(self, name: TableName, uuid: str) -> frozenset[TableName]:
+        """See :meth:`icewright.services.registry.Registry.namesakes`."""
+        return self._registry.namesakes(name, uuid)
+
     @property
     def catalog_names(self) -> frozenset[str]:
         """The catalogs that are configured."""

@@ -20,11 +20,10 @@ from icewright.services.unfit import has_another_executor
 
 
 def files_put_off(tasks: TaskStore, latest: Sequence[TaskHead]) -> Mapping[str, Instant]:
-    """The files that are to be left alone, by path, and until when, of a table whose ``latest`` tasks these are."""
+    """The files that are to be left alone, by path, and until when, of a table whose ``latest`` rewrites these are."""
     failures: Counter[str] = Counter()
     failed_at: dict[str, Instant] = {}
-    rewrites = (head for head in latest if head.rewrite_prediction is not None)
-    for head in filter(_may_have_failed, rewrites):
+    for head in filter(_may_have_failed, latest):
         reports = [report_of(attempt) for attempt in tasks.attempts(head.task_id)]
         report = next((report for report in reversed(reports) if report is not None), None)
         # Groups that met another commit, or have another executor next time, are planned again at once.

@@ -59,6 +59,8 @@ class Registry:
         self._rules = rules or PlaceRules()
         self._lock = threading.RLock()
         self._seen: dict[TableName, SeenClaim] = {}
+        self._named: defaultdict[str, set[TableName]] = defaultdict(set)
+        """By uuid, the names under which a table was seen."""
         self._kept_at: dict[TableName, Instant] = {}
         self._dirty: set[TableName] = set()
         """Names whose claims the store does not have, or still has."""
@@ -94,6 +96,29 @@ class Registry:
             seen = self._seen.get(name)
             return None if seen is None else seen.claim
 
+    def namesakes(self, name: TableName, uuid: str) -> frozenset[TableName]:
+        """Under which other names, in any catalog, the same table was seen.
+
+        Raises ``Unavailable`` when the store does not answer.
+        """
+        self._load()
+        with self._lock:
+            return frozenset(self._named.get(uuid.strip().lower(), ())) - {name}
+
+    def _take_down(self, seen: SeenClaim) -> None:
+        before = self._seen.get(seen.claim.name)
+        if before is not None:
+            self._unname(before.claim)
+        self._seen[seen.claim.name] = seen
+        if seen.claim.uuid is not None:
+            self._named[seen.claim.uuid].add(seen.claim.name)
+
+    def _unname(self, claim: Claim) -> None:
+        if claim.uuid is not None:
+            self._named[claim.uuid].discard(claim.name)
+            if not self._named[claim.uuid]:
+                del self._named[claim.uuid]
+
     def _former(self, metadata: TableMetadata) -> Mapping[str, int | None]:
         """Where the table was known to have files elsewhere; of one that was made anew nothing is."""
         with self._lock:
@@ -106,7 +131,7 @@ class Registry:
         with self._lock:
             name = made.name
             before = self._seen.get(name)
-            self._seen[name] = SeenClaim(made, metadata.metadata_location, now, places)
+            self._take_down(SeenClaim(made, metadata.metadata_location, now, places))
             self._unknown[name.catalog].discard(name)
             self._why.pop(name, None)
             if before is None or before.claim != made:
@@ -127,7 +152,9 @@ class Registry:
         with self._lock:
             self._unknown[name.catalog].discard(name)
             self._why.pop(name, None)
-            if self._seen.pop(name, None) is not None:
+            before = self._seen.pop(name, None)
+            if before is not None:
+                self._unname(before.claim)
                 self._version += 1
             self._kept_at.pop(name, None)
             self._dirty.add(name)
@@ -215,7 +242,8 @@ class Registry:
                 if name in self._seen or name in self._dirty:
                     continue
                 if name.catalog in self._catalogs or _within(UNCONFIGURED_KEPT_MS, seen.seen_at, now):
-                    self._seen[name], self._kept_at[name] = seen, seen.seen_at
+                    self._take_down(seen)
+                    self._kept_at[name] = seen.seen_at
                     self._unknown[name.catalog].discard(name)
                 else:
                     self._dirty.add(name)

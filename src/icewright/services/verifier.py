@@ -20,13 +20,13 @@ from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.planning import wording
-from icewright.planning.expiry_commit import EXPIRY_UNSEEN
+from icewright.planning.expiry_commit import EXPIRY_UNSEEN, left_of
 from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
 from icewright.services.dispatcher import Dispatcher
-from icewright.services.effects import effect_of, left_of, reported_snapshot, snapshot_made_by
+from icewright.services.effects import effect_of, reported_snapshot, snapshot_made_by
 from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
 from icewright.services.expirer import Expirer
 from icewright.services.manifest_evidence import manifests_changed, problem_of_manifests, verified_manifests

@@ -166,6 +166,7 @@ class MemoryTaskStore:
                 if (before is None or task_id < before)
                 and (only.states is None or task.state in only.states)
                 and (only.table_id is None or task.table_id == only.table_id)
+                and (only.kind is None or task.kind is only.kind)
             ]
             return found[:limit]
 

@@ -76,6 +76,8 @@ def matches(only: TaskFilter, before: str | None) -> Iterator[ColumnElement[bool
     if only.table_id is not None:
         yield tasks.c.catalog == only.table_id.catalog
         yield tasks.c.table_uuid == only.table_id.uuid
+    if only.kind is not None:
+        yield tasks.c.kind == only.kind.value
     if before is not None:
         yield tasks.c.task_id < before
 
