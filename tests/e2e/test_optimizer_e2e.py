@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 
@@ -27,9 +28,13 @@ def fill(processes: Processes) -> None:
 
 
 def below(processes: Processes, command: str, name: str) -> list[psutil.Process]:
-    """Processes of that name below one of ours."""
-    found = psutil.Process(processes.running[command].pid).children(recursive=True)
-    return [process for process in found if process.is_running() and process.name() == name]
+    """Processes of that name below one of ours; one that ends while it is looked at is not there."""
+    found = []
+    for process in psutil.Process(processes.running[command].pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.is_running() and process.name() == name:
+                found.append(process)
+    return found
 
 
 def live_files(processes: Processes) -> int:
