@@ -26,6 +26,7 @@ from icewright.services.registry import (
     KEPT_AGAIN_MS,
     LISTING_FRESH_MS,
     LOADED_MAX,
+    NEIGHBOURS_MAX,
     NOW_MS,
     UNCONFIGURED_KEPT_MS,
     Registry,
@@ -140,6 +141,40 @@ def test_o5_a_neighbour_that_moved_into_its_place_is_seen_right_before_a_delete(
     world.lake.set_properties(U, {"write.metadata.path": f"{world.location(T)}/metadata"})
     assert not world.owns()
     assert world.lake.loads == [U]
+
+
+def test_o5_o13_neighbours_that_were_too_many_to_look_at_are_not_known(world: World) -> None:
+    names = [TableName("lake", ("db",), f"beside{number}") for number in range(NEIGHBOURS_MAX + 5)]
+    for name in names:
+        world.lake.create(name)
+    assert world.owns()
+    world.clock.advance(1)
+    world.registry.saw(world.lake.load(names[-1]))
+    world.clock.advance(NOW_MS)
+    world.lake.set_properties(names[-1], {"write.data.path": f"{world.location(T)}/data"})
+    known = world.place()
+    assert isinstance(known, Partial)
+    assert known.gaps_count == len([U, *names]) - NEIGHBOURS_MAX
+    assert {gap.reason.code for gap in known.gaps} == {"unclaimed"}
+    known = world.place()
+    assert isinstance(known, Complete), "the second question looks at those that the first one left"
+    assert known.value.roots == ()
+    assert world.lake.loads == [names[-1]]
+    world.lake.set_properties(names[-1], {"write.data.path": f"{world.location(names[-1])}/data"})
+    world.clock.advance(NOW_MS)
+    assert not world.owns()
+    assert world.owns()
+
+
+def test_o5_o13_a_neighbour_that_changed_and_cannot_be_read_is_not_known(world: World) -> None:
+    assert world.owns()
+    world.clock.advance(NOW_MS)
+    world.lake.broken.add(U)
+    assert world.owns(), "its pointer is where it was, so it says what it said"
+    world.clock.advance(NOW_MS)
+    world.lake.set_properties(U, {"write.metadata.path": f"{world.location(T)}/metadata"})
+    assert gaps(world.place()) == [str(U)]
+    assert isinstance(world.registry.ownership().place(T), Complete), "as last seen"
 
 
 def test_l4_of_a_table_that_is_gone_or_not_configured_nothing_is_known(world: World) -> None:

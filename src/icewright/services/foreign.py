@@ -1,7 +1,7 @@
 """Other tables' metadata below a table's place, told from a listing as it goes by.
 
-It is the one witness of tables that no configured catalog has. Each file is read once and never again: what it says is
-remembered by its path and by what tells it from another one there. A server that starts again reads them again.
+It is the one witness of tables that no configured catalog has. A process reads each file once: what it says is
+remembered by its path and by what tells it from another one there, for the files that were asked for latest.
 """
 
 from __future__ import annotations

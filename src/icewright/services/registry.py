@@ -39,7 +39,8 @@ UNCONFIGURED_KEPT_MS: Final = 90 * 24 * 3_600_000
 LOADED_MAX: Final = 200
 """Tables read at most to answer one question; the others stay unknown until the loop has looked at them."""
 NEIGHBOURS_MAX: Final = 100
-"""Neighbours of a table whose pointers are looked at before a delete, those that were seen longest ago first."""
+"""Neighbours of a table whose pointers are looked at to answer one question, those that were seen longest ago first.
+The others are unknown to this answer, and the next one looks at them."""
 
 
 class Registry:
@@ -189,11 +190,15 @@ class Registry:
 
     def ownership(self) -> Ownership:
         """All claims as they were last seen. Raises ``Unavailable`` when the store does not answer."""
+        return self._ownership(())
+
+    def _ownership(self, unseen: Iterable[Missing]) -> Ownership:
+        """All claims, where these tables are not known, whatever they last claimed."""
         self._load()
         with self._lock:
             version, judged = self._version, self._judged
             claims = [seen.claim for seen in self._seen.values()]
-            missing = list(self._missing())
+            missing = [*self._missing(), *unseen]
         if judged is None or judged[0] != version:
             judged = version, ownership(claims, (), self._rules)
             with self._lock:
@@ -204,15 +209,16 @@ class Registry:
         """What a table alone owns, by what all catalogs say right now; it was itself loaded just now.
 
         Catalogs are listed, tables that are new to us or were not seen for long are read, and so are neighbours that
-        have changed. Whatever cannot be, is unknown. Raises ``Unavailable`` when the store does not answer.
+        have changed. Whatever cannot be, is unknown, however lately it was seen. Raises ``Unavailable`` when the store
+        does not answer.
         """
         self._load()
         self.saw(metadata)
         for catalog in self._catalogs.values():
             self._list(catalog)
         self._read(self._unread())
-        self._look_around(metadata.name)
-        return self.ownership().place(metadata.name)
+        unseen = self._look_around(metadata.name)
+        return self._ownership(unseen).place(metadata.name)
 
     def place_of(self, name: TableName) -> Known[Place]:
         """As :meth:`place_now`, of a table that is loaded for it; of one that is gone nothing is known.
@@ -282,8 +288,11 @@ class Registry:
                 self._listed_at.pop(catalog.name, None)
                 self._not_listed[catalog.name] = Reason(error.code, error.message)
 
-    def _look_around(self, name: TableName) -> None:
-        """Read the tables beside a table that have changed since they were last seen."""
+    def _look_around(self, name: TableName) -> list[Missing]:
+        """Read the tables beside a table that have changed since they were last seen: the answer has the others.
+
+        Those were too many, or could not be read. Where a catalog as a whole is not known, they are not named.
+        """
         with self._lock:
             own, now = self._seen[name].claim, self._clock.now()
             near = tuple({parent(root) for root in own.roots})
@@ -297,6 +306,13 @@ class Registry:
             ]
         around.sort(key=lambda seen: seen.seen_at)
         self._read(seen.claim.name for seen in around[:NEIGHBOURS_MAX])
+        told = Reason("unclaimed", "it lies beside the table, and what it claims by now has not been looked at")
+        with self._lock:
+            return [
+                Missing(each.catalog, str(each), self._why.get(each, told))
+                for each in (seen.claim.name for seen in around if self._seen.get(seen.claim.name) is seen)
+                if each.catalog not in self._not_listed
+            ]
 
     def _read(self, names: Iterable[TableName]) -> None:
         """Look at tables, at most :data:`LOADED_MAX`, as long as their catalogs answer."""
