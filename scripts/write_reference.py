@@ -97,6 +97,25 @@ def document() -> Any:
         return client.get(_DOCUMENT).raise_for_status().json()
 
 
+def shape(schema: Any) -> str:
+    """A schema in a few words: the document itself says the rest. Raises ``ValueError`` where it would say nothing."""
+    match schema:
+        case {"$ref": str(name)}:
+            return f"`{name.rsplit('/', 1)[-1]}`"
+        case {"anyOf": [_, *_] as members}:
+            return " or ".join(map(shape, members))
+        case {"properties": {"items": {"items": item}, "next_cursor": _, **others}} if not others:
+            return f"a page of {shape(item)}"
+        case {"properties": {**properties}} if properties:
+            required = [f"`{name}`" for name in properties if name in schema.get("required", ())]
+            optional = [f"`{name}`" for name in properties if name not in schema.get("required", ())]
+            said = [", ".join(required)] if required else []
+            said += [f"optional {', '.join(optional)}"] if optional else []
+            return f"an object with {'; '.join(said)}"
+        case _:
+            raise ValueError(f"there are no words for {schema}")
+
+
 GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "configuration": configuration,
     "policy": policy,
@@ -195,26 +214,14 @@ def _route(method: str, path: str, operation: Any) -> Iterator[str]:
         default = one["schema"].get("default")
         yield f"- `{one['name']}`: {meaning}{'' if default is None else f' Default {default}.'}"
     if body is not None:
-        yield f"- body: {_shape(body['content']['application/json']['schema'])}"
+        yield f"- body: {shape(body['content']['application/json']['schema'])}"
     for status, answer in operation["responses"].items():
         if status.isdigit() and int(status) < _ERRORS_FROM:
             content = answer.get("content", {}).get("application/json")
-            yield f"- {status}: {_shape(content['schema']) if content is not None else answer['description']}"
+            yield f"- {status}: {shape(content['schema']) if content is not None else answer['description']}"
         elif status not in _SAID_ONCE:
             yield f"- {status}: {answer['description']}"
     yield ""
-
-
-def _shape(schema: Any) -> str:
-    """A schema in a few words: the document itself says the rest."""
-    if "$ref" in schema:
-        return f"`{schema['$ref'].rsplit('/', 1)[-1]}`"
-    properties = schema.get("properties", {})
-    if set(properties) == {"items", "next_cursor"}:
-        return f"a page of {_shape(properties['items']['items'])}"
-    required = [f"`{name}`" for name in properties if name in schema.get("required", ())]
-    optional = [f"`{name}`" for name in properties if name not in schema.get("required", ())]
-    return f"an object with {', '.join(required)}" + (f"; optional {', '.join(optional)}" if optional else "")
 
 
 if __name__ == "__main__":

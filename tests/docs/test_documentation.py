@@ -83,6 +83,27 @@ def test_every_generated_part_is_on_a_page() -> None:
     assert [setting.key for setting in SETTINGS if f"`{setting.key}`" not in text] == []
 
 
+def test_every_body_of_the_api_has_a_shape_in_words() -> None:
+    """A union is all of its members; what there are no words for is not passed over."""
+    assert "- body: `AskedRewriteDataFiles` or `AskedExpireSnapshots` or" in write_reference.routes()
+    assert write_reference.shape({"anyOf": [{"$ref": "#/s/A"}, {"properties": {"b": {}}}]}) == (
+        "`A` or an object with optional `b`"
+    )
+    nothing: list[dict[str, object]] = [{}, {"type": "object"}, {"anyOf": []}, {"properties": {}}]
+    for silent in nothing:
+        with pytest.raises(ValueError, match="no words"):
+            write_reference.shape(silent)
+
+
+def test_the_words_of_the_glossary_are_in_order() -> None:
+    """Below the header alone, each once: so a row that is not found where it belongs is not there."""
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert rows[:2] == ["| word | meaning |", "|---|---|"]
+    words = [row.split("|")[1].strip().lower() for row in rows[2:]]
+    assert words == sorted(set(words))
+
+
 @each_page
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
     for target in _LINK.findall(prose(page)):
