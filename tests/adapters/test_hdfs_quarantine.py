@@ -50,7 +50,7 @@ def meddled(store: OnHdfs, name: str, act: Callable[[Callable[[], Any]], Any]) -
     return quarantine
 
 
-def test_s_3_a_file_that_is_replaced_at_the_last_moment_is_put_back(store: OnHdfs) -> None:
+def test_a_file_that_is_replaced_at_the_last_moment_is_put_back(store: OnHdfs) -> None:
     expected, replaced = listed(store), [False]
 
     def replace_first(do: Callable[[], Any]) -> Any:

@@ -141,7 +141,7 @@ def test_c1_a_lost_answer_on_the_way_back_is_found_too(
 
 
 @pytest.mark.parametrize("versions", VERSIONS)
-def test_s_3_a_store_that_deletes_whatever_the_etag_is_refused(s3: S3Server, versions: str | None) -> None:
+def test_a_store_that_deletes_whatever_the_etag_is_refused(s3: S3Server, versions: str | None) -> None:
     store = on_s3(s3, versions)
 
     def ignore(_name: str, asked: dict[str, Any], do: Callable[[], Any]) -> Any:
@@ -154,7 +154,7 @@ def test_s_3_a_store_that_deletes_whatever_the_etag_is_refused(s3: S3Server, ver
 
 
 @pytest.mark.parametrize("versions", VERSIONS)
-def test_s_3_what_is_written_between_the_look_and_the_delete_stays(s3: S3Server, versions: str | None) -> None:
+def test_what_is_written_between_the_look_and_the_delete_stays(s3: S3Server, versions: str | None) -> None:
     store = on_s3(s3, versions)
 
     def write_first(name: str, asked: dict[str, Any], do: Callable[[], Any]) -> Any:
@@ -302,9 +302,7 @@ def local(tmp_path: Path) -> Local:
     return store
 
 
-def test_s_3_a_file_that_is_replaced_at_the_last_moment_is_put_back(
-    local: Local, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_replaced_at_the_last_moment_is_put_back(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, rename = listed(local), os.rename
 
     def replaced(source: str, target: str) -> None:

@@ -62,7 +62,7 @@ def test_a_file_can_go_again_after_it_came_back(store: Storage) -> None:
         assert content(store) == CONTENT
 
 
-def test_s_3_only_the_very_object_that_was_meant_goes(store: Storage) -> None:
+def test_only_the_very_object_that_was_meant_goes(store: Storage) -> None:
     expected = listed(store)
     store.put(KEY, CONTENT[::-1])  # as long as it was
     for wrong in (expected, replace(listed(store), etag="another"), replace(listed(store), size_bytes=1)):

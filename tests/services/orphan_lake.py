@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
 from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.spool import open_memory_spool
-from icewright.domain.knowledge import Complete, Gap, Gaps, Known
+from icewright.domain.knowledge import Gap, Gaps, Known
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import Listed, ListedObject
@@ -30,14 +29,12 @@ from icewright.domain.tables import (
     SortOrder,
     TableMetadata,
 )
-from icewright.planning.orphans import keepers_before
 from icewright.ports.objects import Objects
 from icewright.ports.sightings import Sightings
 from icewright.ports.spool import OpenSpool
 from icewright.ports.table_files import TableFiles
 from icewright.services.foreign import MetadataUuids
 from icewright.services.orphans import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
-from icewright.services.reachable import Reachable, reachable
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -297,18 +294,3 @@ class LakeObjects(Objects):
 
     def read(self, path: CanonicalPath, bytes_max: int) -> bytes:
         return self.below.read(path, bytes_max)
-
-
-@contextmanager
-def needed_by(table: LakeTable) -> Iterator[Complete[Reachable]]:
-    """Everything that a table needs, as it is now."""
-    with reachable(
-        table,
-        table.name,
-        keepers_before,
-        open_memory_spool,
-        aliases=PLAIN,
-        progress=lambda _step, _done, _total: None,
-    ) as known:
-        assert isinstance(known, Complete)
-        yield known

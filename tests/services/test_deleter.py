@@ -42,7 +42,7 @@ from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId
 from icewright.domain.objects import ListedObject
 from icewright.domain.tables import Instant
-from icewright.services.deleter import BATCH_FILES, Deleter
+from icewright.services.deleter import BATCH_FILES
 from tests.services.deletions import DAY_MS, GAP, HELD, HOUR_MS, NAME, ROOT, World, at, tended, undone
 
 CAREFREE = DeleteSettings(
@@ -157,7 +157,7 @@ class TestFloors:
         world.run_to_its_end("run-2")
         assert set(world.states("run-2").values()) == {"quarantined"}
 
-    def test_s_2_nothing_shortens_the_time_in_which_a_file_can_be_taken_back(self, world: World) -> None:
+    def test_nothing_shortens_the_time_in_which_a_file_can_be_taken_back(self, world: World) -> None:
         world.settings = CAREFREE
         before = (world.garbage(2), contents(world))[1]
         world.deleter().begin(world.plan(world.garbage(2)), "run-1")
@@ -337,7 +337,7 @@ class TestGuards:
         world.quarantine = MemoryQuarantine(world.storage, CanonicalPath("s3://other/held"))
         assert world.deleter().advance("run-1").count(IntentState.QUARANTINED) == 1
 
-    def test_s_3_a_file_that_was_written_anew_since_stays(self, world: World) -> None:
+    def test_a_file_that_was_written_anew_since_stays(self, world: World) -> None:
         paths = world.garbage(3)
         world.deleter().begin(world.plan(paths), "run-1")
         old = world.storage.objects[paths[1]]
@@ -378,7 +378,7 @@ class TestGuards:
 
 
 class TestPlans:
-    def test_s_4_a_plan_is_of_what_is_left_when_all_that_is_needed_is_subtracted(self, world: World) -> None:
+    def test_a_plan_is_of_what_is_left_when_all_that_is_needed_is_subtracted(self, world: World) -> None:
         live, garbage = next(iter(world.refs)), world.garbage(1)[0]
         listed = {path: stored.listed for path, stored in world.storage.objects.items()}
         known = world.needs(NAME, [live, garbage])
@@ -403,7 +403,7 @@ class TestPlans:
         ]
         assert len({one.plan_hash for one in (plan, replace(plan), *others)}) == 4
 
-    def test_s_10_a_plan_beyond_the_budget_needs_somebodys_word_for_this_very_plan(self, world: World) -> None:
+    def test_a_plan_beyond_the_budget_needs_somebodys_word_for_this_very_plan(self, world: World) -> None:
         paths = world.garbage(3)
         world.table_bytes = 100 * sum(world.storage.objects[path].listed.size_bytes for path in paths)
         within = world.plan(paths)
@@ -420,7 +420,7 @@ class TestPlans:
         undone(world)
         world.deleter().begin(within, "run-2")
 
-    def test_s_10_more_files_than_the_budget_need_it_too(self, world: World) -> None:
+    def test_more_files_than_the_budget_need_somebodys_word_too(self, world: World) -> None:
         plan = world.plan(world.garbage(1))
         (one,) = plan.candidates
         many = [
@@ -580,4 +580,3 @@ def test_partial_knowledge_makes_no_plan() -> None:
             table_name=NAME,
             planned_at=1,
         )
-    assert Deleter.__doc__
