@@ -13,14 +13,14 @@ from typing import ClassVar, Final, Literal
 from icewright.domain.files import Partition
 
 ENTRIES_MAX: Final = 100_000
-"""The most live entries that one action moves: a minute of one core, and less for the server to verify it. What is left
-over is for the next one."""
+"""The most live entries that one action moves: half a minute of one core, and less for the server to verify it. What is
+left over is for the next one."""
 
 ONE_MANIFEST_ENTRIES_MAX: Final = 500_000
 """The most that it moves where all of them are in one manifest, which nobody can take a part of."""
 
 OUTPUTS_MAX: Final = 200
-"""The most manifests that one action writes: those of a class are all open at once."""
+"""The most manifests of one class that an action writes: they are all open at once; the classes take turns."""
 
 SHARES_MAX: Final = 50_000
 """The most shares that one action names, some 4 MB of JSON."""
