@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ConnectionClosedError
+from botocore.exceptions import ClientError, ConnectionClosedError
+from botocore.response import StreamingBody
+from urllib3.exceptions import ProtocolError
 
 from icewright.adapters.objects import local_quarantine, s3_quarantine
-from icewright.adapters.objects.s3 import S3Client
+from icewright.adapters.objects.s3 import S3Client, S3Objects
 from icewright.adapters.objects.s3_quarantine import S3Quarantine
 from icewright.domain.deletion import Held, Intent, IntentState, Step, settled
-from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, StorageAway, Unknown, Unreadable, Unsupported
+from icewright.domain.errors import (
+    Conflict,
+    IcewrightError,
+    InvalidConfiguration,
+    NotAllowed,
+    StorageAway,
+    Unknown,
+    Unreadable,
+    Unsupported,
+)
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import ListedObject
 from tests.contracts.storages import HELD, Local, OnS3, Storage
@@ -38,29 +50,41 @@ def on_s3(s3: S3Server, versions: str | None = None) -> OnS3:
     return store
 
 
-class Writes:
-    """A client's writes, with something happening to one of them."""
+Act = Callable[[str, dict[str, Any], Callable[[], Any]], Any]
+"""What happens at a call: its name, what it asks for, and the call."""
 
-    def __init__(self, client: Any, act: Callable[[str, dict[str, Any], Callable[[], Any]], Any]) -> None:
+
+class Calls:
+    """A client's calls, with something happening to one of them."""
+
+    def __init__(self, client: Any, act: Act) -> None:
         self._client, self._act = client, act
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._client, name)
-        return lambda **asked: self._act(name, asked, lambda: call(**asked))
+        return lambda *what, **asked: self._act(name, asked, lambda: call(*what, **asked))
+
+
+def as_it_is(_name: str, _asked: dict[str, Any], do: Callable[[], Any]) -> Any:
+    return do()
 
 
 class Meddled(S3Client):
-    def __init__(self, s3: S3Server, act: Callable[[str, dict[str, Any], Callable[[], Any]], Any]) -> None:
+    def __init__(self, s3: S3Server, on_write: Act = as_it_is, on_read: Act = as_it_is) -> None:
         super().__init__(s3.file_io)
-        self._act = act
+        self._on_write, self._on_read = on_write, on_read
 
     @property
     def writes(self) -> Any:
-        return Writes(super().writes, self._act)
+        return Calls(super().writes, self._on_write)
+
+    @property
+    def reads(self) -> Any:
+        return Calls(super().reads, self._on_read)
 
 
-def meddled(store: OnS3, act: Callable[[str, dict[str, Any], Callable[[], Any]], Any]) -> S3Quarantine:
-    return S3Quarantine(Meddled(store.server, act), [store.at(HELD)])
+def meddled(store: OnS3, on_write: Act = as_it_is, on_read: Act = as_it_is) -> S3Quarantine:
+    return S3Quarantine(Meddled(store.server, on_write, on_read), [store.at(HELD)])
 
 
 @pytest.mark.parametrize("versions", VERSIONS)
@@ -271,13 +295,101 @@ def test_a_marker_of_somebody_elses_is_left(s3: S3Server) -> None:
     assert store.objects.stat(expected.path) is None
 
 
-def test_an_s3_that_is_away_is_told_of_without_secrets(s3: S3Server) -> None:
+class BreaksOff:
+    """What is left of a body after its line has broken."""
+
+    def read(self, _bytes_max: int | None = None) -> bytes:
+        raise ProtocolError(f"Connection broken: {SECRET_KEY}")
+
+    def close(self) -> None:
+        """There is nothing left to close."""
+
+
+def break_off(name: str, _asked: dict[str, Any], do: Callable[[], Any]) -> Any:
+    answer = do()
+    if name == "get_object":
+        answer["Body"].close()
+        answer["Body"] = StreamingBody(BreaksOff(), len(CONTENT))
+    return answer
+
+
+def test_a_body_that_breaks_off_is_a_store_that_is_away(s3: S3Server) -> None:
     store = on_s3(s3)
-    properties = {**s3.file_io, "s3.endpoint": f"http://{HOST}:{free_port()}", "s3.connect-timeout": "1"}
-    quarantine = S3Quarantine(S3Client(properties), [store.at(HELD)])
     with pytest.raises(StorageAway) as found:
-        quarantine.quarantine(RUN, listed(store))
-    assert SECRET_KEY not in str(found.value)
+        S3Objects(Meddled(s3, on_read=break_off)).read(store.at(KEY), 100)
+    tells_no_secret(found.value)
+
+
+def test_a_copy_whose_bytes_break_off_lets_nothing_be_deleted(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = on_s3(s3)
+    monkeypatch.setattr(s3_quarantine, "_is_md5", lambda _etag, _head: False)
+    monkeypatch.setattr(s3_quarantine, "_CHECKSUMS", ())
+    with pytest.raises(StorageAway) as found:
+        meddled(store, on_read=break_off).quarantine(RUN, listed(store))
+    tells_no_secret(found.value)
+    assert store.objects.read(store.at(KEY), 100) == CONTENT
+
+
+def tells_no_secret(error: BaseException) -> None:
+    """Neither does anything that a log would print below it."""
+    assert isinstance(error, IcewrightError)
+    told = "".join(traceback.format_exception(error))
+    assert type(error).__name__ in told
+    assert SECRET_KEY not in told + error.message + error.hint + repr(error)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "told"),
+    [
+        (f"http://user:{SECRET_KEY}@{HOST}:{free_port()}", StorageAway),
+        (f"http://no host/{SECRET_KEY}", InvalidConfiguration),
+        (f"{HOST}:9000/{SECRET_KEY}", InvalidConfiguration),
+    ],
+)
+def test_an_s3_that_is_away_or_nowhere_is_told_of_without_secrets(
+    s3: S3Server, endpoint: str, told: type[IcewrightError]
+) -> None:
+    store = on_s3(s3)
+    client = S3Client({**s3.file_io, "s3.endpoint": endpoint, "s3.connect-timeout": "1"})
+    objects, expected = S3Objects(client), listed(store)
+    asked: list[Callable[[], object]] = [
+        lambda: objects.now(expected.path),
+        lambda: objects.stat(expected.path),
+        lambda: objects.read(expected.path, 100),
+        lambda: list(objects.list(expected.path)),
+        lambda: S3Quarantine(client, [store.at(HELD)]).quarantine(RUN, expected),
+    ]
+    for ask in asked:
+        with pytest.raises(told) as found:
+            ask()
+        tells_no_secret(found.value)
+
+
+@pytest.mark.parametrize("status", [0, 400, 403, 404, 409, 412, 500, 503])
+def test_what_a_store_says_that_refuses_is_told_without_secrets(s3: S3Server, status: int) -> None:
+    store = on_s3(s3)
+
+    def refuse(name: str, _asked: dict[str, Any], _do: Callable[[], Any]) -> Any:
+        if status == 0:
+            raise ConnectionClosedError(endpoint_url=f"http://{SECRET_KEY}@s3")
+        error = {"Code": "Refused", "Message": f"the key {SECRET_KEY} is not known"}
+        raise ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}, name)
+
+    objects, expected = S3Objects(Meddled(s3, on_read=refuse)), listed(store)
+    held = store.quarantine.quarantine(RUN, expected)
+    asked: list[Callable[[], object]] = [
+        lambda: objects.now(expected.path),
+        lambda: objects.read(expected.path, 100),
+        lambda: list(objects.list(expected.path)),
+        lambda: meddled(store, refuse).restore(RUN, expected, held),
+        lambda: meddled(store, refuse).purge(RUN, expected, held),
+        lambda: meddled(store, refuse).quarantine(RUN, expected),
+        lambda: meddled(store, on_read=refuse).quarantine(RUN, expected),
+    ]
+    for ask in asked:
+        with pytest.raises(IcewrightError) as found:
+            ask()
+        tells_no_secret(found.value)
 
 
 def test_a_bucket_that_is_not_there_is_told_of(s3: S3Server) -> None:

@@ -6,7 +6,7 @@
     |- Unavailable   catalog, store, storage, engine away -> back off, try the tick again
     |- Unknown       we cannot tell whether it happened   -> look, then decide; touch nothing meanwhile
 
-Adapters translate the errors of libraries at the door, with ``from``.
+Adapters translate the errors of libraries at the door, with ``from``; ``from None`` where their text may hold a secret.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """S3 as its own client has it: etags, versions, and the store's clock, which neither Arrow nor PyIceberg tell.
 
 Credentials are those of the catalog's entry, or what the machine has. No message here repeats what a store or a library
-said beyond its error code: it may hold a part of a key.
+said beyond its error code: it may hold a part of a key. Nor is it kept as a cause, which a log would print: errors are
+raised ``from None`` here.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -21,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import create_loader
 
 from icewright.domain import object_stores
-from icewright.domain.errors import InvalidLocation, StorageAway, Unreadable, Unsupported
+from icewright.domain.errors import InvalidConfiguration, InvalidLocation, StorageAway, Unreadable, Unsupported
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.objects import Listed, ListedObject, prefix_of
 from icewright.domain.tables import Instant
@@ -68,9 +69,18 @@ class S3Client:
             return self._made[attempts]
 
     def _make(self, attempts: int) -> Any:
-        found = self._properties
-        if role := next((key for key in _ROLES if key in found), None):
+        if role := next((key for key in _ROLES if key in self._properties), None):
             raise Unsupported(f"{role}: a role cannot be taken here yet", hint="run the server under that role")
+        try:
+            return self._opened(attempts)
+        except ValueError:
+            raise InvalidConfiguration(
+                "S3 cannot be spoken to with the settings of this catalog",
+                hint="look at its s3.endpoint, s3.region, s3.proxy-uri and timeouts",
+            ) from None
+
+    def _opened(self, attempts: int) -> Any:
+        found = self._properties
         style = {"false": "path", "true": "virtual"}.get(found.get("s3.force-virtual-addressing", ""), "auto")
         proxy = found.get("s3.proxy-uri")
         config = Config(
@@ -104,16 +114,18 @@ class S3Objects:
     def now(self, path: CanonicalPath) -> Instant:
         """The ``Date`` of the store's answer, whatever it answers."""
         bucket, _ = bucket_and_key(path)
-        try:
-            with asking(path):
+        with asking(path):
+            try:
                 answer = self._client.reads.head_bucket(Bucket=bucket)
-        except Unreadable as error:
-            answer = getattr(error.__cause__, "response", {})
+            except ClientError as error:
+                if not _is_refusal(error):
+                    raise
+                answer = error.response
         said = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         try:
             return int(parsedate_to_datetime(said).timestamp() * 1000)
-        except (TypeError, ValueError) as error:
-            raise Unsupported(f"the store of {bucket} does not say what time it is") from error
+        except (TypeError, ValueError):
+            raise Unsupported(f"the store of {bucket} does not say what time it is") from None
 
     def list(self, root: CanonicalPath) -> Iterator[Listed]:
         """Everything below a root; each key is looked at again, whatever the store understood."""
@@ -136,7 +148,7 @@ class S3Objects:
         bucket, key = bucket_and_key(path)
         with asking(path):
             answer = self._client.reads.get_object(Bucket=bucket, Key=key)
-            with answer["Body"] as body:
+            with closing(answer["Body"]) as body:  # as a context itself it gives the stream that is not translated
                 if answer["ContentLength"] > bytes_max:
                     raise Unreadable(f"{path} is longer than {bytes_max} bytes, the most that is read of it")
                 content: bytes = body.read()
@@ -158,13 +170,13 @@ def head_of(client: S3Client, path: CanonicalPath, **asked: str) -> Mapping[str,
     bucket, key = bucket_and_key(path)
     if not key:
         return None
-    try:
-        with asking(path):
+    with asking(path):
+        try:
             found: Mapping[str, Any] = client.reads.head_object(Bucket=bucket, Key=key, **asked)
-    except Unreadable as error:
-        if isinstance(error.__cause__, ClientError) and http_status(error.__cause__) == _NOT_THERE:
+        except ClientError as error:
+            if http_status(error) != _NOT_THERE:
+                raise
             return None
-        raise
     return found
 
 
@@ -196,8 +208,12 @@ def asking(path: CanonicalPath) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        if _ANSWERED_MIN <= http_status(error) < _TROUBLE_MIN and code_of(error) != "SlowDown":
-            raise Unreadable(f"S3 refuses to tell of {path}: {code_of(error)}") from error
-        raise StorageAway(f"S3 does not answer for {path}: {code_of(error)}") from error
+        if _is_refusal(error):
+            raise Unreadable(f"S3 refuses to tell of {path}: {code_of(error)}") from None
+        raise StorageAway(f"S3 does not answer for {path}: {code_of(error)}") from None
     except (BotoCoreError, OSError) as error:
-        raise StorageAway(f"S3 does not answer for {path}: {type(error).__name__}") from error
+        raise StorageAway(f"S3 does not answer for {path}: {type(error).__name__}") from None
+
+
+def _is_refusal(error: ClientError) -> bool:
+    return _ANSWERED_MIN <= http_status(error) < _TROUBLE_MIN and code_of(error) != "SlowDown"

@@ -10,7 +10,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -177,7 +177,7 @@ class S3Quarantine:
         bucket, key = bucket_and_key(path)
         with asking(path):
             answer = self._client.reads.get_object(Bucket=bucket, Key=key, IfMatch=head["ETag"])
-            with answer["Body"] as body:
+            with closing(answer["Body"]) as body:
                 while chunk := body.read(_CHUNK_BYTES):
                     yield hashlib.sha256(chunk).digest()
 
@@ -286,9 +286,9 @@ def _step(path: CanonicalPath) -> Iterator[None]:
         yield
     except ClientError as error:
         if http_status(error) in _MOVED:
-            raise Conflict(f"{path} is gone, or another object: {code_of(error)}") from error
+            raise Conflict(f"{path} is gone, or another object: {code_of(error)}") from None
         if http_status(error) in _REFUSED:
-            raise Unsupported(f"S3 refuses to change {path}: {code_of(error)}") from error
-        raise Unknown(f"nobody knows whether {path} was changed: {code_of(error)}") from error
+            raise Unsupported(f"S3 refuses to change {path}: {code_of(error)}") from None
+        raise Unknown(f"nobody knows whether {path} was changed: {code_of(error)}") from None
     except (BotoCoreError, OSError) as error:
-        raise Unknown(f"nobody knows whether {path} was changed: {type(error).__name__}") from error
+        raise Unknown(f"nobody knows whether {path} was changed: {type(error).__name__}") from None
