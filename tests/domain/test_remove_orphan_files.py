@@ -36,6 +36,15 @@ def test_i11_beyond_either_budget_a_person_approves(change: dict[str, int], need
     assert replace(ACTION, **change).needs_approval is needs  # type: ignore[arg-type]  # numbers alone
 
 
-@pytest.mark.parametrize(("share", "table_bytes", "allowed"), [(0.01, 10**15, 10**13), (2.0, 7, 7), (-1.0, 7, 0)])
-def test_i11_a_share_is_between_nothing_and_all(share: float, table_bytes: int, allowed: int) -> None:
+@pytest.mark.parametrize(
+    ("share", "table_bytes", "allowed"), [(0.01, 10**15, 10**13), (0.005, 1_000, 5), (2.0, 799, 7), (-1.0, 700, 0)]
+)
+def test_i11_a_share_is_between_nothing_and_what_the_deleter_takes(
+    share: float, table_bytes: int, allowed: int
+) -> None:
     assert OrphanBudget(share).bytes_of(table_bytes) == allowed
+
+
+@pytest.mark.parametrize(("files", "allowed"), [(-1, 0), (5, 5), (10_000, 10_000), (10**9, 10_000)])
+def test_i11_files_are_between_none_and_what_the_deleter_takes(files: int, allowed: int) -> None:
+    assert OrphanBudget(files=files).files_max == allowed

@@ -63,7 +63,7 @@ class Case:
             orphan_files=len(self.files),
             orphan_bytes=sum(file.size_bytes for file in self.files),
             budget_files=100,
-            budget_bytes=100,
+            budget_bytes=10,
         )
         listed = [
             ListedObject(CanonicalPath(f.path), f.size_bytes, f.modified_at, f.etag, f.version_id) for f in self.files
@@ -121,7 +121,8 @@ def with_partition(evidence: OrphanEvidence) -> OrphanEvidence:
         (Case(action=lambda a: replace(a, files=a.files * 2)), {"file-twice", "wrong-figures"}),
         (Case(action=lambda a: replace(a, orphan_files=0)), {"wrong-figures"}),
         (Case(action=lambda a: replace(a, orphan_bytes=0)), {"wrong-figures"}),
-        (Case(action=lambda a: replace(a, budget_bytes=1001)), {"wrong-budget"}),
+        (Case(action=lambda a: replace(a, budget_bytes=11)), {"wrong-budget"}),
+        (Case(action=lambda a: replace(a, budget_files=10_001)), {"wrong-budget"}),
         (Case(action=lambda a: replace(a, listed_at=NOW + 1)), {"wrong-order"}),
         (Case(action=lambda a: replace(a, age_min_ms=3 * DAY_MS - 1)), {"age-floor"}),
     ],
@@ -224,6 +225,41 @@ def test_o1_views_that_disagree_are_found() -> None:
 
     assert Case(needed=needed).codes() == set()
     assert Case(needed=needed, evidence=unlisted).codes() == {"views-disagree"}
+
+
+@pytest.mark.parametrize("sample_max", [50_000, 200])
+def test_o1_files_that_are_not_needed_do_not_stand_for_needed_ones(
+    sample_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("icewright.planning.check_orphans._SAMPLE_MAX", sample_max)
+    needed = tuple(f"data/{number}" for number in range(1_000))
+
+    def young_instead(evidence: OrphanEvidence, gone: int) -> OrphanEvidence:
+        names = {ROOT + name for name in needed[:gone]}
+        young = [CanonicalPath(f"{ROOT}data/young-{number}") for number in range(5_000)]
+        listed = [one for one in evidence.listed if one.path not in names]
+        return replace(evidence, listed=[*listed, *(FoundFile(one, ListedObject(one, 1, NOW)) for one in young)])
+
+    assert Case(needed=needed, evidence=lambda one: young_instead(one, 0)).codes() == set()
+    assert Case(needed=needed, evidence=lambda one: young_instead(one, 1_000)).codes() == {"views-disagree"}
+    assert Case(needed=needed, evidence=lambda one: young_instead(one, 300)).codes() == {"views-disagree"}
+
+
+def test_o1_views_are_compared_below_each_root() -> None:
+    other = "s3://other/t/"
+    needed = (*(f"data/{number}" for number in range(100)), f"{other}data/1")
+
+    def unlisted(evidence: OrphanEvidence) -> OrphanEvidence:
+        return replace(evidence, listed=[one for one in evidence.listed if not one.path.startswith(other)])
+
+    def two(evidence: OrphanEvidence) -> OrphanEvidence:
+        return replace(evidence, place=replace(evidence.place, roots=(ROOT, other)))
+
+    def of_two(action: RemoveOrphanFiles) -> RemoveOrphanFiles:
+        return replace(action, roots=(ROOT, other))
+
+    assert Case(needed=needed, action=of_two, evidence=two).codes() == set()
+    assert Case(needed=needed, action=of_two, evidence=lambda one: unlisted(two(one))).codes() == {"views-disagree"}
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@ class LakeTable(TableFiles):
     """Which snapshot added a file."""
     gap: Gap | None = None
     uuid: str = "u"
+    file_bytes: int = 10
+    """Of each data file."""
 
     @property
     def root(self) -> str:
@@ -181,7 +183,7 @@ class LakeTable(TableFiles):
         self.lake.read()
         (one,) = (one for one in table.snapshots if one.manifest_list + ".m" == manifest.path)
         for path in self.live[one.snapshot_id]:
-            yield ListedFile(self.spelled(path), FileClass.DATA, 10, self.added.get(path))
+            yield ListedFile(self.spelled(path), FileClass.DATA, self.file_bytes, self.added.get(path))
 
 
 @dataclass

@@ -208,7 +208,16 @@ class TestFloors:
         world.deleter().advance("run-1")
         assert world.states() == {path: "skipped: too-young"}
 
-    @pytest.mark.parametrize("name", ["00007-x.metadata.json", "v7.gz.metadata.json", "v7.metadata.json.gz"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "00007-x.metadata.json",
+            "v7.gz.metadata.json",
+            "v7.metadata.json.gz",
+            "V7.Metadata.JSON.zst",
+            "version-hint.text",
+        ],
+    )
     def test_o9_metadata_files_of_the_last_month_stay(self, world: World, name: str) -> None:
         path = CanonicalPath(f"{ROOT}metadata/{name}")
         for age, state in ((30 * DAY_MS - HOUR_MS, "skipped: young-metadata"), (31 * DAY_MS, "quarantined")):

@@ -16,6 +16,7 @@ from icewright.domain.reasons import Reason
 from icewright.domain.remove_orphan_files import OrphanBudget, OrphanPolicy
 from icewright.domain.tables import PartitionField
 from icewright.services.orphans import OrphansRefused
+from icewright.services.refused import PlanRefused
 from tests.services.orphan_lake import ALL, DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, complete, owns, planned
 
 
@@ -425,6 +426,20 @@ class TestDisagreement:
         assert refused.reason.code == "views-disagree"
         assert refused.reason.figures == {"missing": 1, "needed": 7}
 
+    @pytest.mark.parametrize("number", [1, 2, 3])
+    def test_o1_what_the_planner_overlooks_the_checker_notices(
+        self, lake: OrphanLake, table: LakeTable, number: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """However many files are listed that nobody needs."""
+        lake.look(table)
+        lake.pass_time(10 * DAY_MS)
+        lake.storage.remove(CanonicalPath(f"s3://b/t/data/{number}.parquet"))
+        for young in range(20):
+            lake.write(f"s3://b/t/data/young-{young}.parquet")
+        monkeypatch.setattr("icewright.planning.orphans.MISSING_SHARE_MAX", 1.0)
+        with pytest.raises(PlanRefused, match="views-disagree"):
+            lake.look(table)
+
     def test_o1_a_few_among_many_may_be_missing(self, lake: OrphanLake) -> None:
         table = lake.table()
         table.commit(*(f"data/{number}.parquet" for number in range(198)))
@@ -541,9 +556,9 @@ class TestBudget:
         [
             (OrphanBudget(1.0, 3), False),
             (OrphanBudget(1.0, 2), True),
-            (OrphanBudget(0.21, 3), False),
-            (OrphanBudget(0.2, 3), True),
-            (OrphanBudget(), True),
+            (OrphanBudget(0.007, 3), False),
+            (OrphanBudget(0.0068, 3), True),
+            (OrphanBudget(), False),
             (OrphanBudget(-1.0, -1), True),
         ],
     )
@@ -554,6 +569,7 @@ class TestBudget:
         budget: OrphanBudget,
         needs: bool,  # noqa: FBT001 - a case
     ) -> None:
+        table.file_bytes = 1_000
         policy = OrphanPolicy(budget=budget)
         lake.look(table, policy=policy)
         lake.pass_time(10 * DAY_MS)
@@ -563,6 +579,21 @@ class TestBudget:
         assert found.action.needs_approval is needs
         assert found.action.figures.needs_approval is needs
         assert found.prediction.needs_approval is needs
+
+    @pytest.mark.parametrize("budget", [OrphanBudget(), OrphanBudget(1.0, 10**9)])
+    def test_i11_nobody_can_ask_for_more_than_the_deleter_takes(
+        self, lake: OrphanLake, table: LakeTable, budget: OrphanBudget, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        policy = OrphanPolicy(budget=budget)
+        lake.look(table, policy=policy)
+        lake.pass_time(10 * DAY_MS)
+        of_bytes = lake.found(table, policy=policy)
+        table.file_bytes = 1_000
+        monkeypatch.setattr("icewright.domain.remove_orphan_files.BUDGET_FILES", 2)
+        of_files = lake.found(table, policy=policy)
+        for found in (of_bytes, of_files):
+            assert found.action is not None
+            assert found.action.needs_approval
 
     def test_i11_the_budget_is_of_all_that_may_go_also_of_what_is_left_for_later(
         self, lake: OrphanLake, table: LakeTable, monkeypatch: pytest.MonkeyPatch

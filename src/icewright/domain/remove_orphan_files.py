@@ -30,14 +30,23 @@ FILES_MAX: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class OrphanBudget:
-    """What may be removed in one run without a person: the lesser of a share of the table's bytes and of files."""
+    """What may be removed in one run without a person: the lesser of a share of the table's bytes and of files.
+
+    Neither can be raised: beyond what is the usual, the Deleter begins nothing that nobody has approved.
+    """
 
     share_of_bytes: float = BUDGET_PERCENT / 100
     files: int = BUDGET_FILES
 
+    @property
+    def files_max(self) -> int:
+        """So many files."""
+        return min(max(self.files, 0), BUDGET_FILES)
+
     def bytes_of(self, table_bytes: int) -> int:
         """The share of a table whose reachable files are of so many bytes."""
-        return int(table_bytes * min(max(self.share_of_bytes, 0.0), 1.0))
+        asked = int(table_bytes * min(max(self.share_of_bytes, 0.0), 1.0))
+        return min(asked, table_bytes * BUDGET_PERCENT // 100)
 
 
 @dataclass(frozen=True, slots=True)

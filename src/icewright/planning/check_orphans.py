@@ -7,12 +7,13 @@ mistake has to be made twice, in two ways of putting it, to reach a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from posixpath import normpath
 from typing import Protocol
 from unicodedata import normalize
 from urllib.parse import unquote
+from zlib import crc32
 
 from icewright.domain.knowledge import Complete
 from icewright.domain.locations import Aliases, CanonicalPath
@@ -31,7 +32,10 @@ _METADATA_VERSIONS = 100
 _PASSES = 2
 _FILES = 50_000
 _YEAR_2017_MS = 1_483_228_800_000
+_BUDGET_FILES = 10_000
+_BUDGET_SHARE = 100
 _LISTED_SHARE_MIN = 0.98
+_SAMPLE_MAX = 50_000
 _SHOWN = 3
 _NOT_COUNTED = ("metadata", "version-hint")
 
@@ -155,36 +159,42 @@ class _Checker:
         """Nothing that goes is needed, under whatever name of its storage and whatever spelling."""
         canonical = {self.evidence.aliases.canonical(file.path) for file in self.action.files}
         spellings = {_coarse(path) for path in canonical}
-        needed_bytes = needed_before = 0
+        samples = {root: _Sample() for root in self.action.roots}
+        needed_bytes = 0
         for needed in self.evidence.needed.value.files():
             needed_bytes += needed.size_bytes or 0
-            is_below = any(needed.path[: len(root)] == root for root in self.action.roots)
-            needed_before += is_below and needed.kept_by % 2 == 1 and needed.file_class.value not in _NOT_COUNTED
+            if needed.kept_by % 2 == 1 and needed.file_class.value not in _NOT_COUNTED:
+                for root, sample in samples.items():
+                    if needed.path[: len(root)] == root:
+                        sample.add(needed.path)
             if needed.path in canonical:
                 yield "needed", needed.path
             elif _coarse(needed.path) in spellings:
                 yield "like-a-needed-file", needed.path
-        if self.action.budget_bytes > needed_bytes:
-            yield "wrong-budget", f"{self.action.budget_bytes} bytes of a table of {needed_bytes}"
-        yield from self._against_listing(needed_before)
+        if self.action.budget_bytes * _BUDGET_SHARE > needed_bytes or self.action.budget_files > _BUDGET_FILES:
+            budget = f"{self.action.budget_files} files and {self.action.budget_bytes} bytes"
+            yield "wrong-budget", f"{budget} of a table of {needed_bytes} bytes"
+        yield from self._against_listing(samples)
 
-    def _against_listing(self, needed_before: int) -> Iterator[tuple[str, str]]:
+    def _against_listing(self, samples: Mapping[str, _Sample]) -> Iterator[tuple[str, str]]:
         """What goes is in the listing as it is said to be, under one name, beside what the table needs."""
         planned = {file.path: file for file in self.action.files}
         names: dict[CanonicalPath, set[str]] = {}
-        others = 0
         for found in self.evidence.listed:
             file = planned.get(found.listed.path)
+            for sample in samples.values():
+                sample.found(found.path)
             if file is None:
-                others += 1
                 continue
             names.setdefault(found.path, set()).add(found.listed.path)
             if _identity(found.listed) != (file.size_bytes, file.modified_at, file.etag, file.version_id):
                 yield "not-as-listed", file.path
         if len(names) != len(planned) or any(len(spelled) > 1 for spelled in names.values()):
             yield "not-listed", f"{len(planned)} files go, {len(names)} of them were listed"
-        if others < _LISTED_SHARE_MIN * needed_before:
-            yield "views-disagree", f"{needed_before} files are needed, {others} were listed that stay"
+        for root, sample in samples.items():
+            if sample.listed < _LISTED_SHARE_MIN * len(sample.paths):
+                of = f"{len(sample.paths)} files that are needed below {root}"
+                yield "views-disagree", f"of {of}, every {sample.step}th of all, {sample.listed} were listed"
 
     def _against_sightings(self) -> Iterator[tuple[str, str]]:
         """What goes was seen before this pass, at the time and as the object that it is said to be."""
@@ -205,6 +215,39 @@ class _Checker:
 
     def _job_ids(self) -> set[str]:
         return {one.summary["flink.job-id"] for one in self.evidence.table.snapshots if one.summary.get("flink.job-id")}
+
+
+@dataclass(slots=True)
+class _Sample:
+    """Needed paths, and how many of them were listed: all, or every so many of very many, by a number of the path.
+
+    So it is known which of them were listed, in little memory, whatever else is in the listing. ``paths`` says of each
+    whether it was.
+    """
+
+    step: int = 1
+    paths: dict[CanonicalPath, bool] = field(default_factory=dict)
+
+    @property
+    def listed(self) -> int:
+        return sum(self.paths.values())
+
+    def add(self, path: CanonicalPath) -> None:
+        if _drawn(path) % self.step:
+            return
+        self.paths[path] = False
+        if len(self.paths) > _SAMPLE_MAX:
+            self.step *= 2
+            self.paths = {one: False for one in self.paths if _drawn(one) % self.step == 0}
+
+    def found(self, path: CanonicalPath) -> None:
+        if path in self.paths:
+            self.paths[path] = True
+
+
+def _drawn(path: CanonicalPath) -> int:
+    """The same number in every process."""
+    return crc32(path.encode("utf-8", "surrogatepass"))
 
 
 def _identity(listed: ListedObject) -> tuple[int, int | None, str | None, str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -23,8 +22,9 @@ from icewright.domain.objects import prefix_of
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
+from icewright.planning.metadata_files import is_metadata_file
 
-_METADATA: Final = re.compile(r"\.metadata\.json(?:\.gz)?\Z|\.gz\.metadata\.json\Z|/version-hint\.text\Z", re.DOTALL)
+_VERSION_HINT: Final = "/version-hint.text"
 _PERCENT: Final = 100
 
 
@@ -78,7 +78,8 @@ def _too_young(intent: Intent, cause: Cause, now: Instant, settings: DeleteSetti
     grace = settings.grace_of(cause)
     if intent.first_seen_at > now - grace or (cause is Cause.ORPHAN and modified_at > now - grace):
         return Reason("too-young", "it has not been without use for long enough")
-    if _METADATA.search(intent.object.path) and modified_at > now - METADATA_FLOOR_MS:
+    path = intent.object.path
+    if (is_metadata_file(path) or path.endswith(_VERSION_HINT)) and modified_at > now - METADATA_FLOOR_MS:
         return Reason("young-metadata", "a metadata file of the last 30 days, by which the table could be found again")
     return None
 

@@ -10,14 +10,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from icewright.domain.deletion import METADATA_FLOOR_MS
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.orphans import FoundFile
 from icewright.domain.tables import Instant
 from icewright.planning.metadata_files import is_metadata_file
 
 DAY_MS: Final = 24 * 3_600_000
-YOUNG_MS: Final = 30 * DAY_MS
-"""All that are younger stay."""
 VERSIONS_KEPT: Final = 100
 """The latest versions stay, whatever their age."""
 DAYS_KEPT: Final = 90
@@ -58,7 +57,7 @@ class MetadataAnchors:
     def keeps(self, found: FoundFile) -> bool:
         """Whether a metadata file stays, once all have been seen."""
         version, modified_at = version_of(found.path), found.listed.modified_at
-        if version is None or modified_at is None or self.as_of - modified_at < YOUNG_MS:
+        if version is None or modified_at is None or self.as_of - modified_at < METADATA_FLOOR_MS:
             return True
         if self._is_of_a_kept_day(modified_at) and self._of_days[modified_at // DAY_MS][1] == found.path:
             return True

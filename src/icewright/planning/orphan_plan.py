@@ -111,7 +111,7 @@ def remove_orphan_files(selection: Selection, budget: OrphanBudget, listed_at: I
         age_min_ms=selection.rules.age_min_ms,
         orphan_files=selection.orphans.files,
         orphan_bytes=selection.orphans.size_bytes,
-        budget_files=max(budget.files, 0),
+        budget_files=budget.files_max,
         budget_bytes=budget.bytes_of(survey.needed.size_bytes),
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from icewright.domain.deletion import FUTURE_MAX_MS
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.orphans import FoundFile, Sighting
 from icewright.domain.ownership import Place
@@ -23,8 +24,6 @@ SLOWEST_TIMES: Final = 3
 """A file is left alone for so many times the longest that a writer of the table was seen to take to its commit."""
 COMMIT_MS_MAX: Final = 30 * 24 * 3_600_000
 """Files that were committed later than this after they were written were not written for it: they were imported."""
-CLOCK_AHEAD_MS_MAX: Final = 5 * 60_000
-"""What was modified further in the future than this has a time that means nothing."""
 ICEBERG_SINCE: Final = 1_483_228_800_000
 """2017: no table is older. Earlier times are made up, or are seconds that were taken for milliseconds."""
 _OTHER_FORMATS: Final[Mapping[str, str]] = {
@@ -144,7 +143,7 @@ class OrphanRules:
     def _odd_time(self, modified_at: Instant | None) -> Kept | None:
         if modified_at is None or modified_at <= 0:
             return Kept.NO_TIME
-        if modified_at > self.as_of + CLOCK_AHEAD_MS_MAX:
+        if modified_at > self.as_of + FUTURE_MAX_MS:
             return Kept.FUTURE
         if self.existed_at is None or modified_at < max(self.existed_at, ICEBERG_SINCE):
             return Kept.BEFORE_TABLE
