@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -53,6 +54,8 @@ class _Done:
     receipts: tuple[Receipt, ...] = ()
     figures: tuple[GroupFigures, ...] = ()
     left: tuple[GroupLeft, ...] = ()
+    driver_cpu_ms: int = 0
+    """What of the CPU of the attempt's own thread is in the figures already."""
 
 
 class AttemptServer(HeartbeatServer, Protocol):
@@ -104,7 +107,7 @@ class Attempt:
             receipts=done.receipts,
             groups=done.figures,
             wall_ms=int((time.monotonic() - started) * 1000),
-            cpu_ms=driver_cpu_ms + sum(group.cpu_ms for group in done.figures),
+            cpu_ms=cpu_ms_of(driver_cpu_ms, done.figures, in_figures_ms=done.driver_cpu_ms),
             left=done.left,
         )
 
@@ -139,7 +142,7 @@ class Attempt:
                     lease.may_commit,
                     lambda: lease.cancelled or bool(lease.lost),
                 )
-                return _Done(made.result, (made.receipt,), (made.figures,))
+                return _Done(made.result, (made.receipt,), (made.figures,), driver_cpu_ms=made.driver_cpu_ms)
             case ExpireSnapshots():
                 raise NotAllowed("snapshots are expired by the server, which writes no rows")
 
@@ -160,6 +163,11 @@ class Attempt:
         if self._seat is not None:
             self._seat.leave()
         cancel_job_group(self._spark, self._job_group)
+
+
+def cpu_ms_of(driver_cpu_ms: int, figures: Sequence[GroupFigures], *, in_figures_ms: int = 0) -> int:
+    """CPU of an attempt: of its groups, and of its own thread what is not in their figures already."""
+    return max(0, driver_cpu_ms - in_figures_ms) + sum(group.cpu_ms for group in figures)
 
 
 def result_of(error: Exception, *, cancelled: bool, lost: str | None = None, jvm_exit: int | None = None) -> Result:

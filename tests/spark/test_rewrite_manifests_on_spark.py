@@ -89,6 +89,8 @@ def test_w8_nothing_changes_but_where_entries_are(its_lake: ManifestLake, versio
 
     assert isinstance(made.result, Committed)
     assert made.receipt.input_digest == made.receipt.output_digest
+    assert 0 < made.figures.proof_cpu_ms < made.figures.cpu_ms
+    assert made.driver_cpu_ms < made.figures.cpu_ms  # the rest is the JVM's
     assert contents(spark, name) == rows
     assert its_lake.entries(name) == entries
     assert its_lake.refs(name) == refs
@@ -319,6 +321,8 @@ def test_from_what_is_asked_for_to_verified(its_lake: ManifestLake) -> None:
     assert task.outcome is not None
     assert task.outcome.reason.figures["manifests_replaced"] == 4
     assert report.receipts[0].method == "manifest-entries-sha256"
+    (figures,) = report.groups
+    assert 0 < figures.proof_cpu_ms < figures.cpu_ms <= report.cpu_ms
     assert contents(its_lake.spark, name) == rows
 
 

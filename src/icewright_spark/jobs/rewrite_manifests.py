@@ -22,6 +22,7 @@ from icewright.domain.rewrite_manifests import InputManifest, ManifestClass, Out
 from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright_spark.commit import CommitResult
 from icewright_spark.commit_manifests import SnapshotManifests, commit_manifests
+from icewright_spark.driver_cost import DriverCost, jvm_thread_clock
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.manifest_entries import EntriesDigest, ManifestEntries
@@ -37,11 +38,18 @@ _ONE_GROUP: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class RewrittenManifests:
-    """What a rewrite did: how the commit ended, its proof, and what it cost."""
+    """What a rewrite did: how the commit ended, its proof, and what it cost.
+
+    CPU is of the job's own thread, in Python and in the JVM, where manifests are read, hashed and written; what the
+    JVM does in other threads is not in it (:class:`~icewright_spark.driver_cost.DriverCost`). ``driver_cpu_ms`` is what
+    of it is Python's. The memory is the most that the driver's Python process ever had: the JVM's, which holds the
+    entries, is one heap for all that runs in it, of which nobody can tell the job's share.
+    """
 
     result: CommitResult
     receipt: Receipt
     figures: GroupFigures
+    driver_cpu_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ def rewrite_manifests(
     manifests do not have the entries of the old ones, :class:`Unsupported` for what Iceberg cannot tell of an entry; in
     all these cases nothing has been committed.
     """
-    started_ns, started_cpu_ns = time.perf_counter_ns(), time.process_time_ns()
+    started_ns, cost = time.perf_counter_ns(), DriverCost(jvm_thread_clock(table.jvm))
     if table.uuid != spec.table_id.uuid:
         raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
     if table.format_version > FORMAT_VERSION_MAX:
@@ -84,20 +92,26 @@ def rewrite_manifests(
         )
     phase.name = "merging"
     fault(Fault.MANIFESTS_BEFORE)
-    moved = [_Mover(table, spec, action, of, found, is_stopped).move() for of in classes(action)]
+    moved = [_Mover(table, spec, action, of, found, cost, is_stopped).move() for of in classes(action)]
     phase.name = "proving"
-    before = together(each.digest for each in moved)
-    after = check_entries(table, moved)
+    with cost.proof():
+        before = together(each.digest for each in moved)
+        after = check_entries(table, moved)
     fault(Fault.MANIFESTS_AFTER)
     phase.name = "committing"
     written = [manifest for each in moved for manifest in each.manifests]
+
+    def prove_copies(copies: Sequence[Any]) -> None:
+        with cost.proof():
+            check_copies(table, moved, copies)
+
     result = commit_manifests(
         table,
         spec,
         action,
         written,
         proof=proof_of(action, after),
-        prove_copies=lambda copies: check_copies(table, moved, copies),
+        prove_copies=prove_copies,
         format_version=format_version,
         may_commit=may_commit,
     )
@@ -110,11 +124,12 @@ def rewrite_manifests(
         output_paths=tuple(str(manifest.path()) for manifest in written),
         output_bytes=sum(int(manifest.length()) for manifest in written),
         records=after.entries,
-        cpu_ms=(time.process_time_ns() - started_cpu_ns) // 1_000_000,
+        cpu_ms=cost.cpu_ms,
         wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        proof_cpu_ms=cost.proof_cpu_ms,
     )
-    return RewrittenManifests(result, receipt, figures)
+    return RewrittenManifests(result, receipt, figures, cost.python_ms)
 
 
 def classes(action: RewriteManifests) -> list[ManifestClass]:
@@ -172,9 +187,10 @@ class _Mover:
         action: RewriteManifests,
         of: ManifestClass,
         found: SnapshotManifests,
+        cost: DriverCost,
         is_stopped: Callable[[], bool],
     ) -> None:
-        self._entries, self._of, self._is_stopped = ManifestEntries(table, of), of, is_stopped
+        self._entries, self._of, self._cost, self._is_stopped = ManifestEntries(table, of), of, cost, is_stopped
         self._inputs = [each for each in action.manifests if each.belongs_to == of]
         self._outputs = [each for each in action.outputs if each.belongs_to == of]
         self._found, self._java = found.places, found.java
@@ -213,7 +229,8 @@ class _Mover:
         for entries in self._entries.chunks(java, committed=True):
             if self._is_stopped():
                 raise LeaseLost("the attempt was to stop before its commit")
-            digest = digest.plus(self._entries.hashes(entries))
+            with self._cost.proof():
+                digest = digest.plus(self._entries.hashes(entries))
             for output, places in self._deal.out(self._numbering.of(entries)).items():
                 self._entries.write(writers[output], entries, places)
         return digest
