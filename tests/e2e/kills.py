@@ -44,9 +44,11 @@ def _of(process: str, *victims: str) -> tuple[Kill, ...]:
 
 SERVER, SUPERVISOR = _of("server", "self"), _of("supervisor", "self")
 OPTIMIZER, WORKER = _of("optimizer", "self", "jvm"), _of("worker", "self", "jvm", "driver")
-ELSEWHERE = frozenset({"deleter", "housekeeper", "manifests"})
-"""Parts whose deaths are enumerated by their own tests."""
-KILLS = (*SERVER, *SUPERVISOR, *OPTIMIZER, *WORKER)
+HOUSEKEEPER = _of("housekeeper", "self")
+"""The server's deaths over what it carries out itself."""
+ELSEWHERE = frozenset({"deleter", "manifests"})
+"""Parts that die in tests of their own, by an exception and not with their process."""
+KILLS = (*SERVER, *HOUSEKEEPER, *SUPERVISOR, *OPTIMIZER, *WORKER)
 
 BEFORE_WORK = tuple(
     Kill(point)

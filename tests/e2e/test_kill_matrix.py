@@ -1,7 +1,8 @@
 """kill -9 of server, supervisor, optimizer, worker and JVM at every named place: nothing lost, nothing twice.
 
-In CI every place of the server and a few of the others, each once; ``ICEWRIGHT_CAMPAIGN=1`` runs all of them three
-times. One lake, one table per kill; whatever does not die runs on.
+But for the Deleter and the job that rewrites manifests, which die in tests of their own. In CI every place of the
+server and a few of the others, each once; ``ICEWRIGHT_CAMPAIGN=1`` runs all of them three times. One lake, one table
+per kill; whatever does not die runs on.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from pathlib import Path
 import pytest
 
 from icewright.domain.faults import Fault
+from icewright.domain.tasks import TaskState
+from tests.e2e.expiries import ask_for_expiry, check_expired, ended, make_history
 from tests.e2e.kills import (
     AFTER_LOSS,
     BEFORE_WORK,
     DURING_WORK,
     ELSEWHERE,
+    HOUSEKEEPER,
     KILLS,
     OPTIMIZER,
     WORKER,
@@ -151,3 +155,15 @@ def test_w11_nothing_is_lost_whoever_dies_where(lake: Mortals) -> None:
     for round_of_kills in [full_round] * 3 if CAMPAIGN else [short_round]:
         round_of_kills(lake)
         check_lake(lake, lake.settled())
+
+
+def test_w11_snapshots_expire_once_wherever_the_server_dies_over_it(lake: Mortals) -> None:
+    lake.start("serve")
+    for number, kill in enumerate(HOUSEKEEPER * (3 if CAMPAIGN else 1)):
+        table = make_history(lake, f"t{number:03d}")
+        order = lake.order(kill)
+        task_id = ask_for_expiry(lake, table)
+        lake.await_kill(order, kill)
+        document = ended(lake, task_id)
+        assert document["task"]["state"] == TaskState.SUCCEEDED, (str(kill), document)
+        check_expired(lake, table)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from structlog.testing import capture_logs
 
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import NotAllowed
-from icewright.domain.faults import arm
+from icewright.domain.faults import Fault, arm
 from icewright.domain.layouts import Level
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
@@ -33,6 +34,7 @@ SEED = os.environ.get("ICEWRIGHT_SIMULATION_SEED")
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 SEEDS = range(20_000 if CAMPAIGN else 500) if SEED is None else range(int(SEED), int(SEED) + 1)
 STEPS = 250
+SERVICES = Path(__file__).parents[2] / "src" / "icewright" / "services"
 
 MUST_HAPPEN = (
     "catalog away",
@@ -91,6 +93,13 @@ def simulate(seed: int, mutate: Mutation | None = None, stores: OpenStores | Non
     world.counted["statement outrun"] += world.writers.outrun
     world.counted.update({level.value: groups for level, groups in world.writers.levels.items()})
     return world.counted
+
+
+def test_the_server_may_die_at_every_place_of_its_services() -> None:
+    """But for the Deleter's, which no server calls yet."""
+    modules = [path for path in SERVICES.glob("*.py") if path.name != "deleter.py"]
+    placed = [Fault[name] for path in modules for name in re.findall(r"\bfault\(Fault\.(\w+)\)", path.read_text())]
+    assert sorted(placed) == sorted(OF_THE_SERVICES)
 
 
 @pytest.mark.timeout(3600 if CAMPAIGN else 300)

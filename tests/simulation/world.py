@@ -31,8 +31,10 @@ from tests.simulation.writers import MODE_KEY, OBSERVED, Broken, Writers
 DRAIN_MINUTES = 240
 """So long after the last fault, everything that was queued must have ended."""
 
-OF_THE_SERVICES = tuple(point for point in Fault if point.value.startswith("server.") and point != Fault.EVENT_STORED)
-"""The fault points that the services come by here: all of the server's but the API's own."""
+OF_THE_SERVICES = tuple(
+    point for point in Fault if point.startswith(("server.", "housekeeper.")) and point != Fault.EVENT_STORED
+)
+"""The fault points that the services come by here: all of the server's but the API's own, and of who expires."""
 
 Mutation = Callable[["World"], None]
 OpenStores = Callable[[Clock], tuple[TableStore, TaskStore]]

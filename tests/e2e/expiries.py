@@ -1,0 +1,86 @@
+"""Tables whose snapshots expire because a person asks for it, while the server dies over that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pyiceberg.table import Table
+
+from icewright.domain.asked import AskedExpireSnapshots
+from icewright.domain.errors import IcewrightError
+from icewright.domain.events import CommitEvent
+from icewright.domain.tables import Json
+from icewright.domain.tasks import TERMINAL_STATES, TaskState
+from tests.e2e.kills import Mortals
+from tests.e2e.processes import wait_for
+from tests.lakes.sqlite import append, files_of, make_table, table_name, writer
+from tests.readers.duck import duckdb_with_iceberg
+
+COMMITS, TAGGED = 5, 2
+"""Commits of a table, and which of them a tag holds; that one and the last stay, the others expire."""
+ROWS_PER_COMMIT = 5
+
+
+def make_history(lake: Mortals, name: str) -> Table:
+    """A table with snapshots that may expire, on which the server does nothing unasked."""
+    table = make_table(lake.entry, ("db", name), properties={"icewright.mode": "approve"})
+    for number in range(1, COMMITS + 1):
+        snapshot_id = append(table, _rows_of(number)[-ROWS_PER_COMMIT:])
+        if number == TAGGED:
+            table.manage_snapshots().create_tag(snapshot_id, "kept").commit()
+    return table.refresh()
+
+
+def ask_for_expiry(lake: Mortals, table: Table) -> str:
+    """Have all snapshots expire that nothing holds; asked again when the server dies over it. The task's id."""
+    name, snapshot = table_name(table), table.current_snapshot()
+    assert snapshot is not None
+    event = CommitEvent(name, snapshot.snapshot_id)
+
+    def asked() -> str | None:
+        try:
+            with lake.client() as client:
+                client.notify(event)
+                uuid = str(client.table(name)["uuid"])
+                plan = client.plan_asked(uuid, lake.entry.name, AskedExpireSnapshots("PT0S", 1))
+                return str(client.apply(plan["plan_id"])["task_id"])
+        except IcewrightError:
+            return None
+
+    return wait_for(asked, "an expiry is asked for", lake)
+
+
+def ended(lake: Mortals, task_id: str) -> Json:
+    """The task with its history, once it has ended."""
+
+    def found() -> Json | None:
+        try:
+            with lake.client() as client:
+                document = client.task(task_id)
+        except IcewrightError:
+            return None
+        return document if TaskState(document["task"]["state"]) in TERMINAL_STATES else None
+
+    return wait_for(found, "the expiry ends", lake)
+
+
+def check_expired(lake: Mortals, before: Table) -> None:
+    """One commit, which took what was to go and nothing else; what stays is read from its bytes by others than us."""
+    after = writer(lake.entry).load_table(before.name())
+    assert len(after.metadata.metadata_log) == len(before.metadata.metadata_log) + 1
+    assert after.metadata.refs == before.metadata.refs
+    kept = {after.metadata.refs["kept"].snapshot_id: TAGGED, after.metadata.refs["main"].snapshot_id: COMMITS}
+    assert {snapshot.snapshot_id for snapshot in after.metadata.snapshots} == set(kept)
+    for snapshot_id, commits in kept.items():
+        assert sorted(after.scan(snapshot_id=snapshot_id).to_arrow()["id"].to_pylist()) == _rows_of(commits)
+    query = "SELECT id FROM iceberg_scan(?) ORDER BY id"
+    found = duckdb_with_iceberg().execute(query, [after.metadata_location]).fetchall()
+    assert [row[0] for row in found] == _rows_of(COMMITS)
+    for path in files_of(after):
+        assert Path(urlsplit(path).path).is_file(), path
+
+
+def _rows_of(commits: int) -> list[int]:
+    """What the table has after so many commits."""
+    return list(range(commits * ROWS_PER_COMMIT))
