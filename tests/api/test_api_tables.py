@@ -143,6 +143,7 @@ def test_planning_anew_looks_at_the_table_now_and_keeps_the_plan() -> None:
     uuid = served.table(mode="approve")
     looked = served.post(f"/tables/{uuid}/plan")
     assert looked["task_id"] is None
+    assert looked["upkeep"] == []
     assert looked["plan"]["can_apply"]
     plans = served.get(f"/tables/{uuid}/plans")["items"]
     assert plans[0] == looked["plan"]

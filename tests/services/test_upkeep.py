@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,9 @@ from icewright.domain.plans import RewritePrediction
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import RefKind
 from icewright.domain.tasks import Task, TaskState
+from icewright.planning import expiry_gain
 from icewright.planning.check_expiry import ExpiryViolation
+from icewright.planning.expire_snapshots import ExpiryDecision, decide_expiry
 from icewright.ports.store import TaskFilter
 from icewright.services import expiry_planner
 from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
@@ -65,7 +68,8 @@ def test_snapshots_expire_by_themselves_as_they_come_of_age() -> None:
     assert len(house.catalog.load(NAME).snapshots) >= 8
 
 
-def test_it_is_once_an_hour_at_most() -> None:
+def test_it_is_once_an_hour_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry_gain, "LEAST", 1)
     house = lakehouse()
     for _ in range(4 * 24 * 6):
         house.append(1)
@@ -74,6 +78,39 @@ def test_it_is_once_an_hour_at_most() -> None:
     done = [task.created_at for task in expiries(house)]
     assert len(done) > 10
     assert min(later - earlier for earlier, later in pairwise(done)) >= HOUR_MS
+
+
+def test_a_table_is_not_touched_every_hour_for_a_single_snapshot_and_none_stays_for_ever() -> None:
+    house = lakehouse()
+    live_on(house, 8 * 24, commits_every_h=1)
+    done = [task.created_at for task in expiries(house)]
+    assert len(done) >= 5
+    assert min(later - earlier for earlier, later in pairwise(done)) >= expiry_gain.LONGEST_MS
+    assert max(ages_h(house)) <= 48 + 2 + 24 + 2  # of age, by marks that may be late, a day later, and at a look
+    looked = house.control.keeper.look(NAME, plan_anew=True)
+    (said,) = looked.upkeep.reasons
+    assert said.code in {"too-little-yet", "upkeep-lately"}
+    assert said.text.startswith("Snapshots expire by themselves: ")
+
+
+def test_a_look_that_found_nothing_is_not_repeated_at_each_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = lakehouse()
+    live_on(house, 3 * 24, commits_every_h=1)
+    asked: list[int] = []
+    right = decide_expiry
+
+    def counted(*args: Any, **more: Any) -> ExpiryDecision:
+        asked.append(house.clock.now())
+        return right(*args, **more)
+
+    monkeypatch.setattr(expiry_planner, "decide_expiry", counted)
+    for _ in range(3 * 60):
+        house.append(1)
+        house.pass_time(MINUTE_MS)
+        house.control.keeper.look(NAME)
+    assert 2 <= len(asked) <= 4
+    house.control.keeper.look(NAME, plan_anew=True)  # a person asks
+    assert 3 <= len(asked) <= 5
 
 
 @pytest.mark.parametrize(
@@ -225,7 +262,10 @@ def test_a_refused_plan_is_said_and_the_table_waits_for_its_next_look(monkeypatc
     assert expiries(house) == []
 
 
-def test_w9_rewrites_that_come_to_nothing_are_parked_although_expiries_succeed_between_them() -> None:
+def test_w9_rewrites_that_come_to_nothing_are_parked_although_expiries_succeed_between_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(expiry_gain, "LEAST", 1)
     house = lakehouse()
     live_on(house, 3 * 24)
     worker, rewrites = Worker(house), 0

@@ -16,7 +16,7 @@ from icewright.domain.codec import from_json
 from icewright.domain.errors import TableReplaced
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Plan
+from icewright.domain.plans import Plan, Reason
 from icewright.ports.store import TableRecord
 from icewright.services.place_views import PlaceView
 from icewright.services.plan_views import PlanView, plan_view
@@ -33,10 +33,14 @@ _NOT_FOUND = {404: "No such table or catalog."}
 
 @dataclass(frozen=True, slots=True)
 class LookAnswer:
-    """What a look at a table came to; ``task_id`` is the task that carries the plan, where it was queued."""
+    """What a look at a table came to; ``task_id`` is the task that carries the plan, where it was queued.
+
+    ``upkeep`` says of each thing that its owner lets happen by itself beside that why it is, or is not, done now.
+    """
 
     plan: PlanView
     task_id: str | None
+    upkeep: tuple[Reason, ...] = ()
 
 
 @router.get("", **operation(page_of(TableSummary), problems=_NOT_FOUND))
@@ -126,7 +130,7 @@ def plan_table(
     _same_table(record, looked.plan)
     queued = looked.enqueued
     task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
-    return render(LookAnswer(plan_view(looked.plan), task_id))
+    return render(LookAnswer(plan_view(looked.plan), task_id, looked.upkeep.reasons))
 
 
 @router.post(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -80,12 +80,12 @@ def plan(
     """
     invocation = begin(context, as_json=as_json)
     asked = _asked(migrate, action, older_than, retain_last)
-    view, from_server, problem = _plan(invocation, table, asked, show_api=show_api)
+    planned = _plan(invocation, table, asked, show_api=show_api)
     if as_json:
-        invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
+        invocation.terminal.document(planned.document)
     else:
-        _print_plan(invocation.terminal, view, from_server=from_server, problem=problem)
-    raise typer.Exit(FOUND if view.can_apply else FINE)
+        _print_plan(invocation.terminal, planned)
+    raise typer.Exit(FOUND if planned.view.can_apply else FINE)
 
 
 def explain(
@@ -93,13 +93,13 @@ def explain(
 ) -> None:
     """Say in sentences why something is, or is not, being done to a table."""
     invocation = begin(context, as_json=as_json)
-    view, from_server, problem = _plan(invocation, table, None, show_api=show_api)
+    planned = _plan(invocation, table, None, show_api=show_api)
     if as_json:
-        invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
+        invocation.terminal.document({**planned.document, "upkeep": planned.upkeep})
         return
-    if problem is not None:
-        invocation.terminal.say(f"Nothing is queued by itself: {problem.text}.")
-    for line in view.explanation:
+    if planned.problem is not None:
+        invocation.terminal.say(f"Nothing is queued by itself: {planned.problem.text}.")
+    for line in (*planned.view.explanation, *(f"{reason.text}." for reason in planned.upkeep)):
         invocation.terminal.say(line)
 
 
@@ -143,12 +143,13 @@ def expire_snapshots(
 
     invocation = begin(context, as_json=as_json)
     asked = AskedExpireSnapshots(older_than, retain_last)
-    view, from_server, problem = _plan(invocation, table, asked, show_api=show_api)
+    planned = _plan(invocation, table, asked, show_api=show_api)
+    view = planned.view
     if not yes or not view.can_apply:
         if as_json:
-            invocation.terminal.document({"plan": view, "from_server": from_server, "problem": problem})
+            invocation.terminal.document(planned.document)
         else:
-            _print_plan(invocation.terminal, view, from_server=from_server, problem=problem)
+            _print_plan(invocation.terminal, planned)
         raise typer.Exit(FOUND if view.can_apply else FINE)
     with server(invocation, show_api=show_api) as client:
         task = read_task(client.apply(view.plan_id))
@@ -177,31 +178,40 @@ def _asked(
     return None if migrate is None else AskedRewriteDataFiles(migrate)
 
 
-def _plan(
-    invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool
-) -> tuple[PlanView, bool, Reason | None]:
-    """The plan, whether a server made it, and what keeps that server from looking after the table.
+class _Planned(NamedTuple):
+    """A plan, whether a server made it, and what keeps that server from looking after the table.
 
-    Without a server that knows the table, the plan is made here.
+    ``upkeep`` is what it says of what happens by itself beside.
     """
+
+    view: PlanView
+    from_server: bool
+    problem: Reason | None = None
+    upkeep: tuple[Reason, ...] = ()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {"plan": self.view, "from_server": self.from_server, "problem": self.problem}
+
+
+def _plan(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> _Planned:
+    """The plan. Without a server that knows the table it is made here."""
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.plan_views import plan_view  # noqa: PLC0415 - see above
 
     name = table_name(invocation.config, table)
     try:
-        view, problem = _plan_by_server(invocation, name, asked, show_api=show_api)
+        return _plan_by_server(invocation, name, asked, show_api=show_api)
     except (NotFound, Unavailable) as error:
         invocation.terminal.note(f"planned here: {error.message}")
         planned = Offline(invocation.config).plan(name, asked)
         if planned.observation.access_detail:
             invocation.terminal.note(f"access to its files is {planned.observation.access_detail}")
-        return plan_view(planned.plan), False, None
-    return view, True, problem
+        return _Planned(plan_view(planned.plan), from_server=False)
 
 
-def _plan_by_server(
-    invocation: Invocation, name: TableName, asked: Asked | None, *, show_api: bool
-) -> tuple[PlanView, Reason | None]:
+def _plan_by_server(invocation: Invocation, name: TableName, asked: Asked | None, *, show_api: bool) -> _Planned:
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
     from icewright.domain.plans import Reason  # noqa: PLC0415 - see above
@@ -210,13 +220,15 @@ def _plan_by_server(
     with server(invocation, show_api=show_api) as client:
         found = client.table(name)
         of = found["uuid"], found["catalog"]
-        answer = client.plan_table(*of).get("plan") if asked is None else client.plan_asked(*of, asked)
-        view = from_json(PlanView, answer)
+        looked = client.plan_table(*of) if asked is None else {"plan": client.plan_asked(*of, asked)}
+        view = from_json(PlanView, looked.get("plan"))
         problem = client.table(name).get("problem")
-        return view, None if problem is None else from_json(Reason, problem)
+        upkeep = tuple(from_json(Reason, said) for said in looked.get("upkeep", ()))
+        return _Planned(view, True, None if problem is None else from_json(Reason, problem), upkeep)
 
 
-def _print_plan(terminal: Terminal, view: PlanView, *, from_server: bool, problem: Reason | None) -> None:
+def _print_plan(terminal: Terminal, planned: _Planned) -> None:
+    view, from_server, problem, _ = planned
     terminal.pairs(
         [
             ("plan", view.plan_id if from_server else ""),

@@ -9,15 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
-from icewright.domain.tasks import TERMINAL_STATES, TaskHead
+from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
+from icewright.scheduling.lifecycle import may_coalesce
 
 UPKEEP_PRIORITY: Final = -1
 """Behind all work on data files."""
+DANGER_PRIORITY: Final = 1
+"""Before all work on data files that nobody asked for."""
 INTERVAL_MS: Final = 3_600_000
-"""At most once an hour for each table."""
+"""At most once an hour for each table and kind."""
 
 
-def is_due(tasks: Iterable[TaskHead], now: Instant) -> bool:
-    """Whether it may be done again, by the latest tasks of its kind: none is under way, or was tried lately."""
-    return all(task.state in TERMINAL_STATES and now - task.updated_at >= INTERVAL_MS for task in tasks)
+def pause(tasks: Iterable[TaskHead], now: Instant) -> Reason | None:
+    """Why it is not done just now, by the latest tasks of its kind: one is under way, or was tried lately.
+
+    One that waits, and was never tried, is planned anew after an hour: its place in the queue stays its own.
+    """
+    for task in tasks:
+        if task.state not in TERMINAL_STATES and not may_coalesce(task):
+            return Reason("upkeep-under-way", f"task {task.task_id} is under way")
+        until = task.updated_at + INTERVAL_MS
+        if now < until:
+            waits = task.state not in TERMINAL_STATES
+            text = f"task {task.task_id} {'waits for its turn' if waits else 'was the last less than an hour ago'}"
+            return Reason("upkeep-lately", text, {"until": until})
+    return None
+
+
+def last_done(tasks: Iterable[TaskHead]) -> Instant | None:
+    """When it was last done, by the latest tasks of its kind; None when it never was, as far as they go back."""
+    return max((task.updated_at for task in tasks if task.state is TaskState.SUCCEEDED), default=None)

@@ -11,14 +11,16 @@ from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpiryRule, Hold
 from icewright.domain.faults import Fault, fault
 from icewright.domain.first_sight import Mark, first_seen
 from icewright.domain.plans import Plan, Reason
-from icewright.domain.policy import Mode, Policy
+from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
 from icewright.planning.check_expiry import check_expiry
 from icewright.planning.expire_snapshots import ExpiryDecision, asked_rule, automatic_rule, decide_expiry
+from icewright.planning.expiry_gain import too_little
 from icewright.planning.setting_values import duration_ms
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
+from icewright.services.due import Due
 from icewright.services.observer import Observer
 from icewright.services.refused import PlanRefused
 
@@ -50,16 +52,30 @@ class ExpiryPlanner:
         decision = self._decide(metadata, policy, _rule(policy, asked), holds, None)
         return self._kept(metadata, policy, decision, asked=True), policy
 
-    def plan_due(self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold]) -> Plan | None:
-        """The plan of what expires by itself; None where nothing does, or the owner does not let it.
+    def due(self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None) -> Due:
+        """What expires by itself, of a table whose owner lets it; nothing where it is not worth a commit yet.
 
-        ``marks`` tell when snapshots were first seen. Raises :class:`PlanRefused`.
+        ``marks`` tell when snapshots were first seen, ``rested_ms`` is how long ago some last
+        expired, None when none ever did. Raises :class:`PlanRefused`.
         """
-        policy = self._policy(metadata)
-        if not policy.expires_snapshots or policy.mode is not Mode.AUTO:
-            return None
-        decision = self._decide(metadata, policy, automatic_rule(policy), holds, first_seen(marks, metadata))
-        return None if decision.action is None else self._kept(metadata, policy, decision, asked=False)
+        policy, seen = self._policy(metadata), first_seen(marks, metadata)
+        rule = automatic_rule(policy)
+        decision = self._decide(metadata, policy, rule, holds, seen)
+        action = decision.action
+        if action is None:
+            return Due(decision.reason)
+        little = too_little(action, len(metadata.snapshots), rested_ms)
+        if little is not None:
+            return Due(little)
+        gone = frozenset(action.snapshot_ids)
+        known_at = [
+            max(one.committed_at, seen.get(one.snapshot_id, 0)) for one in metadata.snapshots if one.snapshot_id in gone
+        ]
+        return Due(
+            decision.reason,
+            lambda: self._kept(metadata, policy, decision, asked=False),
+            since=min(known_at) + rule.older_than_ms if known_at else None,
+        )
 
     def _decide(
         self,

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from icewright.domain.actions import ActionKind
@@ -23,7 +24,6 @@ from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import FAILURES_MAX, alarmed, parked
 from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
-from icewright.scheduling.upkeep import UPKEEP_PRIORITY, is_due
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of
@@ -34,6 +34,7 @@ from icewright.services.observer import CatalogNotConfigured, Observer
 from icewright.services.planner import Planner
 from icewright.services.put_off import files_put_off
 from icewright.services.refused import PlanRefused
+from icewright.services.upkeep import NOTHING_KEPT_UP, KeptUp, Upkeep
 from icewright.services.written import written
 
 _TASKS_LOOKED_AT = 4 * FAILURES_MAX
@@ -45,14 +46,14 @@ class Looked:
     """What a look at a table came to: its plan, whether that was made just now, and what was queued.
 
     ``late`` are tasks that had ended, and whose commits came all the same; they are verified next. ``upkeep`` is what
-    was queued besides.
+    was found out and queued besides.
     """
 
     plan: Plan
     is_new: bool
     enqueued: Enqueued | None
     late: tuple[Task, ...] = ()
-    upkeep: Enqueued | None = None
+    upkeep: KeptUp = NOTHING_KEPT_UP
 
 
 class TableKeeper:
@@ -72,6 +73,7 @@ class TableKeeper:
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._latecomers = Latecomers(tasks)
+        self._upkeep = Upkeep(planner, dispatcher, tables, tasks)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
         self._planned_from: dict[TableId, tuple[str, WorkerAccess, str, str]] = {}
         """The metadata, the workers' access to its files, and what speaks against copying their row groups, and
@@ -142,27 +144,13 @@ class TableKeeper:
         acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
         self._withdraw(everything, plan, metadata, replaceable=acts)
         enqueued = self._dispatcher.enqueue(plan) if acts else None
-        upkeep = None
+        kept = NOTHING_KEPT_UP
         if plan.mode is Mode.AUTO and alarm is None:
-            try:
-                upkeep = self._keep_up(metadata, everything, now)
-            except PlanRefused as error:  # said, and looked at again when it is time, not in each round
-                problem = Reason(error.code, error.message)
-        self._save(observation, plan, problem)
-        return Looked(plan, is_new, enqueued, late, upkeep)
-
-    def _keep_up(self, metadata: TableMetadata, everything: Sequence[TaskHead], now: Instant) -> Enqueued | None:
-        """Queue what is due beside the table's files, behind all work on these."""
-        if not self._planner.policy(metadata).expires_snapshots:
-            return None
-        latest = self._of_kind(everything, metadata.table_id, ActionKind.EXPIRE_SNAPSHOTS)
-        if not is_due(latest, now) or parked(latest, now) is not None:
-            return None
-        record = self._tables.record(metadata.table_id)
-        if record is None:
-            return None
-        plan = self._planner.plan_upkeep(metadata, record.marks, holds_of_tasks(self._tasks, metadata.table_id))
-        return None if plan is None else self._dispatcher.enqueue(plan, priority=UPKEEP_PRIORITY)
+            of_kind = partial(self._of_kind, everything, metadata.table_id)
+            kept = self._upkeep.keep_up(observation, of_kind, now, tell=plan_anew)
+        # A refused plan is said, and looked at again when it is time, not in each round.
+        self._save(observation, plan, kept.problem or problem)
+        return Looked(plan, is_new, enqueued, late, kept)
 
     def _with_experience(self, observation: Observation, latest: Sequence[TaskHead]) -> Observation:
         """The observation with what the table's latest tasks tell."""

@@ -36,6 +36,7 @@ from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_a
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
 from icewright.services.access import assumed
+from icewright.services.due import Due
 from icewright.services.expiry_planner import ExpiryPlanner
 from icewright.services.observer import Observer
 from icewright.services.refused import PlanRefused
@@ -86,12 +87,11 @@ class Planner:
             case AskedRewriteManifests():
                 return self._plan_manifests(observation)
 
-    def plan_upkeep(self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold]) -> Plan | None:
-        """The plan of what is due by itself beside the table's files, None where nothing is.
-
-        ``marks`` tell when snapshots were first seen. Raises :class:`PlanRefused`.
-        """
-        return self._expiries.plan_due(metadata, marks, holds)
+    def expiry_due(
+        self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None
+    ) -> Due:
+        """See :meth:`icewright.services.expiry_planner.ExpiryPlanner.due`."""
+        return self._expiries.due(metadata, marks, holds, rested_ms)
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""

@@ -92,7 +92,7 @@ class Client:
         return self._page(f"/tables/{_part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
 
     def plan_table(self, uuid: str, catalog: str) -> Json:
-        """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ...}``."""
+        """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ..., "upkeep": [...]}``."""
         return self._object("POST", f"/tables/{_part(uuid)}/plan", {"catalog": catalog})
 
     def plan_asked(self, uuid: str, catalog: str, asked: Asked) -> Json:

@@ -1,0 +1,53 @@
+"""What is kept up by itself is done once an hour at most, told by its own tasks alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
+from icewright.scheduling import lifecycle
+from icewright.scheduling.upkeep import INTERVAL_MS, last_done, pause
+from tests.contracts.samples import new_task
+
+NOW = 1_700_000_000_000
+
+
+def task(state: TaskState, ago_ms: int = 0, attempt: int = 1) -> Task:
+    return replace(
+        lifecycle.create(new_task("task-1"), NOW).task, state=state, updated_at=NOW - ago_ms, attempt=attempt
+    )
+
+
+def test_what_was_never_done_is_due() -> None:
+    assert pause([], NOW) is None
+    assert last_done([]) is None
+
+
+@pytest.mark.parametrize("state", sorted(TERMINAL_STATES))
+def test_what_was_tried_lately_rests_whatever_came_of_it(state: TaskState) -> None:
+    reason = pause([task(state, INTERVAL_MS - 1)], NOW)
+    assert reason is not None
+    assert (reason.code, reason.figures) == ("upkeep-lately", {"until": NOW + 1})
+    assert pause([task(state, INTERVAL_MS)], NOW) is None
+
+
+@pytest.mark.parametrize("state", sorted(frozenset(TaskState) - TERMINAL_STATES))
+def test_what_is_under_way_is_not_done_twice_however_long_it_takes(state: TaskState) -> None:
+    reason = pause([task(state, 100 * INTERVAL_MS)], NOW)
+    assert reason is not None
+    assert reason.code == "upkeep-under-way"
+
+
+def test_what_waits_untried_is_planned_anew_after_an_hour() -> None:
+    waiting = task(TaskState.QUEUED, INTERVAL_MS - 1, attempt=0)
+    reason = pause([waiting], NOW)
+    assert reason is not None
+    assert "waits for its turn" in reason.text
+    assert pause([waiting], NOW + 1) is None
+
+
+def test_only_what_succeeded_was_done() -> None:
+    latest = [task(TaskState.FAILED), task(TaskState.SUCCEEDED, 5), task(TaskState.SUCCEEDED, 9)]
+    assert last_done(latest) == NOW - 5
