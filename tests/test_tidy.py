@@ -207,16 +207,91 @@ def test_one_place_makes_plans_of_deletes() -> None:
     assert making == {"icewright/domain/deletion.py"}
 
 
+THE_DOOR = {
+    "icewright/adapters/memory/quarantine.py": "the door itself, in memory",
+    "icewright/adapters/objects/hdfs.py": "the door itself, on HDFS",
+    "icewright/adapters/objects/local_quarantine.py": "the door itself, on local disks",
+    "icewright/adapters/objects/opened.py": "the doors of one catalog's storages, by scheme",
+    "icewright/adapters/objects/s3_quarantine.py": "the door itself, on S3",
+    "icewright/ports/quarantine.py": "says what the door is",
+    "icewright/services/deleter.py": "the only one that opens it",
+}
+"""Who names the door through which files go, each with its reason."""
+
+_DOOR_CLASS = re.compile(r"(?:[A-Z]\w*)?Quarantine")
+_DOOR_MODULE = re.compile(r"\b(?:ports|adapters)(?:\.\w+)*?\.(?:\w+_)?quarantine(?:\.|\Z)")
+
+
+def names_the_door(module: ast.Module, package: str = "icewright.services") -> bool:
+    """Whether code of a package names the port, a class that is one, or a module with such, in whatever way."""
+    return any(_DOOR_CLASS.fullmatch(name) or _DOOR_MODULE.search(name) for name in named(module, package))
+
+
+def named(module: ast.Module, package: str) -> Iterator[str]:
+    """Names, with dots where they have any: of imports in full, of attributes, of classes, of what texts import."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Import(aliases):
+                yield from (alias.name for alias in aliases)
+            case ast.ImportFrom(source, aliases, level):
+                above = package.split(".")[: len(package.split(".")) + 1 - level] if level else []
+                base = ".".join([*above, *([source] if source else [])])
+                yield from (f"{base}.{alias.name}" for alias in aliases)
+                yield from (alias.name for alias in aliases)
+            case ast.ClassDef(name=name) | ast.Name(name) | ast.Constant(str(name)):
+                yield name
+            case ast.Attribute(attr=attribute):
+                yield attribute
+                yield ast.unparse(node)
+
+
 def test_only_the_deleter_has_the_door_through_which_files_go() -> None:
-    """Adapters say that they are that door; the service alone uses it."""
-    using = {
-        within(path)
-        for path in MODULES
-        for node in ast.walk(tree(path))
-        if (isinstance(node, ast.ImportFrom) and node.module == "icewright.ports.quarantine")
-        or (isinstance(node, ast.Import) and any(alias.name == "icewright.ports.quarantine" for alias in node.names))
+    """Adapters are that door; the service alone uses it. Who joins the two is to be listed as well."""
+    naming = {
+        within(path) for path in MODULES if names_the_door(tree(path), ".".join(path.relative_to(SRC).parts[:-1]))
     }
-    assert {name for name in using if not name.startswith("icewright/adapters/")} == {"icewright/services/deleter.py"}
+    assert naming == set(THE_DOOR)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from icewright.ports.quarantine import Quarantine",
+        "from icewright.ports.quarantine import Quarantine as Q",
+        "from icewright.ports import quarantine",
+        "from icewright.ports import quarantine as q",
+        "import icewright.ports.quarantine",
+        "import icewright.ports.quarantine as q",
+        "import icewright.ports as ports\nports.quarantine",
+        "from ..ports import quarantine",
+        "from ..ports.quarantine import *",
+        "importlib.import_module('icewright.ports.quarantine')",
+        "from icewright.adapters.objects.opened import CatalogQuarantine",
+        "from icewright.adapters.objects import opened\nopened.CatalogQuarantine(entry, roots)",
+        "from icewright.adapters.objects.opened import *\nCatalogQuarantine(entry, roots)",
+        "import icewright.adapters.objects.s3_quarantine as s3",
+        "from icewright.adapters.objects import local_quarantine as l",
+        "from icewright.adapters.objects.hdfs import HdfsQuarantine as H",
+        "from icewright.adapters.memory.quarantine import MemoryQuarantine",
+        "getattr(opened, 'CatalogQuarantine')",
+    ],
+)
+def test_the_check_of_the_door_would_notice(code: str) -> None:
+    assert names_the_door(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Step.QUARANTINE",
+        "IntentState.QUARANTINED",
+        "self._quarantine",
+        "settings.quarantine",
+        "Reason('in-quarantine', 'it is in a quarantine')",
+    ],
+)
+def test_words_about_quarantines_are_not_the_door(code: str) -> None:
+    assert not names_the_door(ast.parse(code))
 
 
 def deletions(module: ast.Module) -> list[str]:

@@ -86,7 +86,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_g15_exactly_the_garbage_goes_and_every_snapshot_reads_as_before(world: World) -> None:
+def test_g18_exactly_the_garbage_goes_and_every_snapshot_reads_as_before(world: World) -> None:
     garbage = world.garbage(
         "data/city=Bonn/left.parquet",
         "data/city=K%C3%B6ln/left 2.parquet",

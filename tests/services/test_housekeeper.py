@@ -163,7 +163,7 @@ def test_an_attempt_that_took_too_long_commits_nothing(house: Lakehouse) -> None
     assert (task.state, task.attempt, len(of(house).carried)) == (TaskState.SUCCEEDED, 2, 1)
 
 
-def test_e6_a_ref_that_is_lost_is_an_alarm(house: Lakehouse) -> None:
+def test_e6_a_lost_ref_that_was_found_is_told_as_a_failed_verification(house: Lakehouse) -> None:
     house.catalog.set_ref(NAME, "v1", house.catalog.load(NAME).snapshots[-1].snapshot_id, kind=RefKind.TAG)
     task = settled(house, queue(house))
     metadata, action = house.catalog.load(NAME), task.action
