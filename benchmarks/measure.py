@@ -162,11 +162,12 @@ class Meter:
 def peak_bytes(samples: Sequence[Mapping[psutil.Process, Member]]) -> int:
     """The most memory at any sample of the processes that took part.
 
-    Workers that only wait, left by others, would be charged to whoever runs now.
+    Workers that only wait, left by others, would be charged to whoever runs now. Work that is too little to tell who
+    did it is that of all: a process of its own that is asked for little is no less large for that.
     """
     first = {process: member.cpu_s for process, member in samples[0].items()}
     last = {process: member.cpu_s for sample in samples for process, member in sample.items()}
-    active = {process for process, cpu_s in last.items() if cpu_s - first.get(process, 0.0) >= ACTIVE_CPU_S}
+    active = {process for process, cpu_s in last.items() if cpu_s - first.get(process, 0.0) >= ACTIVE_CPU_S} or {*last}
     return max(
         sum(member.memory_bytes for process, member in sample.items() if process in active) for sample in samples
     )

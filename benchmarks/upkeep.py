@@ -35,7 +35,7 @@ from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
 from icewright.domain.ownership import Place
 from icewright.domain.remove_orphan_files import OrphanPolicy
-from icewright.domain.tasks import TaskState
+from icewright.domain.tasks import Task, TaskState
 from icewright.services.control import build_control_plane
 from icewright.services.expirer import Expirer
 from icewright.services.foreign import MetadataUuids
@@ -45,6 +45,8 @@ from icewright.services.orphans import OrphanFinder, OrphansFound, OrphansRefuse
 READY: Final = "ready"
 LOOK: Final = "look"
 EXPIRE: Final = "expire"
+VERIFIED: Final = "verified"
+"""The reason of a task whose table was looked at, and found to be as it should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +102,21 @@ class Upkeep:
         plane.dispatcher.apply(plan.plan_id)
         carriers = {ActionKind.EXPIRE_SNAPSHOTS: Expirer(expiries, tasks)}
         (task,) = Housekeeper(plane.dispatcher, carriers, clock).work(2, lambda: frozenset(plane.catalogs))
-        verified = plane.verifier.verify(task)
-        if verified.state is not TaskState.SUCCEEDED:
-            raise RuntimeError(f"the expiry was not verified: {verified.state}, {verified.outcome}")
+        require_verified(plane.verifier.verify(task))
         return {"said": plan.reason.text}
 
     def _name(self, table: list[str]) -> TableName:
         return TableName(self.entry.name, tuple(table[:-1]), table[-1])
+
+
+def require_verified(task: Task) -> None:
+    """Whether a table was found to be as its task should leave it. To succeed is not enough.
+
+    A task succeeds as well when there was nothing to compare its table with. Raises ``RuntimeError``.
+    """
+    code = None if task.outcome is None else task.outcome.reason.code
+    if task.state is not TaskState.SUCCEEDED or code != VERIFIED:
+        raise RuntimeError(f"the task was not verified: {task.state}, {task.outcome}")
 
 
 def main(entry: str, state: str) -> None:

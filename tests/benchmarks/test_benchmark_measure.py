@@ -112,6 +112,11 @@ def test_memory_of_processes_that_only_wait_is_nobodys() -> None:
     assert peak_bytes([{}, *samples[1:]]) == 740  # as if both had begun meanwhile
 
 
+def test_work_that_is_too_little_to_tell_who_did_it_takes_memory_too() -> None:
+    working = psutil.Process()
+    assert peak_bytes([{working: member(1.0, 10)}, {working: member(1.0 + ACTIVE_CPU_S / 2, 40)}]) == 40
+
+
 def test_the_memory_of_the_jvm_is_told_apart() -> None:
     java, python = psutil.Process(), psutil.Process(1)
     jvm = Member(1, 5.0, 700, ignores_children=False, is_jvm=True)
