@@ -101,6 +101,7 @@ class Policy:
     max_snapshot_age_ms: int = 432_000_000
     min_snapshots_to_keep: int = 10
     max_hold_ms: int = 2_592_000_000
+    rewrites_manifests: bool = False
     manifest_target_size_bytes: int = 8 << 20
     manifest_min_count: int = 100
     manifest_merge: bool = True

@@ -9,6 +9,7 @@ from icewright.planning.setting_values import BYTES, Setting, ratio, whole_numbe
 TARGET_SIZE_KEY: Final = "commit.manifest.target-size-bytes"
 MIN_COUNT_KEY: Final = "commit.manifest.min-count-to-merge"
 MERGE_KEY: Final = "commit.manifest-merge.enabled"
+REWRITES_KEY: Final = "icewright.rewrite-manifests.enabled"
 MIN_GAIN_KEY: Final = "icewright.rewrite-manifests.min-gain"
 
 _INT_MAX: Final = 2**31 - 1
@@ -39,6 +40,15 @@ MANIFEST_SETTINGS: Final = (
         "true or false",
         "Whether writers that do not append fast merge manifests themselves: Iceberg's own property and default. "
         "`rewrite_manifests` does so in either case.",
+    ),
+    Setting(
+        REWRITES_KEY,
+        "rewrites_manifests",
+        yes_or_no,
+        False,
+        "true or false",
+        "Let manifests be rewritten by themselves in mode `auto`, once an hour at most, where one of the three causes "
+        "is there and it helps: behind work on data files, unless planning is in danger. [More](rewrite-manifests.md).",
     ),
     Setting(
         MIN_GAIN_KEY,

@@ -34,7 +34,7 @@ from icewright.services.observer import CatalogNotConfigured, Observer
 from icewright.services.planner import Planner
 from icewright.services.put_off import files_put_off
 from icewright.services.refused import PlanRefused
-from icewright.services.upkeep import NOTHING_KEPT_UP, KeptUp, Upkeep
+from icewright.services.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.services.written import written
 
 _TASKS_LOOKED_AT = 4 * FAILURES_MAX
@@ -147,7 +147,8 @@ class TableKeeper:
         kept = NOTHING_KEPT_UP
         if plan.mode is Mode.AUTO and alarm is None:
             of_kind = partial(self._of_kind, everything, metadata.table_id)
-            kept = self._upkeep.keep_up(observation, of_kind, now, tell=plan_anew)
+            is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
+            kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew), of_kind)
         # A refused plan is said, and looked at again when it is time, not in each round.
         self._save(observation, plan, kept.problem or problem)
         return Looked(plan, is_new, enqueued, late, kept)

@@ -13,6 +13,7 @@ from icewright.domain.errors import NotFound
 from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy, PolicyRule
+from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import Task
 from icewright.planning.applies import still_applies
@@ -87,14 +88,19 @@ class Leave:
 
 def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
     """Whether the owner does not let what the task does happen by itself any more."""
-    action = task.action
-    if not isinstance(action, ExpireSnapshots) or APPROVED in task.reason.figures:
+    if APPROVED in task.reason.figures:
         return None
-    if not policy.expires_snapshots:
-        return Reason("upkeep-off", "the owner does not let snapshots expire by themselves any more")
-    wanted = automatic_rule(policy)
-    kept = (action.rule.older_than_ms, action.rule.retain_last or RETAIN_LAST_MIN, action.max_hold_ms)
-    least = (wanted.older_than_ms, wanted.retain_last or RETAIN_LAST_MIN, policy.max_hold_ms)
-    if any(one < other for one, other in zip(kept, least, strict=True)):
-        return Reason("upkeep-changed", "the owner wants snapshots to stay longer by now, or more of them")
+    match task.action:
+        case ExpireSnapshots() as action:
+            if not policy.expires_snapshots:
+                return Reason("upkeep-off", "the owner does not let snapshots expire by themselves any more")
+            wanted = automatic_rule(policy)
+            kept = (action.rule.older_than_ms, action.rule.retain_last or RETAIN_LAST_MIN, action.max_hold_ms)
+            least = (wanted.older_than_ms, wanted.retain_last or RETAIN_LAST_MIN, policy.max_hold_ms)
+            if any(one < other for one, other in zip(kept, least, strict=True)):
+                return Reason("upkeep-changed", "the owner wants snapshots to stay longer by now, or more of them")
+        case RewriteManifests() if not policy.rewrites_manifests:
+            return Reason("upkeep-off", "the owner does not let manifests be rewritten by themselves any more")
+        case _:
+            pass
     return None

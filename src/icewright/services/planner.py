@@ -5,7 +5,7 @@ A plan that its checker does not accept is kept nowhere and carried out never.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
@@ -22,14 +22,12 @@ from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.tables import Instant, SortField, TableMetadata
 from icewright.planning import outcome
 from icewright.planning.candidates import asked_fields
-from icewright.planning.check_manifests import manifest_violations
 from icewright.planning.check_plan import check_plan
 from icewright.planning.layouts import resolve
 from icewright.planning.migration import only_to_migrate, to_migrate
 from icewright.planning.ordering import Levels
 from icewright.planning.plan_table import plan_table
 from icewright.planning.policy import effective_policy
-from icewright.planning.rewrite_manifests import plan_manifests
 from icewright.planning.rules import rules
 from icewright.planning.shortlist import shortlist
 from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_at
@@ -38,6 +36,7 @@ from icewright.ports.store import TableStore
 from icewright.services.access import assumed
 from icewright.services.due import Due
 from icewright.services.expiry_planner import ExpiryPlanner
+from icewright.services.manifests_planner import ManifestsPlanner
 from icewright.services.observer import Observer
 from icewright.services.refused import PlanRefused
 
@@ -60,6 +59,7 @@ class Planner:
         self._observer, self._tables, self._clock, self._ids = observer, tables, clock, ids
         self._rules = tuple(rules)
         self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
+        self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
@@ -85,13 +85,18 @@ class Planner:
                 plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
                 return Planned(plan, observation, policy)
             case AskedRewriteManifests():
-                return self._plan_manifests(observation)
+                plan, policy = self._manifests.plan_asked(observation)
+                return Planned(plan, observation, policy)
 
     def expiry_due(
         self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None
     ) -> Due:
         """See :meth:`icewright.services.expiry_planner.ExpiryPlanner.due`."""
         return self._expiries.due(metadata, marks, holds, rested_ms)
+
+    def manifests_due(self, observation: Observation) -> Due:
+        """See :meth:`icewright.services.manifests_planner.ManifestsPlanner.due`."""
+        return self._manifests.due(observation)
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""
@@ -135,32 +140,6 @@ class Planner:
         )
         said = [(violation.code, violation.text) for violation in violations]
         self._keep(plan, said, is_present=migration is None)
-        return Planned(plan, observation, policy)
-
-    def _plan_manifests(self, observation: Observation) -> Planned:
-        metadata, now = observation.metadata, self._clock.now()
-        policy = self.policy(metadata)
-        summaries = tuple(self._tables.manifest_summaries(metadata.table_id))
-        decision = plan_manifests(observation, policy, summaries, now)
-        plan = Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=metadata.table_id,
-            table_name=metadata.name,
-            snapshot_id=metadata.current_snapshot_id,
-            planned_at=now,
-            mode=policy.mode,
-            actions=() if decision.action is None else (decision.action,),
-            reason=decision.reason,
-            verdicts=(),
-            verdict_counts={},
-            prediction=decision.prediction,
-            look_again_at=None,
-            asked=True,
-        )
-        violations: Iterable[tuple[str, str]] = ()
-        if decision.action is not None and decision.prediction is not None:
-            violations = manifest_violations(decision.action, decision.prediction, observation, policy, summaries)
-        self._keep(plan, list(violations), is_present=False)
         return Planned(plan, observation, policy)
 
     def _keep(self, plan: Plan, violations: Sequence[tuple[str, str]], *, is_present: bool) -> None:

@@ -13,11 +13,13 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.names import TableId
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
+from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead
+from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.ports.store import Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import parked
-from icewright.scheduling.upkeep import INTERVAL_MS, UPKEEP_PRIORITY, last_done, pause
+from icewright.scheduling.upkeep import DANGER_PRIORITY, INTERVAL_MS, UPKEEP_PRIORITY, last_done, pause
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.due import Due
 from icewright.services.expirer import holds_of_tasks
@@ -25,7 +27,24 @@ from icewright.services.planner import Planner
 from icewright.services.refused import PlanRefused
 
 _REMEMBERED_MAX: Final = 200_000
-_SAID: Final = {ActionKind.EXPIRE_SNAPSHOTS: "Snapshots expire by themselves"}
+_SAID: Final = {
+    ActionKind.EXPIRE_SNAPSHOTS: "Snapshots expire by themselves",
+    ActionKind.REWRITE_MANIFESTS: "Manifests are rewritten by themselves",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look at a table in mode ``auto``.
+
+    ``now`` is by the store's clock. ``is_worked_on`` is whether a task on its data files waits or is under way. With
+    ``tell`` a person asks, and nothing is passed over because it was looked into lately.
+    """
+
+    observation: Observation
+    now: Instant
+    is_worked_on: bool
+    tell: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +67,12 @@ class Upkeep:
         self._nothing_at: dict[tuple[TableId, ActionKind], Instant] = {}
         """When nothing was due last: looked into again no sooner than it would be done again."""
 
-    def keep_up(
-        self,
-        observation: Observation,
-        latest: Callable[[ActionKind], Sequence[TaskHead]],
-        now: Instant,
-        *,
-        tell: bool = False,
-    ) -> KeptUp:
-        """Queue what is due of a table in mode ``auto``.
-
-        ``latest`` gives its last tasks of one kind, the newest first; ``now`` is by the store's clock, as they are.
-        With ``tell`` nothing is passed over because it was looked into lately: a person asks.
-        """
+    def keep_up(self, look: Look, latest: Callable[[ActionKind], Sequence[TaskHead]]) -> KeptUp:
+        """Queue what is due. ``latest`` gives the table's last tasks of one kind, the newest first."""
         kept = NOTHING_KEPT_UP
-        for kind in self._wanted(observation):
+        for kind in _wanted(self._planner.policy(look.observation.metadata)):
             try:
-                reason, enqueued = self._keep_up(observation, kind, latest(kind), now, tell=tell)
+                reason, enqueued = self._keep_up(look, kind, latest(kind))
             except PlanRefused as error:
                 reason, enqueued = Reason(error.code, error.message), None
                 kept = replace(kept, problem=reason)
@@ -73,29 +81,34 @@ class Upkeep:
             kept = replace(kept, enqueued=(*kept.enqueued, *queued), reasons=(*kept.reasons, said))
         return kept
 
-    def _wanted(self, observation: Observation) -> list[ActionKind]:
-        """What the owner lets happen by itself."""
-        policy = self._planner.policy(observation.metadata)
-        return [ActionKind.EXPIRE_SNAPSHOTS] if policy.expires_snapshots else []
-
-    def _keep_up(
-        self, observation: Observation, kind: ActionKind, latest: Sequence[TaskHead], now: Instant, *, tell: bool
-    ) -> tuple[Reason, Enqueued | None]:
+    def _keep_up(self, look: Look, kind: ActionKind, latest: Sequence[TaskHead]) -> tuple[Reason, Enqueued | None]:
         """What is to be said of one kind, and what was queued."""
-        key = (observation.metadata.table_id, kind)
-        resting = parked(latest, now) or pause(latest, now)
+        key, now = (look.observation.metadata.table_id, kind), look.now
+        resting = parked(latest, now) or pause(latest, now) or self._waits(look, kind)
         if resting is not None:
             return resting, None
-        if not tell and 0 <= now - self._nothing_at.get(key, now - INTERVAL_MS) < INTERVAL_MS:
+        if not look.tell and 0 <= now - self._nothing_at.get(key, now - INTERVAL_MS) < INTERVAL_MS:
             return Reason("looked-lately", "nothing was due less than an hour ago"), None
         done_at = last_done(latest)
-        due = self._due(observation, None if done_at is None else now - done_at)
+        due = self._due(look.observation, kind, None if done_at is None else now - done_at)
         if due.keep is None:
             self._remember(key, now)
             return due.reason, None
-        return due.reason, self._dispatcher.enqueue(due.keep(), priority=UPKEEP_PRIORITY)
+        if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
+            self._remember(key, now)
+            return _after_data_files(f"{due.reason.text}; "), None
+        priority = DANGER_PRIORITY if due.in_danger else UPKEEP_PRIORITY
+        return due.reason, self._dispatcher.enqueue(due.keep(), priority=priority)
 
-    def _due(self, observation: Observation, rested_ms: int | None) -> Due:
+    def _waits(self, look: Look, kind: ActionKind) -> Reason | None:
+        """Why nothing needs to be looked into: work on data files writes manifests itself, and takes planned ones."""
+        if kind is not ActionKind.REWRITE_MANIFESTS or not look.is_worked_on or look.tell:
+            return None
+        return None if may_be_in_danger(look.observation.inventory.manifests) else _after_data_files()
+
+    def _due(self, observation: Observation, kind: ActionKind, rested_ms: int | None) -> Due:
+        if kind is ActionKind.REWRITE_MANIFESTS:
+            return self._planner.manifests_due(observation)
         metadata = observation.metadata
         record = self._tables.record(metadata.table_id)
         if record is None:
@@ -107,3 +120,16 @@ class Upkeep:
         if len(self._nothing_at) >= _REMEMBERED_MAX:
             self._nothing_at.clear()
         self._nothing_at[key] = now
+
+
+def _wanted(policy: Policy) -> list[ActionKind]:
+    """What the owner lets happen by itself."""
+    wanted = {
+        ActionKind.EXPIRE_SNAPSHOTS: policy.expires_snapshots,
+        ActionKind.REWRITE_MANIFESTS: policy.rewrites_manifests,
+    }
+    return [kind for kind, is_wanted in wanted.items() if is_wanted]
+
+
+def _after_data_files(said: str = "") -> Reason:
+    return Reason("after-data-files", f"{said}not before the work on data files that is under way, which changes them")

@@ -1,0 +1,94 @@
+"""Planning a rewrite of manifests: decide from the inventory (pure), check (pure, by other code), keep the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from icewright.domain.faults import Fault, fault
+from icewright.domain.inventory import ManifestSummary
+from icewright.domain.observation import Observation
+from icewright.domain.plans import Plan
+from icewright.domain.policy import Policy
+from icewright.domain.tables import TableMetadata
+from icewright.planning.check_manifests import manifest_violations
+from icewright.planning.manifests_upkeep import in_danger, in_order
+from icewright.planning.rewrite_manifests import ManifestsDecision, plan_manifests
+from icewright.ports.clock import Clock, Ids
+from icewright.ports.store import TableStore
+from icewright.services.due import Due
+from icewright.services.refused import PlanRefused
+
+
+class ManifestsPlanner:
+    """Makes plans of rewriting manifests, and keeps them in the store."""
+
+    def __init__(self, tables: TableStore, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy]) -> None:
+        self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
+
+    def plan_asked(self, observation: Observation) -> tuple[Plan, Policy]:
+        """The plan that a person asks for, and the policy that it goes by. Raises :class:`PlanRefused`."""
+        policy = self._policy(observation.metadata)
+        decision, summaries = self._decide(observation, policy)
+        return self._kept(observation, policy, decision, summaries, asked=True), policy
+
+    def due(self, observation: Observation) -> Due:
+        """What is due by itself, of a table whose owner lets it. What is kept of it may raise :class:`PlanRefused`.
+
+        Where the keys of the manifests tell that nothing is, the store is not asked.
+        """
+        metadata, policy = observation.metadata, self._policy(observation.metadata)
+        nothing = in_order(observation.inventory.manifests, policy)
+        if nothing is not None:
+            return Due(nothing)
+        decision, summaries = self._decide(observation, policy)
+        if decision.action is None or decision.prediction is None:
+            return Due(decision.reason)
+        current = metadata.current_snapshot
+        return Due(
+            decision.reason,
+            lambda: self._kept(observation, policy, decision, summaries, asked=False),
+            since=None if current is None else current.committed_at,
+            in_danger=in_danger(decision.prediction),
+        )
+
+    def _decide(
+        self, observation: Observation, policy: Policy
+    ) -> tuple[ManifestsDecision, tuple[ManifestSummary, ...]]:
+        summaries = tuple(self._tables.manifest_summaries(observation.metadata.table_id))
+        return plan_manifests(observation, policy, summaries, self._clock.now()), summaries
+
+    def _kept(
+        self,
+        observation: Observation,
+        policy: Policy,
+        decision: ManifestsDecision,
+        summaries: tuple[ManifestSummary, ...],
+        *,
+        asked: bool,
+    ) -> Plan:
+        """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
+        metadata = observation.metadata
+        plan = Plan(
+            plan_id=self._ids.new("plan"),
+            table_id=metadata.table_id,
+            table_name=metadata.name,
+            snapshot_id=metadata.current_snapshot_id,
+            planned_at=self._clock.now(),
+            mode=policy.mode,
+            actions=() if decision.action is None else (decision.action,),
+            reason=decision.reason,
+            verdicts=(),
+            verdict_counts={},
+            prediction=decision.prediction,
+            look_again_at=None,
+            asked=asked,
+        )
+        if decision.action is not None and decision.prediction is not None:
+            found = manifest_violations(decision.action, decision.prediction, observation, policy, summaries)
+            said = "; ".join(f"{code}: {text}" for code, text in found)
+            if said:
+                raise PlanRefused(f"the plan for {metadata.name} does not hold: {said}")
+        fault(Fault.PLAN_BEFORE)
+        self._tables.save_plan(plan, is_present=False)
+        fault(Fault.PLAN_AFTER)
+        return plan
