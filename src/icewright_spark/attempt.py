@@ -34,11 +34,13 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.iceberg import SparkTable, first_line
 from icewright_spark.jobs.phase import Phase
+from icewright_spark.jobs.remove_dangling_deletes import remove_dangling_deletes
 from icewright_spark.jobs.rewrite_data_files import rewrite_data_files
 from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
 from icewright_spark.lease import HeartbeatServer, LeaseKeeper
@@ -143,6 +145,8 @@ class Attempt:
                     lambda: lease.cancelled or bool(lease.lost),
                 )
                 return _Done(made.result, (made.receipt,), (made.figures,), driver_cpu_ms=made.driver_cpu_ms)
+            case RemoveDanglingDeletes() as action:
+                return _Done(remove_dangling_deletes(table, self._spec, action, self._phase, self.lease.may_commit))
             case ExpireSnapshots():
                 raise NotAllowed("snapshots are expired by the server, which writes no rows")
 

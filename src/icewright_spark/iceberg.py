@@ -181,6 +181,26 @@ class SparkTable:
         consumer = lang.Class.forName("java.util.function.Consumer")
         return lang.invoke.MethodHandleProxies.asInterfaceInstance(consumer, handle)
 
+    def is_still_current(self) -> Any:
+        """A Java ``SnapshotAncestryValidator``: the present snapshot is still the current one. There must be one."""
+        jvm, descriptor = self.jvm, self.lists.descriptor
+        handles, lookup = jvm.java.lang.invoke.MethodHandles, jvm.java.lang.invoke.MethodHandles.publicLookup()
+        kinds = {
+            name: jvm.java.lang.Class.forName(f"java.{name}")
+            for name in ("lang.Object", "lang.Iterable", "util.Iterator")
+        }
+        iterator = lookup.findVirtual(kinds["lang.Iterable"], "iterator", descriptor("()Ljava/util/Iterator;"))
+        first = lookup.findVirtual(kinds["util.Iterator"], "next", descriptor("()Ljava/lang/Object;"))
+        equals = lookup.findVirtual(kinds["lang.Object"], "equals", descriptor("(Ljava/lang/Object;)Z"))
+        newest = handles.filterReturnValue(iterator, first)
+        test = handles.filterReturnValue(newest, equals.bindTo(self.java.currentSnapshot()))
+        return self.lists.instance("org.apache.iceberg.SnapshotAncestryValidator", test)
+
+    def unpartitioned_specs(self) -> frozenset[int]:
+        """The ids of the partition specs without fields, whose equality deletes apply everywhere."""
+        specs = self.java.specs()
+        return frozenset(int(spec_id) for spec_id in iterate(specs.keySet()) if specs[spec_id].isUnpartitioned())
+
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether the snapshot is still there."""
         return self.java.snapshot(snapshot_id) is not None

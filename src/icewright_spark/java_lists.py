@@ -92,6 +92,14 @@ class JavaLists:
         """A method of one argument as a function of that."""
         return self._lookup.findVirtual(self._class(owner), name, self._type(signature)).bindTo(this)
 
+    def descriptor(self, signature: str) -> Any:
+        """The type of a method by the JVM's descriptor."""
+        return self._type(signature)
+
+    def instance(self, kind: str, handle: Any) -> Any:
+        """An object of an interface with one method, which is this handle."""
+        return self._proxy(kind, handle)
+
     def _class(self, name: str) -> Any:
         if name == "boolean":
             return self._jvm.java.lang.Boolean.TYPE

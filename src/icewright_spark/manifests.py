@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.errors import Conflict, NotStitchable
+from icewright.domain.errors import Conflict, NotStitchable, Unsupported
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright_spark.applied_deletes import DataEntry, check_applied, key_of, lost
@@ -84,9 +84,7 @@ class PartitionFiles:
         self._table, self._jvm = table, table.jvm
         self._snapshot = table.java.snapshot(snapshot_id)
         specs = table.java.specs()
-        self.unpartitioned_specs = frozenset(
-            int(spec_id) for spec_id in iterate(specs.keySet()) if specs[spec_id].isUnpartitioned()
-        )
+        self.unpartitioned_specs = table.unpartitioned_specs()
         util = self._jvm.org.apache.iceberg.util
         self._by_java = util.PartitionMap.create(specs)
         self._data, self._deletes = util.PartitionSet.create(specs), util.PartitionSet.create(specs)
@@ -141,6 +139,53 @@ class PartitionFiles:
                 if path in paths:
                     found[path] = DataEntry(path, row["dataSequenceNumber"], row["firstRowId"])
         return found
+
+    def data_manifests(self) -> list[Any]:
+        """All data manifests of the snapshot."""
+        return list(iterate(self._snapshot.dataManifests(self._table.java.io())))
+
+    def listed(self, manifest: Any) -> list[DataEntry]:
+        """All live data files of a manifest, whatever their partition."""
+        return [entry for entry, _ in self._rows(self._data_entries(manifest, everywhere=True))]
+
+    def placed(self, manifest: Any, below: Mapping[int, int]) -> list[tuple[Partition, DataEntry]]:
+        """The live data files of the partitions in a manifest, with sequence numbers up to that of its spec.
+
+        Raises :class:`Unsupported` for one that Iceberg has no JSON of.
+        """
+        spec_id = manifest.partitionSpecId()
+        if spec_id not in self._data_specs:
+            return []
+        files = self._data_entries(manifest, everywhere=False)
+        near = [(place, entry) for entry, place in self._rows(files) if entry.data_sequence_number <= below[spec_id]]
+        if not near:
+            return []
+        lists = self._table.lists
+        said = lists.static(_TO_JSON[0], "toJson", _TO_JSON[1], self._table.java.specs().get(spec_id))
+        try:
+            texts = lists.values(lists.each(lists.picked(files, [place for place, _ in near]), said))
+        except REFUSALS as error:
+            raise Unsupported(f"Iceberg has no JSON of files in {manifest.path()}: {first_line(error)}") from error
+        partitions: dict[str, Partition] = {}
+        found = []
+        for (place, entry), text in zip(near, texts, strict=True):
+            values = json.dumps(json.loads(text)["partition"])
+            if values not in partitions:
+                partitions[values] = self._partition(files.get(place))
+            found.append((partitions[values], entry))
+        return found
+
+    def _data_entries(self, manifest: Any, *, everywhere: bool) -> Any:
+        io, specs = self._table.java.io(), self._table.java.specs()
+        reader = self._jvm.org.apache.iceberg.ManifestFiles.read(manifest, io, specs)
+        return self._listed(reader if everywhere else reader.filterPartitions(self._data))
+
+    def _rows(self, files: Any) -> list[tuple[DataEntry, int]]:
+        rows = self._columns(files, "DataFile", _OF_DATA)
+        return [
+            (DataEntry(row["location"], row["dataSequenceNumber"], row["firstRowId"]), place)
+            for place, row in enumerate(rows)
+        ]
 
     def described(self, paths: Collection[str]) -> dict[str, dict[str, Any]]:
         """Data files of these paths in Iceberg's JSON of a content file, metrics included; others are left out.

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from icewright.cli import figures as text
+from icewright.cli.deletes import delete_costs_pairs
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.actions import RewriteFigures
-from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
+from icewright.domain.asked import (
+    Asked,
+    AskedExpireSnapshots,
+    AskedRemoveDanglingDeletes,
+    AskedRewriteDataFiles,
+    AskedRewriteManifests,
+)
 from icewright.domain.errors import NotFound, Rejected, Unavailable
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPrediction
 
 if TYPE_CHECKING:
@@ -40,6 +48,7 @@ class Action(StrEnum):
 
     EXPIRE_SNAPSHOTS = "expire-snapshots"
     REWRITE_MANIFESTS = "rewrite-manifests"
+    REMOVE_DANGLING_DELETES = "remove-dangling-deletes"
 
 
 OlderThan = Annotated[
@@ -168,8 +177,12 @@ def _asked(
     if action is Action.EXPIRE_SNAPSHOTS and migrate is None:
         return AskedExpireSnapshots(older_than, retain_last)
     expiring = older_than is not None or retain_last is not None
-    if action is Action.REWRITE_MANIFESTS and migrate is None and not expiring:
-        return AskedRewriteManifests()
+    alone: dict[Action | None, Asked] = {
+        Action.REWRITE_MANIFESTS: AskedRewriteManifests(),
+        Action.REMOVE_DANGLING_DELETES: AskedRemoveDanglingDeletes(),
+    }
+    if action in alone and migrate is None and not expiring:
+        return alone[action]
     if expiring or action is not None:
         raise Rejected(
             "these options do not go together",
@@ -280,6 +293,8 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:
                 ("work", f"{text.number(said.entries)} entries"),
                 *[("opened", _opened(each)) for each in said.opened],
             ]
+        case RemoveDanglingDeletesPrediction() as said:
+            return delete_costs_pairs(said.before, said.after)
         case ExpireSnapshotsPrediction() as said:
             return [
                 ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),

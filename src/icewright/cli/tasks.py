@@ -15,6 +15,7 @@ from icewright.domain.events import CommitEvent
 from icewright.domain.expire_snapshots import ExpireSnapshotsFigures, ExpireSnapshotsPrediction
 from icewright.domain.names import TableName
 from icewright.domain.plans import Estimate, RewritePrediction
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesFigures, RemoveDanglingDeletesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
 from icewright.domain.tables import Json, Operation
 from icewright.domain.tasks import TaskState
@@ -186,6 +187,8 @@ def _work(task: TaskView) -> str:
             return f"{said.input_files:,} files ({text.size(said.input_bytes)}) become {said.output_files:,}"
         case RewriteManifestsPrediction() as said:
             return f"{said.manifests_before:,} manifests become {said.manifests_after:,}"
+        case RemoveDanglingDeletesPrediction() as said:
+            return f"{said.before.listed:,} delete files become {said.after.listed:,}"
         case ExpireSnapshotsPrediction() as said:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,}"
 
@@ -273,7 +276,7 @@ def _read(task: TaskView) -> tuple[str, str]:
             return text.number(action.input_files), text.size(action.input_bytes)
         case RewriteManifestsFigures() as action:
             return text.number(action.manifests_replaced), text.size(action.input_bytes)
-        case ExpireSnapshotsFigures():
+        case ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures():
             return "-", "-"
 
 

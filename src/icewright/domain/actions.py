@@ -14,6 +14,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsFigures
 from icewright.domain.files import DeleteFile, FileFormat, Partition
 from icewright.domain.layouts import Layout, Level
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesFigures
 from icewright.domain.rewrite_manifests import RewriteManifests, RewriteManifestsFigures
 
 
@@ -94,6 +95,7 @@ class ActionKind(StrEnum):
     REWRITE_DATA_FILES = "rewrite_data_files"
     EXPIRE_SNAPSHOTS = "expire_snapshots"
     REWRITE_MANIFESTS = "rewrite_manifests"
+    REMOVE_DANGLING_DELETES = "remove_dangling_deletes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +184,12 @@ class RewriteDataFiles:
         )
 
 
-Action: TypeAlias = RewriteDataFiles | ExpireSnapshots | RewriteManifests
+Action: TypeAlias = RewriteDataFiles | ExpireSnapshots | RewriteManifests | RemoveDanglingDeletes
 """Any action."""
 
-ActionFigures: TypeAlias = RewriteFigures | ExpireSnapshotsFigures | RewriteManifestsFigures
+ActionFigures: TypeAlias = (
+    RewriteFigures | ExpireSnapshotsFigures | RewriteManifestsFigures | RemoveDanglingDeletesFigures
+)
 """Those of any action."""
 
 ACTIONS_OF_THE_SERVER: Final = frozenset({ActionKind.EXPIRE_SNAPSHOTS})
@@ -201,6 +205,8 @@ def names_in(action: Action) -> int:
             return len(action.snapshot_ids) + len(action.retained_snapshot_ids)
         case RewriteManifests():
             return len(action.manifests) + sum(len(output.shares) for output in action.outputs)
+        case RemoveDanglingDeletes():
+            return len(action.deletes)
 
 
 def shareable_bytes(action: Action) -> int | None:

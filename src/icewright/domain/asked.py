@@ -36,5 +36,12 @@ class AskedRewriteManifests:
     kind: ClassVar[Literal["rewrite_manifests"]] = "rewrite_manifests"
 
 
-Asked: TypeAlias = AskedRewriteDataFiles | AskedExpireSnapshots | AskedRewriteManifests
+@dataclass(frozen=True, slots=True)
+class AskedRemoveDanglingDeletes:
+    """Remove the delete files of a table that apply to no live data file."""
+
+    kind: ClassVar[Literal["remove_dangling_deletes"]] = "remove_dangling_deletes"
+
+
+Asked: TypeAlias = AskedRewriteDataFiles | AskedExpireSnapshots | AskedRewriteManifests | AskedRemoveDanglingDeletes
 """Anything of which a plan can be asked for, by the kind of its action."""

@@ -13,6 +13,7 @@ from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
 from icewright.domain.reasons import Reason as Reason  # noqa: PLC0414 - most find it here
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
 from icewright.domain.tables import Instant
 
@@ -116,7 +117,9 @@ class RewritePrediction:
     estimate: Estimate | None = None
 
 
-Prediction: TypeAlias = RewritePrediction | ExpireSnapshotsPrediction | RewriteManifestsPrediction
+Prediction: TypeAlias = (
+    RewritePrediction | ExpireSnapshotsPrediction | RewriteManifestsPrediction | RemoveDanglingDeletesPrediction
+)
 """What carrying out a plan would bring, by the kind of its action."""
 
 

@@ -10,9 +10,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.policy import Policy
+from icewright.domain.remove_dangling_deletes import own_bytes
 from icewright.domain.tables import TableMetadata
 
 
@@ -40,10 +42,12 @@ class _BySequenceNumber:
 
     files: list[DeleteFile] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
+    bytes_before: list[int] = field(default_factory=lambda: [0])
 
     def sort(self) -> None:
         self.files.sort(key=_order)
         self.numbers = [file.data_sequence_number for file in self.files]
+        self.bytes_before = list(accumulate((own_bytes(file) for file in self.files), initial=0))
 
     def since(self, number: int) -> list[DeleteFile]:
         return self.files[bisect_left(self.numbers, number) :]
@@ -57,6 +61,12 @@ class _BySequenceNumber:
     def count_after(self, number: int) -> int:
         return len(self.numbers) - bisect_right(self.numbers, number)
 
+    def bytes_since(self, number: int) -> int:
+        return self.bytes_before[-1] - self.bytes_before[bisect_left(self.numbers, number)]
+
+    def bytes_after(self, number: int) -> int:
+        return self.bytes_before[-1] - self.bytes_before[bisect_right(self.numbers, number)]
+
 
 @dataclass(frozen=True, slots=True)
 class Burden:
@@ -67,6 +77,14 @@ class Burden:
 
     files: int
     records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a reader of a data file opens of delete files."""
+
+    files: int
+    size_bytes: int
 
 
 _NONE = _BySequenceNumber()
@@ -128,6 +146,17 @@ class DeleteIndex:
         own = self._of_file.get((file.partition, file.path), _NONE).since(number)
         files += len(own) + self._of_partition.get(file.partition, _NONE).count_since(number)
         return Burden(files, min(file.record_count, sum(delete.record_count for delete in own)))
+
+    def opened(self, file: DataFile) -> Opened:
+        """How many delete files a reader of a data file opens, and the bytes of these, without listing them."""
+        number, equality = file.data_sequence_number, self._equality.get(file.partition, _NONE)
+        size_bytes = self._everywhere.bytes_after(number) + equality.bytes_after(number)
+        vector = self._vector(file)
+        if vector is not None:
+            return Opened(self.burden(file).files, size_bytes + own_bytes(vector))
+        around = self._of_partition.get(file.partition, _NONE)
+        own = self._of_file.get((file.partition, file.path), _NONE)
+        return Opened(self.burden(file).files, size_bytes + around.bytes_since(number) + own.bytes_since(number))
 
     def _vector(self, file: DataFile) -> DeleteFile | None:
         vector = self._vectors.get((file.partition, file.path))

@@ -16,6 +16,7 @@ from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
 from icewright.domain.writer_settings import encryption_property, writer_settings
@@ -40,7 +41,7 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
             return table_obstacle(metadata, policy)
         case ExpireSnapshots():
             return metadata_obstacle(metadata, policy)
-        case RewriteManifests():
+        case RewriteManifests() | RemoveDanglingDeletes():
             return manifests_obstacle(metadata, policy)
 
 
@@ -57,7 +58,7 @@ def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
 
 
 def manifests_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
-    """Why no manifest of this table can be rewritten, or None; of rows and their files nothing is asked."""
+    """Why no manifest of this table can be rewritten, nor entries removed, or None; of rows nothing is asked."""
     return metadata_obstacle(metadata, policy) or _snapshot_obstacle(metadata) or _encryption_obstacle(metadata)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icewright.domain.plans import Estimate, Plan, Verdict
 from icewright.domain.policy import Mode
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
 from icewright.planning import lookups, wording
 from icewright.planning.settings import MODE_KEY
@@ -28,6 +29,9 @@ def explain(plan: Plan) -> tuple[str, ...]:
     if isinstance(plan.prediction, RewriteManifestsPrediction):
         before, after = plan.prediction.manifests_before, plan.prediction.manifests_after
         lines.append(f"The table would have {wording.count(after, 'manifest')} instead of {before:,}.")
+    if isinstance(plan.prediction, RemoveDanglingDeletesPrediction):
+        listed = wording.count(plan.prediction.after.listed, "delete file")
+        lines.append(f"The table would have {listed} instead of {plan.prediction.before.listed:,}.")
     said = plan.rewrite_prediction
     if said is not None:
         other = said.data_files_after != said.data_files_before

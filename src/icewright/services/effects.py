@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task
@@ -24,7 +25,7 @@ class Effect:
 def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
     """What the table has of a task, None where it has not taken effect. The table is the task's own."""
     match task.action:
-        case RewriteDataFiles() | RewriteManifests():
+        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes():
             snapshot = snapshot_made_by(task, metadata)
             if snapshot is None:
                 return None

@@ -75,9 +75,16 @@ def committed_part(action: RewriteDataFiles, snapshot: Snapshot) -> RewriteDataF
 
 
 def changes_between(
-    catalog: Catalog, metadata: TableMetadata, parent: Snapshot, snapshot: Snapshot, action: RewriteDataFiles
+    catalog: Catalog,
+    metadata: TableMetadata,
+    parent: Snapshot,
+    snapshot: Snapshot,
+    action: RewriteDataFiles | None = None,
 ) -> Changes:
-    """What a snapshot changed, from the manifests that came and went with it; ``action`` is the part committed."""
+    """What a snapshot changed, from the manifests that came and went with it.
+
+    ``action`` is the part committed, of whose input files is asked; None where there are none.
+    """
     came, gone = manifest_changes(catalog.manifests(metadata, parent), catalog.manifests(metadata, snapshot))
     deltas: dict[Partition, Delta] = {}
     before = list(catalog.summarize(metadata, parent, gone))
@@ -96,7 +103,9 @@ def changes_between(
     return Changes(
         deltas,
         removed_files=+went,
-        kept_files=_kept(catalog, metadata, (parent, before), (snapshot, after), action),
+        kept_files=(
+            frozenset() if action is None else _kept(catalog, metadata, (parent, before), (snapshot, after), action)
+        ),
         added_deletes=tuple(delete for key, delete in added.items() if key not in carried_on),
         removed_deletes=removed_deletes,
         lost_deletes=_still_applying(catalog, metadata, snapshot, removed_deletes),

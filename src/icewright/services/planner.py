@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from icewright.domain.asked import Asked, AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
+from icewright.domain.asked import (
+    Asked,
+    AskedExpireSnapshots,
+    AskedRemoveDanglingDeletes,
+    AskedRewriteDataFiles,
+    AskedRewriteManifests,
+)
 from icewright.domain.expire_snapshots import Hold
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
@@ -34,6 +40,7 @@ from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_a
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
 from icewright.services.access import assumed
+from icewright.services.delete_planner import DeletePlanner
 from icewright.services.due import Due
 from icewright.services.expiry_planner import ExpiryPlanner
 from icewright.services.manifests_planner import ManifestsPlanner
@@ -60,6 +67,7 @@ class Planner:
         self._rules = tuple(rules)
         self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
+        self._deletes = DeletePlanner(observer, clock, ids, self.policy)
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
@@ -87,6 +95,10 @@ class Planner:
             case AskedRewriteManifests():
                 plan, policy = self._manifests.plan_asked(observation)
                 return Planned(plan, observation, policy)
+            case AskedRemoveDanglingDeletes():
+                checked = self._deletes.plan_dangling(observation)
+                self._keep(checked.plan, checked.violations, is_present=False)
+                return Planned(checked.plan, observation, self.policy(observation.metadata))
 
     def expiry_due(
         self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None

@@ -16,6 +16,7 @@ from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GROUP_CONFLICT, GroupLeft
 from icewright.domain.plans import Reason
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
@@ -25,6 +26,7 @@ from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
+from icewright.services.delete_evidence import problem_of_dangling, verified_dangling
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of, reported_snapshot, snapshot_made_by
 from icewright.services.evidence import Changes, changes_between, committed_part, problem_of
@@ -131,6 +133,8 @@ class Verifier:
                 outcome = self._rewritten(task, metadata)
             case RewriteManifests() as action:
                 outcome = self._manifests_rewritten(task, action, metadata)
+            case RemoveDanglingDeletes() as action:
+                outcome = self._deletes_changed(task, action, metadata)
             case ExpireSnapshots() as action:
                 outcome = Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
         state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED
@@ -161,6 +165,20 @@ class Verifier:
         changed = manifests_changed(catalog, metadata, parent, snapshot, action)
         problem = problem_of_manifests(action, parent, snapshot, changed)
         reason = verified_manifests(action, changed) if problem is None else Reason(VERIFICATION_FAILED, problem)
+        return Outcome(reason, snapshot.snapshot_id)
+
+    def _deletes_changed(self, task: Task, action: RemoveDanglingDeletes, metadata: TableMetadata) -> Outcome:
+        """What the table says of work on delete files alone, which is committed as a whole."""
+        snapshot = snapshot_made_by(task, metadata)
+        if snapshot is None:
+            return Outcome(_not_found(), reported_snapshot(task))
+        parent = metadata.snapshot(snapshot.parent_id)
+        if parent is None:
+            return Outcome(_nothing_to_compare(snapshot), snapshot.snapshot_id)
+        catalog = self._observer.catalog(task.table_name.catalog)
+        changes = changes_between(catalog, metadata, parent, snapshot)
+        problem = problem_of_dangling(action, snapshot, changes)
+        reason = verified_dangling(action, parent, snapshot) if problem is None else _failed(problem)
         return Outcome(reason, snapshot.snapshot_id)
 
     def _verdict(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, task: Task) -> Outcome:
@@ -204,6 +222,10 @@ class Verifier:
                 if metadata.table_id == task.table_id:
                     return metadata
         return None
+
+
+def _failed(problem: str) -> Reason:
+    return Reason(VERIFICATION_FAILED, problem)
 
 
 def _not_found() -> Reason:

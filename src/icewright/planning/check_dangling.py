@@ -1,0 +1,128 @@
+"""What a plan to remove dangling deletes must fulfil, stated a second time; a part of the checker's second opinion.
+
+Nothing of the planner is imported. It looks for the oldest data file of each place; this holds every live data file
+against every planned delete file that could apply to it, on files read anew. The job asks once more, of the snapshot
+that it commits to, by Iceberg's reader; and the verifier afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
+from icewright.domain.observation import Observation
+from icewright.domain.policy import Policy
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesPrediction
+from icewright.domain.tables import TableMetadata
+from icewright.planning.check_table import not_writable
+
+Wrong: TypeAlias = tuple[str, str]
+"""A stable code, and a sentence with what was found."""
+
+_MOST: Final = 20_000
+_FORMATS: Final = (2, 3)
+_SAID_MAX: Final = 5
+
+
+def dangling_violations(
+    action: RemoveDanglingDeletes,
+    prediction: RemoveDanglingDeletesPrediction,
+    observation: Observation,
+    policy: Policy,
+    deletes: Iterable[DeleteFile],
+    data_files: Iterable[DataFile],
+) -> Iterator[Wrong]:
+    """What is wrong with a plan; ``deletes`` and ``data_files`` are all that are live, read anew."""
+    known = {_key(delete): delete for delete in deletes}
+    yield from table_violations(action.base_snapshot_id, observation, policy)
+    if not action.deletes:
+        yield "empty", "it removes no delete file"
+    if len(action.deletes) > _MOST:
+        yield "too-much", f"it removes {len(action.deletes):,} delete files"
+    if len({_key(delete) for delete in action.deletes}) < len(action.deletes):
+        yield "twice", "a delete file is to be removed twice"
+    for delete in action.deletes:
+        if known.get(_key(delete)) != delete:
+            yield "not-live", f"{delete.path} is not in the table as it was planned"
+        problem = not_writable(observation.metadata, delete.partition)
+        if problem is not None:
+            yield "partition-value", f"{delete.partition.values} of spec {delete.partition.spec_id}: {problem}"
+    yield from _applying(action.deletes, observation.metadata, data_files)
+    if (prediction.before.listed, prediction.after.listed) != (len(known), len(known) - len(action.deletes)):
+        yield "figures", f"it predicts {prediction.after.listed} of {prediction.before.listed} delete files"
+    if prediction.before.opened != prediction.after.opened:
+        yield "figures", "readers would open others than before"
+
+
+def table_violations(base_snapshot_id: int, observation: Observation, policy: Policy) -> Iterator[Wrong]:
+    """The table is the one that it was planned for, and may be worked on."""
+    metadata = observation.metadata
+    if base_snapshot_id != metadata.current_snapshot_id:
+        yield "wrong-base", f"it is planned from {base_snapshot_id}, not from {metadata.current_snapshot_id}"
+    if not metadata.has_uuid:
+        yield "no-uuid", "the table has no uuid"
+    if metadata.format_version not in _FORMATS:
+        yield "format-version", f"the table has format version {metadata.format_version}"
+    if any(key.startswith("encryption.") for key in metadata.properties):
+        yield "encryption", "the table is encrypted, and so are its manifests"
+    if policy.problems:
+        yield "policy-problem", "a setting of the table cannot be used"
+
+
+def _applying(
+    deletes: Sequence[DeleteFile], metadata: TableMetadata, data_files: Iterable[DataFile]
+) -> Iterator[Wrong]:
+    """Planned delete files that apply to a live data file, by any reading of the spec."""
+    global_specs = {spec.spec_id for spec in metadata.specs if all(field.transform == "void" for field in spec.fields)}
+    by_path: dict[str, list[DeleteFile]] = {}
+    by_partition: dict[Partition, list[DeleteFile]] = {}
+    everywhere: list[DeleteFile] = []
+    for delete in deletes:
+        names = {delete.referenced_data_file} if delete.referenced_data_file is not None else set()
+        if delete.path_lower is not None and delete.path_lower == delete.path_upper:
+            names.add(delete.path_lower)
+        if delete.content is FileContent.EQUALITY_DELETES:
+            its = (
+                everywhere
+                if delete.partition.spec_id in global_specs
+                else by_partition.setdefault(delete.partition, [])
+            )
+            its.append(delete)
+        elif names:
+            for name in names:
+                by_path.setdefault(name, []).append(delete)
+        else:
+            by_partition.setdefault(delete.partition, []).append(delete)
+    everywhere_since = max((delete.data_sequence_number for delete in everywhere), default=-1)
+    said = 0
+    for file in data_files:
+        near = _near(file, by_path, by_partition, everywhere if file.data_sequence_number < everywhere_since else ())
+        found = next((one for one in near if _applies(one, file)), None)
+        if found is not None:
+            yield "applies", f"{found.path} applies to {file.path}, which is live"
+            said += 1
+        if said >= _SAID_MAX:
+            return
+
+
+def _near(
+    file: DataFile,
+    by_path: Mapping[str, Sequence[DeleteFile]],
+    by_partition: Mapping[Partition, Sequence[DeleteFile]],
+    everywhere: Sequence[DeleteFile],
+) -> Iterator[DeleteFile]:
+    yield from by_path.get(file.path, ())
+    yield from by_partition.get(file.partition, ())
+    yield from everywhere
+
+
+def _applies(delete: DeleteFile, file: DataFile) -> bool:
+    """By the sequence numbers alone (spec, "Scan Planning")."""
+    if delete.content is FileContent.EQUALITY_DELETES:
+        return file.data_sequence_number < delete.data_sequence_number
+    return file.data_sequence_number <= delete.data_sequence_number
+
+
+def _key(delete: DeleteFile) -> tuple[str, int | None]:
+    return delete.path, delete.content_offset

@@ -1,0 +1,104 @@
+"""Planning work on delete files: everything live is read from the manifests of one snapshot, and nothing else decides.
+
+What dangles is told by all data files of all specs. So what is read is counted, and compared with the inventory: a file
+too few would make deletes look as if nobody needed them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from icewright.domain.errors import Unreadable
+from icewright.domain.files import DataFile, DeleteFile, Partition
+from icewright.domain.observation import Observation
+from icewright.domain.plans import Plan
+from icewright.domain.policy import Policy
+from icewright.domain.tables import TableMetadata
+from icewright.planning.check_dangling import dangling_violations
+from icewright.planning.dangling_deletes import plan_dangling
+from icewright.ports.clock import Clock, Ids
+from icewright.services.observer import Observer
+
+_File = TypeVar("_File", DataFile, DeleteFile)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A plan, and what its checker finds wrong with it."""
+
+    plan: Plan
+    violations: tuple[tuple[str, str], ...]
+
+
+class DeletePlanner:
+    """Plans work on delete files, for a person who asks for it."""
+
+    def __init__(self, observer: Observer, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy]) -> None:
+        self._observer, self._clock, self._ids, self._policy = observer, clock, ids, policy
+
+    def plan_dangling(self, observation: Observation) -> Checked:
+        """What of a table's delete files dangles. Raises :class:`Unreadable` where not all of its files were read."""
+        metadata, policy = observation.metadata, self._policy(observation.metadata)
+        decision = plan_dangling(
+            observation, policy, tuple(self._delete_files(observation)), lambda: self._data_files(observation)
+        )
+        plan = Plan(
+            plan_id=self._ids.new("plan"),
+            table_id=metadata.table_id,
+            table_name=metadata.name,
+            snapshot_id=metadata.current_snapshot_id,
+            planned_at=self._clock.now(),
+            mode=policy.mode,
+            actions=() if decision.action is None else (decision.action,),
+            reason=decision.reason,
+            verdicts=(),
+            verdict_counts={},
+            prediction=decision.prediction,
+            look_again_at=None,
+            asked=True,
+        )
+        if decision.action is None or decision.prediction is None:
+            return Checked(plan, ())
+        wrong = dangling_violations(
+            decision.action,
+            decision.prediction,
+            observation,
+            policy,
+            self._delete_files(observation),
+            self._data_files(observation),
+        )
+        return Checked(plan, tuple(wrong))
+
+    def _data_files(self, observation: Observation) -> Iterator[DataFile]:
+        """All live data files, manifest by manifest."""
+        metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
+        if snapshot is not None:
+            said = sum(its.counts.data_files for its in observation.inventory.partitions)
+            catalog = self._observer.catalog(metadata.name.catalog)
+            files = catalog.data_files(metadata, snapshot, observation.inventory.manifests, _partitions(observation))
+            yield from _counted(files, said, "data files")
+
+    def _delete_files(self, observation: Observation) -> Iterator[DeleteFile]:
+        """All live delete files, manifest by manifest."""
+        metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
+        if snapshot is not None:
+            said = sum(its.counts.delete_files for its in observation.inventory.partitions)
+            catalog = self._observer.catalog(metadata.name.catalog)
+            files = catalog.delete_files(metadata, snapshot, observation.inventory.manifests, _partitions(observation))
+            yield from _counted(files, said, "delete files")
+
+
+def _partitions(observation: Observation) -> frozenset[Partition]:
+    return frozenset(its.partition for its in observation.inventory.partitions)
+
+
+def _counted(files: Iterable[_File], said: int, what: str) -> Iterator[_File]:
+    """The files, all of them. Raises :class:`Unreadable` where there are more or fewer than the inventory says."""
+    found = 0
+    for file in files:
+        found += 1
+        yield file
+    if found != said:
+        raise Unreadable(f"{found:,} {what} were read from its manifests, and its inventory has {said:,}")
