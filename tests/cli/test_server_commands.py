@@ -32,6 +32,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         table = make_table(entry, ("db", name), properties={"icewright.mode": mode})
         for first in range(0, 60, 10):
             append(table, range(first, first + 10))
+    kept = {"expire-snapshots.enabled": "true", "mode": "auto", "maintenance-window.cron": "0 0 29 2 *"}
+    append(make_table(entry, ("db", "kept"), properties={f"icewright.{key}": kept[key] for key in kept}), range(10))
     write_configuration(folder, entry)
     return folder
 
@@ -83,6 +85,16 @@ def test_the_api_call_is_shown_without_the_token(lake: Path) -> None:
     assert again == get
     token = json.loads((lake / "state" / "server.json").read_text())["token"]
     assert token not in said.out + said.err
+
+
+def test_what_is_kept_up_by_itself_is_explained() -> None:
+    said = icewright("explain", "db.kept")
+    assert said.out.splitlines()[-1].startswith(
+        "Snapshots expire by themselves: nothing, because none of 1 snapshot is "
+    )
+    (reason,) = icewright("explain", "db.kept", "--json").json["upkeep"]
+    assert reason["code"] == "nothing-expires"
+    assert icewright("explain", "db.watched", "--json").json["upkeep"] == []
 
 
 def test_a_plan_of_the_server_says_how_to_apply_it() -> None:

@@ -71,7 +71,7 @@ def test_snapshots_expire_by_themselves_as_they_come_of_age() -> None:
 def test_it_is_once_an_hour_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry_gain, "LEAST", 1)
     house = lakehouse()
-    for _ in range(4 * 24 * 6):
+    for _ in range(3 * 24 * 6):
         house.append(1)
         house.pass_time(10 * MINUTE_MS)
         house.control.loop.round()

@@ -106,6 +106,9 @@ class Policy:
     manifest_min_count: int = 100
     manifest_merge: bool = True
     rewrite_manifests_min_gain: float = 0.5
+    window_cron: str | None = None
+    window_time_zone: str = "UTC"
+    window_duration_ms: int = 14_400_000
 
     @property
     def output_size_bytes_max(self) -> int:

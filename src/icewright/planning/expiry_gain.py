@@ -17,8 +17,9 @@ LEAST: Final = 100
 hundredth of its commits."""
 LEAST_SHARE: Final = 0.5
 """So large a share of a table's snapshots is, too: what reads its metadata reads half of it from then on."""
-LONGEST_MS: Final = 86_400_000
-"""Whatever it is goes a day after the last expiry: a fifth longer than the default age at most."""
+LONGEST_MS: Final = 72_000_000
+"""Whatever it is goes 20 hours after the last expiry: once a day, also in the night in which clocks are changed, and
+however much sooner than last night its turn comes within a maintenance window."""
 
 
 def too_little(action: ExpireSnapshots, snapshots: int, rested_ms: int | None) -> Reason | None:
@@ -34,6 +35,6 @@ def too_little(action: ExpireSnapshots, snapshots: int, rested_ms: int | None) -
         return None
     text = (
         f"nothing yet, because {gone:,} of {wording.count(snapshots, 'snapshot')} would go: a commit takes {LEAST:,}, "
-        f"half of them, or a day since the last one, which was {wording.about(rested_ms)} ago"
+        f"half of them, or {wording.duration(LONGEST_MS)} since the last one, which was {wording.about(rested_ms)} ago"
     )
     return Reason("too-little-yet", text, {"snapshots": gone, "rested_ms": rested_ms})

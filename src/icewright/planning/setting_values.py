@@ -75,6 +75,21 @@ def duration_ms(text: str) -> int:
     return sum(int(number) * _MS_PER_UNIT[unit] for unit, number in match.groupdict().items() if number is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class DurationWithin:
+    """A parser of durations as :func:`duration_ms` reads them, neither shorter nor longer than these."""
+
+    least_ms: int
+    most_ms: int
+
+    def __call__(self, text: str) -> int:
+        """The duration in milliseconds. Raises ``ValueError``."""
+        span_ms = duration_ms(text)
+        if not self.least_ms <= span_ms <= self.most_ms:
+            raise ValueError(text)
+        return span_ms
+
+
 DURATIONS = "an ISO-8601 duration in weeks, or days, hours, minutes and seconds (PT2H, P1DT12H)"
 NUMBERS = "a number in plain digits, below 1000000000 (0.05)"
 BYTES = "a whole number of bytes, at least 1, in digits alone (536870912)"
@@ -84,7 +99,7 @@ def value_text(setting: Setting, value: Any) -> str:
     """A value as it would be set; empty where there is none."""
     if value is None:
         return ""
-    if setting.parse is duration_ms:
+    if setting.parse is duration_ms or isinstance(setting.parse, DurationWithin):
         return _duration_text(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 

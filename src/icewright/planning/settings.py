@@ -19,6 +19,8 @@ from icewright.planning.setting_values import (
     whole_number,
     yes_or_no,
 )
+from icewright.planning.window_settings import WINDOW_SETTINGS
+from icewright.planning.windows import WindowTextError
 
 PREFIX = "icewright."
 REWRITE_PREFIX = "icewright.rewrite-data-files."
@@ -326,6 +328,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     *EXPIRY_SETTINGS,
     *MANIFEST_SETTINGS,
+    *WINDOW_SETTINGS,
 )
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}
@@ -335,7 +338,7 @@ def value_problem(setting: Setting, text: str) -> str | None:
     """What is wrong with a value, for people; None when it can be used."""
     try:
         setting.parse(text)
-    except LayoutTextError as error:
+    except (LayoutTextError, WindowTextError) as error:
         return f"{wording.quoted(text)} is not {setting.allowed}: {error}"
     except ValueError:
         return f"{wording.quoted(text)} is not {setting.allowed}"

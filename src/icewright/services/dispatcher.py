@@ -104,7 +104,7 @@ class Dispatcher:
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
         self._access, self._unfit, self._rules = access, unfit, tuple(rules)
-        self.leave = Leave(tables, observer, self._rules)
+        self.leave = Leave(tables, observer, self._rules, tasks.now)
         self._moved: SimpleQueue[TableName] = SimpleQueue()
 
     @property

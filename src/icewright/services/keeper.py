@@ -150,7 +150,7 @@ class TableKeeper:
             is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
             kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew), of_kind)
         # A refused plan is said, and looked at again when it is time, not in each round.
-        self._save(observation, plan, kept.problem or problem)
+        self._save(observation, plan, kept.problem or problem, kept.look_at)
         return Looked(plan, is_new, enqueued, late, kept)
 
     def _with_experience(self, observation: Observation, latest: Sequence[TaskHead]) -> Observation:
@@ -218,7 +218,7 @@ class TableKeeper:
     def _latest(self, table_id: TableId, kind: ActionKind | None = None) -> Sequence[TaskHead]:
         return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=_TASKS_LOOKED_AT)
 
-    def _save(self, observation: Observation, plan: Plan, problem: Reason | None) -> None:
+    def _save(self, observation: Observation, plan: Plan, problem: Reason | None, upkeep_at: Instant | None) -> None:
         record = self._tables.record(observation.metadata.table_id)
         if record is None:
             return  # replaced in the same moment; the next sweep sees it
@@ -227,7 +227,7 @@ class TableKeeper:
             commit_interval_ms=observation.commit_interval_ms,
             changed_at=record.changed_at,
             jitter=self._chance(),
-            look_again_at=plan.look_again_at,
+            look_again_at=min((at for at in (plan.look_again_at, upkeep_at) if at is not None), default=None),
         )
         self._tables.save_record(replace(record, next_look_at=look_at, problem=problem))
 

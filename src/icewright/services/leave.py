@@ -5,7 +5,7 @@ Asked when a task is kept waiting, when it is given out, and right before its co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from icewright.domain.actions import RewriteDataFiles
@@ -14,7 +14,7 @@ from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.rewrite_manifests import RewriteManifests
-from icewright.domain.tables import TableMetadata
+from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import Task
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import obstacle_of
@@ -22,6 +22,7 @@ from icewright.planning.executors import executor_obstacle
 from icewright.planning.expire_snapshots import automatic_rule
 from icewright.planning.policy import effective_policy
 from icewright.ports.store import TableStore
+from icewright.services.maintenance import closed
 from icewright.services.observer import Observer
 
 APPROVED: Final = "approved"
@@ -31,8 +32,11 @@ APPROVED: Final = "approved"
 class Leave:
     """Answers for all tasks, by the tables as they are now."""
 
-    def __init__(self, tables: TableStore, observer: Observer, rules: Sequence[PolicyRule]) -> None:
-        self._tables, self._observer, self._rules = tables, observer, tuple(rules)
+    def __init__(
+        self, tables: TableStore, observer: Observer, rules: Sequence[PolicyRule], now: Callable[[], Instant]
+    ) -> None:
+        """``now`` is by the store's clock."""
+        self._tables, self._observer, self._rules, self._now = tables, observer, tuple(rules), now
 
     def obstacle(self, task: Task, metadata: TableMetadata) -> Reason | None:
         """Why a task that has not committed must not run on its table as it is now, None when it may."""
@@ -42,6 +46,7 @@ class Leave:
         return (
             self._mode_obstacle(task, policy.mode)
             or _upkeep_obstacle(task, policy)
+            or self._window_obstacle(task, metadata, policy)
             or still_applies(task.action, task.table_id, metadata)
             or obstacle_of(task.action, metadata, policy)
         )
@@ -52,6 +57,13 @@ class Leave:
         if mode is Mode.APPROVE and APPROVED not in task.reason.figures:
             return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
         return None
+
+    def _window_obstacle(self, task: Task, metadata: TableMetadata, policy: Policy) -> Reason | None:
+        """Whether its maintenance window is closed. Not asked before a commit: what began in it may end after it."""
+        if not _is_upkeep(task) or policy.window_cron is None:
+            return None
+        shut = closed(metadata, policy, self._now())
+        return None if shut is None else shut.reason()
 
     def known_obstacle(self, task: Task) -> Reason | None:
         """As :meth:`obstacle`, of a table that cannot be asked: what its last plan knows counts."""
@@ -86,9 +98,14 @@ class Leave:
         )
 
 
+def _is_upkeep(task: Task) -> bool:
+    """Whether it happens by itself beside work on data files."""
+    return not isinstance(task.action, RewriteDataFiles) and APPROVED not in task.reason.figures
+
+
 def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
     """Whether the owner does not let what the task does happen by itself any more."""
-    if APPROVED in task.reason.figures:
+    if not _is_upkeep(task):
         return None
     match task.action:
         case ExpireSnapshots() as action:

@@ -23,6 +23,7 @@ from icewright.scheduling.upkeep import DANGER_PRIORITY, INTERVAL_MS, UPKEEP_PRI
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.due import Due
 from icewright.services.expirer import holds_of_tasks
+from icewright.services.maintenance import Closed, closed
 from icewright.services.planner import Planner
 from icewright.services.refused import PlanRefused
 
@@ -54,6 +55,8 @@ class KeptUp:
     enqueued: tuple[Enqueued, ...] = ()
     reasons: tuple[Reason, ...] = ()
     problem: Reason | None = None
+    look_at: Instant | None = None
+    """When to look again without a commit: as the table's window opens."""
 
 
 NOTHING_KEPT_UP: Final = KeptUp()
@@ -69,10 +72,14 @@ class Upkeep:
 
     def keep_up(self, look: Look, latest: Callable[[ActionKind], Sequence[TaskHead]]) -> KeptUp:
         """Queue what is due. ``latest`` gives the table's last tasks of one kind, the newest first."""
-        kept = NOTHING_KEPT_UP
-        for kind in _wanted(self._planner.policy(look.observation.metadata)):
+        metadata = look.observation.metadata
+        policy = self._planner.policy(metadata)
+        wanted = _wanted(policy)
+        shut = closed(metadata, policy, look.now) if wanted else None
+        kept = KeptUp(look_at=None if shut is None else shut.opens_at)
+        for kind in wanted:
             try:
-                reason, enqueued = self._keep_up(look, kind, latest(kind))
+                reason, enqueued = self._keep_up(look, kind, latest(kind), shut)
             except PlanRefused as error:
                 reason, enqueued = Reason(error.code, error.message), None
                 kept = replace(kept, problem=reason)
@@ -81,16 +88,22 @@ class Upkeep:
             kept = replace(kept, enqueued=(*kept.enqueued, *queued), reasons=(*kept.reasons, said))
         return kept
 
-    def _keep_up(self, look: Look, kind: ActionKind, latest: Sequence[TaskHead]) -> tuple[Reason, Enqueued | None]:
-        """What is to be said of one kind, and what was queued."""
+    def _keep_up(
+        self, look: Look, kind: ActionKind, latest: Sequence[TaskHead], shut: Closed | None
+    ) -> tuple[Reason, Enqueued | None]:
+        """What is to be said of one kind, and what was queued. Where the window is ``shut`` only a person is told."""
         key, now = (look.observation.metadata.table_id, kind), look.now
         resting = parked(latest, now) or pause(latest, now) or self._waits(look, kind)
+        if resting is None and shut is not None and not look.tell:
+            resting = shut.reason()
         if resting is not None:
             return resting, None
         if not look.tell and 0 <= now - self._nothing_at.get(key, now - INTERVAL_MS) < INTERVAL_MS:
             return Reason("looked-lately", "nothing was due less than an hour ago"), None
         done_at = last_done(latest)
         due = self._due(look.observation, kind, None if done_at is None else now - done_at)
+        if shut is not None:
+            return (due.reason if due.keep is None else shut.reason(due)), None
         if due.keep is None:
             self._remember(key, now)
             return due.reason, None
