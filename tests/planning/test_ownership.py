@@ -81,7 +81,7 @@ class TestForests:
                 Aliases, "folder", lambda self, location: self.canonical(location.rstrip("/")), id="o6_no_slash"
             ),
             pytest.param(claims, "PATH_KEYS", (), id="o5_location_alone"),
-            pytest.param(claims, "_is_true", lambda _value: True, id="l5_gc_enabled_ignored"),
+            pytest.param(TableMetadata, "collects_garbage", True, id="l5_gc_enabled_ignored"),
             pytest.param(ownership, "same", lambda _named: {}, id="l6_uuid_ignored"),
             pytest.param(ownership, "overlaps", lambda _owners: {}, id="o5_overlaps_ignored"),
             pytest.param(ownership, "borrowers", lambda *_owners: {}, id="l5_imports_ignored"),

@@ -20,6 +20,7 @@ Json: TypeAlias = Mapping[str, Any]
 """A JSON object as ``json.loads`` gives it, not to be changed."""
 
 MAIN_BRANCH = "main"
+_GC_KEY = "gc.enabled"
 
 ROW_LINEAGE_SINCE = 3
 """The format version from which on every row has an id (spec, "Row Lineage")."""
@@ -182,6 +183,14 @@ class TableMetadata:
     def schema(self) -> Schema:
         """The current schema."""
         return next(schema for schema in self.schemas if schema.schema_id == self.current_schema_id)
+
+    @property
+    def collects_garbage(self) -> bool:
+        """Whether its owner lets files go that its own metadata does not need, by ``gc.enabled``.
+
+        As Java's ``Boolean.parseBoolean``, by which Iceberg reads properties: anything but ``true`` is false.
+        """
+        return self.properties.get(_GC_KEY, "true").lower() == "true"
 
     def snapshot(self, snapshot_id: int | None) -> Snapshot | None:
         """The snapshot of that id, or None when it is gone (or none is asked for)."""

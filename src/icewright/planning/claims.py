@@ -25,7 +25,6 @@ PATH_KEYS: Final = (
 """What sends a table's new files elsewhere (Iceberg's ``TableProperties`` and ``LocationProviders``, 1.12)."""
 REACHES_MAX: Final = 50
 """Places outside its roots that are kept of a table; with more of them, what lies deepest is told by its parent."""
-_GC_KEY: Final = "gc.enabled"
 _CLONE_KEY: Final = "snapshot"
 """Spark's procedure ``snapshot`` marks its tables so, beside ``gc.enabled=false`` (``SnapshotTableSparkAction``)."""
 
@@ -47,8 +46,8 @@ def claim(metadata: TableMetadata, aliases: Aliases, places: Iterable[str] = ())
         reaches=coarsened(outside, REACHES_MAX),
         unplaced=tuple(sorted(named.unplaced | reached.unplaced)),
         ambiguous=tuple(sorted(named.ambiguous)),
-        gc_enabled=_is_true(properties.get(_GC_KEY, "true")),
-        is_clone=_is_true(properties.get(_CLONE_KEY, "false")),
+        gc_enabled=metadata.collects_garbage,
+        is_clone=properties.get(_CLONE_KEY, "").lower() == "true",
     )
 
 
@@ -138,8 +137,3 @@ class _Folders:
         if ambiguous:
             self.ambiguous.add(location)
             self.found[tidied(folder)] = None
-
-
-def _is_true(value: str) -> bool:
-    """As Java's ``Boolean.parseBoolean``, by which Iceberg reads properties: anything else is false."""
-    return value.lower() == "true"

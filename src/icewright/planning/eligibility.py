@@ -59,7 +59,7 @@ def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
 
 def manifests_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
     """Why no manifest of this table can be rewritten, nor entries removed, or None; of rows nothing is asked."""
-    return metadata_obstacle(metadata, policy) or _snapshot_obstacle(metadata) or _encryption_obstacle(metadata)
+    return metadata_obstacle(metadata, policy) or _snapshot_obstacle(metadata) or encryption_obstacle(metadata)
 
 
 def table_obstacle(
@@ -76,7 +76,7 @@ def table_obstacle(
         _snapshot_obstacle(metadata),
         _format_obstacle(metadata),
         _schema_obstacle(metadata, access),
-        _encryption_obstacle(metadata),
+        encryption_obstacle(metadata),
         _property_obstacle(metadata),
         None if policy.ignore_other_optimizers else _other_optimizer_obstacle(metadata),
     )
@@ -141,7 +141,8 @@ def _schema_obstacle(metadata: TableMetadata, access: WorkerAccess) -> Reason | 
     return None if reason is None else _nothing(reason.code, reason.text)
 
 
-def _encryption_obstacle(metadata: TableMetadata) -> Reason | None:
+def encryption_obstacle(metadata: TableMetadata) -> Reason | None:
+    """Whether its files are encrypted."""
     key = encryption_property(metadata.properties)
     if key is None:
         return None

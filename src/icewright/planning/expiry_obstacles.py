@@ -9,8 +9,8 @@ from typing import Final
 from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant, Ref, TableMetadata
-from icewright.domain.writer_settings import encryption_property
 from icewright.planning import wording
+from icewright.planning.eligibility import encryption_obstacle
 
 CLOCKS_APART_MS_MAX: Final = 60_000
 """How far clocks of writers may be apart: what Iceberg itself allows within a table's logs."""
@@ -22,13 +22,14 @@ def expiry_obstacle(
     """Why nothing of this table may expire whatever its age, or None."""
     if findings:
         return Reason(findings[0].code, f"nothing, because {findings[0].text}", findings[0].figures)
-    if metadata.properties.get("gc.enabled", "true").lower() != "true":
+    if not metadata.collects_garbage:
         text = "gc.enabled=false on the table: somebody else may need its files, as a clone of it does"
         return _nothing("gc-disabled", text)
-    encryption = encryption_property(metadata.properties)
-    if encryption is not None:
-        return _nothing("encryption", f"the table is encrypted ({wording.name(encryption)}), which nothing here can do")
-    return _history_obstacle(metadata) or (_clock_obstacle(metadata, now) if rule.older_than_ms else None)
+    return (
+        encryption_obstacle(metadata)
+        or _history_obstacle(metadata)
+        or (_clock_obstacle(metadata, now) if rule.older_than_ms else None)
+    )
 
 
 def _nothing(code: str, because: str, **figures: int | str) -> Reason:

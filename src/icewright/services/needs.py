@@ -19,8 +19,6 @@ from icewright.ports.spool import OpenSpool
 from icewright.ports.table_files import TableFiles
 from icewright.services.reachable import Reachable, reachable
 
-_GC_ENABLED = "gc.enabled"
-
 
 class NeedsOf(Protocol):
     """Asked right before files go, and right after."""
@@ -89,7 +87,7 @@ def _needs(
     return Needs(
         table_id=metadata.table_id,
         metadata_location=metadata.metadata_location,
-        collects_garbage=metadata.properties.get(_GC_ENABLED, "true").lower() == "true",
+        collects_garbage=metadata.collects_garbage,
         table_bytes=table_bytes,
         asked=asked,
         needed=needed,
