@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.objects.local import LocalObjects
@@ -100,7 +101,7 @@ class Upkeep:
         if not plan.actions:
             raise RuntimeError(f"nothing was planned: {plan.reason.text}")
         plane.dispatcher.apply(plan.plan_id)
-        carriers = {ActionKind.EXPIRE_SNAPSHOTS: Expirer(expiries, tasks)}
+        carriers = {ActionKind.EXPIRE_SNAPSHOTS: Expirer(expiries, tasks, MemoryKept())}
         (task,) = Housekeeper(plane.dispatcher, carriers, clock).work(2, lambda: frozenset(plane.catalogs))
         require_verified(plane.verifier.verify(task))
         return {"said": plan.reason.text}

@@ -36,6 +36,7 @@ from icewright.domain.jobs import (
 )
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.undo import UndoExpiry
 from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.iceberg import SparkTable, first_line
@@ -147,8 +148,8 @@ class Attempt:
                 return _Done(made.result, (made.receipt,), (made.figures,), driver_cpu_ms=made.driver_cpu_ms)
             case RemoveDanglingDeletes() as action:
                 return _Done(remove_dangling_deletes(table, self._spec, action, self._phase, self.lease.may_commit))
-            case ExpireSnapshots():
-                raise NotAllowed("snapshots are expired by the server, which writes no rows")
+            case ExpireSnapshots() | UndoExpiry():
+                raise NotAllowed("snapshots expire and come back by the server, which writes no rows")
 
     def _check_same_table(self, table: SparkTable) -> None:
         """Server and Spark must look at the same table through their two catalogs. Raises :class:`Conflict`."""

@@ -33,12 +33,14 @@ from icewright.domain.errors import Conflict, IcewrightError
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold
 from icewright.domain.files import UNPARTITIONED, Partition
 from icewright.domain.names import TableName
+from icewright.domain.reachable import Roots
 from icewright.domain.tables import MAIN_BRANCH, Ref, RefKind, Snapshot, TableMetadata
 from icewright.planning import expiry_staying
 from icewright.planning.check_expiry import check_expiry
 from icewright.planning.expire_snapshots import decide_expiry
 from icewright.planning.expiry_commit import problem_of_expiry
 from icewright.planning.policy import effective_policy
+from tests.contracts.undoing import Shelf, decided
 from tests.planning.observations import HOUR_MS
 
 NAME = TableName("lake", ("db",), "t")
@@ -58,7 +60,8 @@ class Histories(RuleBasedStateMachine):
         self.files = 0
         self.written: dict[int, frozenset[str]] = {}
         self.stored: set[str] = set()
-        self.done: list[ExpireSnapshots] = []
+        self.done: list[tuple[ExpireSnapshots, bytes]] = []
+        self.shelf, self.undos = Shelf(), 0
         self.holds: list[Hold] = []
         for _ in range(4):
             self.append(MAIN_BRANCH)
@@ -189,10 +192,12 @@ class Histories(RuleBasedStateMachine):
             refs.update({ref.name: ref for ref in self.now().refs})
 
         try:
-            self.expiry.expire(NAME, self.table_id, action, may_commit=may_commit, holds=self.holds)
+            self.expiry.expire(
+                NAME, self.table_id, action, may_commit=may_commit, keep=self.shelf.keep, holds=self.holds
+            )
         except Conflict:
             return
-        self.done.append(action)
+        self.done.append((action, self.shelf.content))
         found = self.expiry.commit_of(NAME, self.table_id, action)
         assert found is not None
         assert problem_of_expiry(found.before, found.after, action) is None
@@ -206,18 +211,33 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.done)
     @rule(place=places)
     def undo(self, place: int) -> None:
-        action = self.done[place % len(self.done)]
+        expired, content = self.done[place % len(self.done)]
+        before = self.now()
+        found = decided(self.expiry, before, expired, content)
+        if found.action is None:
+            return
+        action, self.undos = found.action, self.undos + 1
 
-        def first_missing(_: TableMetadata, snapshots: tuple[Snapshot, ...]) -> str | None:
-            wanted = {path for one in snapshots for path in self.written[one.snapshot_id]}
+        def first_missing(table: Roots) -> str | None:
+            back = [one for one in table.metadata.snapshots if one.snapshot_id in action.snapshot_ids]
+            wanted = {path for one in back for path in self.written[one.snapshot_id]}
             return min(wanted - self.stored, default=None)
 
         try:
-            self.expiry.put_back(NAME, self.table_id, action, may_commit=lambda: None, first_missing=first_missing)
+            self.expiry.put_back(
+                NAME,
+                self.table_id,
+                action,
+                content,
+                task_id=f"undo-{self.undos}",
+                may_commit=lambda: None,
+                first_missing=first_missing,
+            )
         except Conflict:
             return
         known = {one.snapshot_id for one in self.now().snapshots}
-        assert known.issuperset(action.snapshot_ids)
+        assert known.issuperset(expired.snapshot_ids)
+        assert {ref.name: ref for ref in self.now().refs}.items() >= {ref.name: ref for ref in before.refs}.items()
 
     @rule()
     def delete_files(self) -> None:

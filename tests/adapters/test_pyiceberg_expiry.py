@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,13 +23,16 @@ from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable, Unknown, Unreadable
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule
 from icewright.domain.names import TableName
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.tables import TableMetadata
+from icewright.domain.undo import SIGNATURE_KEY
 from icewright.planning.expire_snapshots import decide_expiry
 from icewright.planning.expiry_commit import problem_of_expiry
 from icewright.planning.policy import effective_policy
+from tests.contracts.undoing import UNDOING, Shelf, decided, whole_undo
 from tests.lakes import sqlite
 
 NAME = TableName("lake", ("db", "events"), "t")
+SHELF = Shelf()
 
 
 @pytest.fixture
@@ -65,15 +69,21 @@ def planned(metadata: TableMetadata) -> ExpireSnapshots:
 
 
 def expire(entry: CatalogEntry, action: ExpireSnapshots) -> None:
-    PyIcebergExpiry(entry, SystemClock()).expire(NAME, seen(entry).table_id, action, may_commit=lambda: None)
+    PyIcebergExpiry(entry, SystemClock()).expire(
+        NAME, seen(entry).table_id, action, may_commit=lambda: None, keep=SHELF.keep
+    )
 
 
 def put_back(entry: CatalogEntry, action: ExpireSnapshots) -> None:
-    def none_missing(_: TableMetadata, __: tuple[Snapshot, ...]) -> None:
-        return None
-
+    now = seen(entry)
     PyIcebergExpiry(entry, SystemClock()).put_back(
-        NAME, seen(entry).table_id, action, may_commit=lambda: None, first_missing=none_missing
+        NAME,
+        now.table_id,
+        whole_undo(now, action),
+        SHELF.content,
+        task_id=UNDOING,
+        may_commit=lambda: None,
+        first_missing=lambda _: None,
     )
 
 
@@ -120,17 +130,75 @@ def test_all_of_it_comes_back_statistics_too(entry: CatalogEntry) -> None:
     after = raw(seen(entry).metadata_location)
     assert after.pop("last-updated-ms") >= before.pop("last-updated-ms")
     assert len(after.pop("metadata-log")) == len(before.pop("metadata-log")) + 2
+    assert after.pop("properties") == {**before.pop("properties"), SIGNATURE_KEY: UNDOING}
     assert after == before
 
 
-def test_nothing_comes_back_without_the_metadata_of_before(entry: CatalogEntry) -> None:
+def test_e14_it_comes_back_without_the_metadata_files_of_before(entry: CatalogEntry) -> None:
+    """Writers may delete them; what is needed is kept elsewhere."""
+    before = seen(entry)
+    action = planned(before)
+    expire(entry, action)
+    for entry_of_log in seen(entry).metadata_log:
+        Path(urlsplit(entry_of_log.location).path).unlink()
+    put_back(entry, action)
+    assert (seen(entry).snapshots, seen(entry).refs) == (before.snapshots, before.refs)
+
+
+def test_properties_are_not_kept(entry: CatalogEntry) -> None:
+    put(entry, {**raw(seen(entry).metadata_location), "properties": {"password": "hunter2"}})
+    expire(entry, planned(seen(entry)))
+    assert b"hunter2" not in gzip.decompress(SHELF.content)
+
+
+def test_v4_after_an_upgrade_the_counters_stay_as_high_as_they_are(entry: CatalogEntry) -> None:
     action = planned(seen(entry))
     expire(entry, action)
-    Path(urlsplit(action.base_metadata_location).path).rename(f"{urlsplit(action.base_metadata_location).path}.away")
+    put(entry, {**raw(seen(entry).metadata_location), "format-version": 3, "next-row-id": 70})
+    before = raw(seen(entry).metadata_location)
+    put_back(entry, action)
+    after = raw(seen(entry).metadata_location)
+    counters = ("format-version", "next-row-id", "last-sequence-number", "last-column-id", "last-partition-id")
+    assert [after[key] for key in counters] == [before[key] for key in counters]
+    assert len(after["snapshots"]) == 4
+
+
+@pytest.mark.parametrize("counter", ["last-sequence-number", "next-row-id"])
+def test_nothing_comes_back_into_a_table_that_counts_lower(entry: CatalogEntry, counter: str) -> None:
+    """It was put back to an older state by hand: its next commits would use the numbers once more."""
+    metadata = raw(seen(entry).metadata_location) | {"format-version": 3, "next-row-id": 70}
+    metadata["snapshots"][2] |= {"first-row-id": 10, "added-rows": 5}
+    put(entry, metadata)
+    action = planned(seen(entry))
+    expire(entry, action)
+    put(entry, {**raw(seen(entry).metadata_location), counter: 1})
     before = seen(entry)
-    with pytest.raises(Unreadable):
+    with pytest.raises(Conflict, match="counts lower"):
         put_back(entry, action)
     assert seen(entry) == before
+
+
+def test_e10_nothing_comes_back_where_another_schema_has_the_id_of_then(entry: CatalogEntry) -> None:
+    action = planned(seen(entry))
+    expire(entry, action)
+    metadata = raw(seen(entry).metadata_location)
+    other = json.loads(json.dumps(metadata["schemas"]))
+    other[0]["fields"][0]["name"] = "another"
+    put(entry, {**metadata, "schemas": other})
+    with pytest.raises(Conflict, match="schema 0"):
+        put_back(entry, action)
+
+
+def test_nothing_comes_back_where_another_snapshot_has_the_id(entry: CatalogEntry) -> None:
+    action = planned(seen(entry))
+    expire(entry, action)
+    metadata = raw(seen(entry).metadata_location)
+    other = {**metadata["snapshots"][-1], "snapshot-id": action.snapshot_ids[0]}
+    put(entry, {**metadata, "snapshots": [other, *metadata["snapshots"]]})
+    with pytest.raises(Conflict, match=str(action.snapshot_ids[0])):
+        put_back(entry, action)
+    found = decided(PyIcebergExpiry(entry, SystemClock()), seen(entry), action, SHELF.content)
+    assert (found.action, found.reason.code) == (None, "snapshot-other")
 
 
 def test_nothing_comes_back_into_a_table_that_lost_its_schemas(entry: CatalogEntry) -> None:
@@ -141,7 +209,7 @@ def test_nothing_comes_back_into_a_table_that_lost_its_schemas(entry: CatalogEnt
     expire(entry, action)
     metadata = raw(seen(entry).metadata_location)
     put(entry, {**metadata, "schemas": [one for one in metadata["schemas"] if one["schema-id"] == 1]})
-    with pytest.raises(Conflict, match="schemas"):
+    with pytest.raises(Conflict, match="schema 0"):
         put_back(entry, action)
 
 
@@ -206,7 +274,9 @@ def test_c1_a_look_that_fails_as_well_is_unknown(entry: CatalogEntry, monkeypatc
 
     moving(monkeypatch, lost)
     with pytest.raises(Unknown, match="still none"):
-        PyIcebergExpiry(entry, SystemClock()).expire(NAME, seen(entry).table_id, action, may_commit=lambda: None)
+        PyIcebergExpiry(entry, SystemClock()).expire(
+            NAME, seen(entry).table_id, action, may_commit=lambda: None, keep=SHELF.keep
+        )
 
 
 def test_nobody_tries_for_ever(entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +349,7 @@ def test_e6_a_rest_catalog_is_asked_for_the_place_of_every_ref(
     asked: list[Any] = []
     metadata, rest = seen(entry), rest_over(entry, asked, monkeypatch)
     with pytest.raises(NotAllowed):
-        rest.expire(NAME, metadata.table_id, planned(metadata), may_commit=lambda: None)
+        rest.expire(NAME, metadata.table_id, planned(metadata), may_commit=lambda: None, keep=SHELF.keep)
     assert asked[0]["requirements"] == [
         {"type": "assert-table-uuid", "uuid": metadata.table_id.uuid},
         {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": ids[3]},
@@ -301,7 +371,7 @@ def test_o12_a_rest_catalog_that_leaves_snapshots_out_is_found_by_the_file(
     file = replace(metadata, snapshots=(*metadata.snapshots, replace(metadata.snapshots[0], snapshot_id=1)))
     monkeypatch.setattr(PyIcebergExpiry, "_state", lambda *_: file)
     with pytest.raises(Unreadable, match="is not what is in"):
-        rest.expire(NAME, metadata.table_id, planned(metadata), may_commit=lambda: None)
+        rest.expire(NAME, metadata.table_id, planned(metadata), may_commit=lambda: None, keep=SHELF.keep)
     assert asked == []
 
 

@@ -10,8 +10,11 @@ from fastapi.testclient import TestClient
 
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.ids import SequentialIds
+from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.api.access import Access, loopback_hosts
@@ -48,7 +51,14 @@ class Served:
         self.other = MemoryCatalog("other", self.clock)
         tables, tasks = self.stores or (MemoryTableStore(self.clock), MemoryTaskStore(self.clock))
         self.control: ControlPlane = build_control_plane(
-            {"lake": self.lake, "other": self.other}, tables, tasks, self.clock, SequentialIds()
+            {"lake": self.lake, "other": self.other},
+            tables,
+            tasks,
+            self.clock,
+            SequentialIds(),
+            expiries={"lake": MemoryExpiry(self.lake)},
+            files={"lake": MemoryTableFiles(self.lake)},
+            kept=MemoryKept(),
         )
         self.access = Access(TOKEN, loopback_hosts(self.host, PORT), LOGIN_CODE)
         self.app = create_app(self.control, self.access)

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from icewright.domain.asked import AskedRewriteDataFiles
+from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
 from icewright.domain.names import TableId
@@ -138,6 +138,15 @@ def probe_report(table_id: TableId, access: WorkerAccess) -> ProbeReport:
     return ProbeReport(table_id, EVENTS, ROOT, access, "")
 
 
+def expired(served: Served, uuid: str) -> str:
+    """A task by which snapshots of the table expired."""
+    plan = served.post(f"/tables/{uuid}/plans", AskedExpireSnapshots("PT0S", 1))
+    task_id: str = served.post(f"/plans/{plan['plan_id']}/apply")["task_id"]
+    served.control.loop.round()
+    assert served.get(f"/tasks/{task_id}")["task"]["state"] == "succeeded"
+    return task_id
+
+
 def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     """Each operation at least once, on a table that goes the whole way."""
 
@@ -180,6 +189,11 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield call("POST", "/optimizers/{optimizer_id}/probes", optimizer_id="optimizer-1")
     found = ProbeReports((probe_report(spec.table_id, WorkerAccess.PROVED),))
     yield call("POST", "/optimizers/{optimizer_id}/probe-reports", found, optimizer_id="optimizer-1")
+    expiry_id = expired(served, uuid)
+    undo = call("POST", "/tasks/{task_id}/undo", task_id=expiry_id)
+    yield undo
+    served.post(f"/plans/{undo[2].json()['plan_id']}/apply")
+    yield call("GET", "/tasks/{task_id}", task_id=expiry_id)
     for path in ("/status", "/tables", "/tasks", "/optimizers"):
         yield call("GET", path)
     for path in ("", "/partitions", "/snapshots", "/refs", "/place", "/plans"):

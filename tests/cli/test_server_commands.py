@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from icewright.api.task_views import TaskDocument
+from icewright.api.task_views import TaskDocument, TaskView
 from icewright.cli.tasks import read_task
 from icewright.domain.codec import from_json
 from icewright.domain.tasks import TaskState
@@ -131,23 +131,45 @@ def test_e11_snapshots_expire_when_a_person_says_yes_and_not_before() -> None:
     shown = icewright(*asked)
     assert (shown.status, "6 -> 2" in shown.out) == (1, True), shown.out
     assert "4 snapshots of any age; kept: 2 by age and number" in shown.out
-    assert "can be put back" in shown.out
+    assert "icewright undo TASK_ID" in shown.out
     assert icewright("plan", "db.old", "--action", "expire-snapshots", "--retain-last", "2").status == 0
     for wrong in ("now", "2026-11-22", "432000000"):
         assert icewright("expire-snapshots", "db.old", "--older-than", wrong, "--yes").status == 2
     assert icewright("expire-snapshots", "db.old", "--retain-last", "0").status == 2
     assert icewright("plan", "db.old", "--older-than", "P1D").status == 2
     assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 6
-    task = read_task(icewright(*asked, "--yes", "--json").json)
+    task = succeeded(read_task(icewright(*asked, "--yes", "--json").json))
+    assert task.outcome is not None
+    assert task.outcome.reason.text == "4 snapshots expired, 2 left"
+    assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 2
+    assert icewright(*asked, "--yes").status == 0
+    undo_and_look(task.task_id)
+
+
+def undo_and_look(task_id: str) -> None:
+    shown = icewright("tasks", "show", task_id)
+    assert f"icewright undo {task_id}, until " in shown.out
+    undo = icewright("undo", task_id)
+    assert (undo.status, "2 -> 6" in undo.out) == (1, True), undo.out
+    assert f"4 snapshots of task {task_id} put back" in undo.out
+    assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 2
+    task = succeeded(read_task(icewright("undo", task_id, "--yes", "--json").json))
+    assert task.outcome is not None
+    assert task.outcome.reason.text == f"4 snapshots of task {task_id} put back"
+    assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 6
+    again = icewright("undo", task_id, "--yes")
+    assert (again.status, "nothing of it is missing" in again.out) == (0, True)
+    assert icewright("undo", task.task_id).status == 1
+    assert icewright("undo", "task-none").status == 2
+
+
+def succeeded(task: TaskView) -> TaskView:
     deadline = time.monotonic() + _PATIENCE_S
     while task.state is not TaskState.SUCCEEDED:
         assert time.monotonic() < deadline, task
         time.sleep(0.2)
         task = from_json(TaskDocument, icewright("tasks", "show", task.task_id, "--json").json).task
-    assert task.outcome is not None
-    assert task.outcome.reason.text == "4 snapshots expired, 2 left"
-    assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 2
-    assert icewright(*asked, "--yes").status == 0
+    return task
 
 
 def test_lists_go_on_where_they_ended() -> None:

@@ -10,12 +10,14 @@ from sqlalchemy import text, update
 
 from icewright.adapters.memory.claims import MemoryClaims
 from icewright.adapters.memory.deletion_store import MemoryDeletionStore
+from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.sql.claims import SqlClaims
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.schema import SERVER_EPOCH, counters, metadata
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
@@ -24,6 +26,7 @@ from icewright.adapters.sql.transactions import writing
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import DeletionStore
+from icewright.ports.kept import KeptStore
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
 from tests.servers.postgres import PostgresServer
@@ -37,6 +40,7 @@ class MemoryStores:
         self._tables = MemoryTableStore(clock, self._tasks)
         self._sightings = MemorySightings(clock)
         self._claims = MemoryClaims()
+        self._kept = MemoryKept()
         self._deletions = MemoryDeletionStore(clock)
 
     def tasks(self) -> TaskStore:
@@ -50,6 +54,9 @@ class MemoryStores:
 
     def claims(self) -> ClaimStore:
         return self._claims
+
+    def kept(self) -> KeptStore:
+        return self._kept
 
     def deletions(self) -> DeletionStore:
         return self._deletions
@@ -84,6 +91,10 @@ class SqlStores:
     def claims(self) -> ClaimStore:
         self._engines.append(open_store(self.url))
         return SqlClaims(self._engines[-1])
+
+    def kept(self) -> KeptStore:
+        self._engines.append(open_store(self.url))
+        return SqlKept(self._engines[-1])
 
     def deletions(self) -> DeletionStore:
         self._engines.append(open_store(self.url))

@@ -8,17 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable, Unreadable, Unsupported
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule, Hold
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.reachable import Roots
+from icewright.domain.tables import TableMetadata
+from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.planning.expire_snapshots import decide_expiry
 from icewright.planning.expiry_commit import problem_of_expiry
+from icewright.planning.expiry_undo import is_back
 from icewright.planning.policy import effective_policy
 from tests.contracts.lakes import Lake, named
 from tests.contracts.test_catalog_contract import EVENTS, KINDS, make_lake
+from tests.contracts.undoing import UNDOING, Shelf, decided, whole_undo
 
 NAME = named(EVENTS)
 EVERYTHING = ExpiryRule(0, 1)
+SHELF = Shelf()
 
 
 @pytest.fixture(params=KINDS)
@@ -63,7 +68,7 @@ def expire(
         if left:
             left.pop()()
 
-    lake.expiry.expire(NAME, table(lake).table_id, action, may_commit=may_commit, holds=holds)
+    lake.expiry.expire(NAME, table(lake).table_id, action, may_commit=may_commit, keep=SHELF.keep, holds=holds)
 
 
 def problem(lake: Lake, action: ExpireSnapshots) -> str | None:
@@ -79,19 +84,40 @@ def ids(metadata: TableMetadata) -> list[int]:
 
 
 def put_back(
-    lake: Lake, action: ExpireSnapshots, between: Callable[[], object] = nothing, missing: str | None = None
+    lake: Lake,
+    action: ExpireSnapshots,
+    between: Callable[[], object] = nothing,
+    missing: str | None = None,
+    *,
+    content: bytes | None = None,
+    undo: UndoExpiry | None = None,
+    task_id: str = UNDOING,
 ) -> None:
-    left = [between]
+    left, kept = [between], SHELF.content if content is None else content
+    wanted = whole_undo(table(lake), action) if undo is None else undo
 
     def may_commit() -> None:
         if left:
             left.pop()()
 
-    def first_missing(_: TableMetadata, snapshots: tuple[Snapshot, ...]) -> str | None:
-        assert {one.snapshot_id for one in snapshots} == set(action.snapshot_ids)
+    def first_missing(found: Roots) -> str | None:
+        assert {one.snapshot_id for one in found.metadata.snapshots} >= set(wanted.snapshot_ids)
         return missing
 
-    lake.expiry.put_back(NAME, table(lake).table_id, action, may_commit=may_commit, first_missing=first_missing)
+    lake.expiry.put_back(
+        NAME,
+        table(lake).table_id,
+        wanted,
+        kept,
+        task_id=task_id,
+        may_commit=may_commit,
+        first_missing=first_missing,
+    )
+
+
+def unsigned(metadata: TableMetadata) -> TableMetadata:
+    properties = {key: text for key, text in metadata.properties.items() if key != SIGNATURE_KEY}
+    return replace(metadata, properties=properties)
 
 
 def same_but_for_its_log(one: TableMetadata, other: TableMetadata) -> bool:
@@ -150,12 +176,12 @@ def test_l4_another_table_of_the_name_is_not_touched(lake: Lake) -> None:
     action, table_id = planned(lake), table(lake).table_id
     lake.drop(EVENTS)
     with pytest.raises(NotFound):
-        lake.expiry.expire(NAME, table_id, action, may_commit=nothing)
+        lake.expiry.expire(NAME, table_id, action, may_commit=nothing, keep=SHELF.keep)
     lake.create(EVENTS)
     lake.append(EVENTS, ["Bonn"])
     before = table(lake)
     with pytest.raises(TableReplaced):
-        lake.expiry.expire(NAME, table_id, action, may_commit=nothing)
+        lake.expiry.expire(NAME, table_id, action, may_commit=nothing, keep=SHELF.keep)
     assert table(lake) == before
 
 
@@ -163,7 +189,7 @@ def test_a_catalog_that_is_gone_is_unavailable(lake: Lake) -> None:
     action, table_id = planned(lake), table(lake).table_id
     lake.go_away()
     with pytest.raises(Unavailable):
-        lake.expiry.expire(NAME, table_id, action, may_commit=nothing)
+        lake.expiry.expire(NAME, table_id, action, may_commit=nothing, keep=SHELF.keep)
 
 
 def test_whoever_must_not_commit_does_not(lake: Lake) -> None:
@@ -246,8 +272,10 @@ class TestRaces:
 @pytest.mark.parametrize("kind", ["rest"], indirect=True)
 def test_a_rest_catalog_takes_nothing_back_and_says_so(lake: Lake) -> None:
     action = planned(lake)
+    SHELF.content = b""
     expire(lake, action)
     assert not lake.catalog.takes_snapshots_back
+    assert SHELF.content == b""
     with pytest.raises(NotAllowed, match="no old snapshots"):
         put_back(lake, action)
 
@@ -260,11 +288,28 @@ class TestUndo:
         assert lake.catalog.takes_snapshots_back
         put_back(lake, action)
         after = table(lake)
-        assert same_but_for_its_log(before, after)
+        assert after.properties[SIGNATURE_KEY] == UNDOING
+        assert same_but_for_its_log(before, unsigned(after))
         for snapshot in after.snapshots:
             assert lake.catalog.manifests(after, snapshot)
         put_back(lake, action)
         assert table(lake) == after
+        assert [ref.name for ref in lake.expiry.read_taken(NAME, SHELF.content).refs] == ["old"]
+
+    def test_what_is_not_kept_is_not_taken(self, lake: Lake) -> None:
+        before, action = table(lake), planned(lake)
+
+        def full(_: bytes) -> None:
+            raise Unsupported("too much")
+
+        with pytest.raises(Unsupported):
+            lake.expiry.expire(NAME, before.table_id, action, may_commit=nothing, keep=full)
+        assert table(lake) == before
+
+    def test_what_was_not_kept_by_it_is_not_read(self, lake: Lake) -> None:
+        for content in (b"", b"{}", b"[1]"):
+            with pytest.raises(Unreadable):
+                lake.expiry.read_taken(NAME, content)
 
     def test_commits_since_stay(self, lake: Lake) -> None:
         before, action = table(lake), planned(lake)
@@ -280,14 +325,31 @@ class TestUndo:
         newest = lake.append(EVENTS, ["Bonn"])
         assert ids(table(lake))[-1] == newest
 
-    def test_nothing_is_put_over_what_came_since(self, lake: Lake) -> None:
+    def test_i4_nothing_is_put_over_a_ref_that_came_since(self, lake: Lake) -> None:
+        """Not when all was to come back, and what is planned then leaves that ref out."""
         action = planned(lake)
         expire(lake, action)
-        lake.tag(EVENTS, "old", action.retained_snapshot_ids[0])
+        mine = action.retained_snapshot_ids[0]
+        lake.tag(EVENTS, "old", mine)
         before = table(lake)
         with pytest.raises(Conflict, match="old"):
             put_back(lake, action)
         assert table(lake) == before
+        found = decided(lake.expiry, before, action, SHELF.content)
+        assert found.action is not None
+        assert [note.code for note in found.notes] == ["ref-taken"]
+        put_back(lake, action, undo=found.action)
+        assert {ref.name: ref.snapshot_id for ref in table(lake).refs}["old"] == mine
+        assert set(action.snapshot_ids) <= set(ids(table(lake)))
+
+    def test_i4_a_ref_that_is_made_in_the_moment_of_the_commit_stays(self, lake: Lake) -> None:
+        action = planned(lake)
+        expire(lake, action)
+        mine = action.retained_snapshot_ids[0]
+        with pytest.raises(Conflict, match="old"):
+            put_back(lake, action, lambda: lake.tag(EVENTS, "old", mine))
+        assert {ref.name: ref.snapshot_id for ref in table(lake).refs}["old"] == mine
+        assert set(action.snapshot_ids).isdisjoint(ids(table(lake)))
 
     def test_nothing_comes_back_whose_files_are_gone(self, lake: Lake) -> None:
         action = planned(lake)
@@ -300,12 +362,53 @@ class TestUndo:
     def test_an_expiry_that_came_later_is_no_obstacle(self, lake: Lake) -> None:
         first = planned(lake)
         expire(lake, first)
+        of_first = SHELF.content
         lake.append(EVENTS, ["Bonn"])
         second = planned(lake)
         expire(lake, second)
-        put_back(lake, first)
+        put_back(lake, first, content=of_first)
         after = table(lake)
         assert set(first.snapshot_ids) <= set(ids(after))
         assert set(second.snapshot_ids).isdisjoint(ids(after))
-        put_back(lake, second)
+        put_back(lake, second, task_id="task-other")
         assert len(table(lake).snapshots) == 5
+        known = set(ids(table(lake)))
+        assert {entry.snapshot_id for entry in table(lake).snapshot_log} <= known
+
+    def test_w11_what_has_gone_again_since_is_not_put_back_twice_by_one_task(self, lake: Lake) -> None:
+        """As an attempt that was thought dead leaves it, and somebody expires it all once more."""
+        action = planned(lake)
+        expire(lake, action)
+        undo, content = whole_undo(table(lake), action), SHELF.content
+        put_back(lake, action)
+        expire(lake, planned(lake))
+        before = table(lake)
+        assert not is_back(undo, before)
+        put_back(lake, action, content=content, undo=undo)
+        assert table(lake) == before
+
+    def test_l4_nothing_comes_back_into_another_table_of_the_name(self, lake: Lake) -> None:
+        action, table_id = planned(lake), table(lake).table_id
+        expire(lake, action)
+        lake.drop(EVENTS)
+        lake.create(EVENTS)
+        lake.append(EVENTS, ["Bonn"])
+        before, undo = table(lake), whole_undo(table(lake), action)
+        more = {"task_id": UNDOING, "may_commit": nothing, "first_missing": lambda _: None}
+        with pytest.raises(TableReplaced):
+            lake.expiry.put_back(NAME, table_id, undo, SHELF.content, **more)  # type: ignore[arg-type] # its three
+        with pytest.raises(Conflict, match="another table"):
+            lake.expiry.put_back(NAME, before.table_id, undo, SHELF.content, **more)  # type: ignore[arg-type] # its three
+        assert table(lake) == before
+
+    def test_whoever_must_not_put_back_does_not(self, lake: Lake) -> None:
+        action = planned(lake)
+        expire(lake, action)
+        before = table(lake)
+
+        def forbid() -> None:
+            raise NotAllowed("not any more")
+
+        with pytest.raises(NotAllowed):
+            put_back(lake, action, forbid)
+        assert table(lake) == before

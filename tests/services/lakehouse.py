@@ -9,7 +9,9 @@ from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.ids import SequentialIds
+from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.actions import ActionKind
@@ -86,6 +88,9 @@ class Lakehouse:
         self.rules = tuple(rules)
         self.carriers: dict[ActionKind, Carrier] = {}
         self.expiries = {name: MemoryExpiry(catalog) for name, catalog in self.catalogs.items()}
+        self.kept = MemoryKept()
+        self.moved_away: list[str] = []
+        """Tasks because of which files were moved away, and whose files were brought back."""
         self._files = 0
         self.control = self.restart()
 
@@ -103,8 +108,15 @@ class Lakehouse:
             limits=limits,
             carriers=self.carriers,
             expiries=self.expiries,
+            files={name: MemoryTableFiles(catalog) for name, catalog in self.catalogs.items()},
+            kept=self.kept,
+            bring_files_back=self.bring_files_back,
         )
         return self.control
+
+    def bring_files_back(self, task: Task) -> None:
+        """Nothing was moved away; it is written down who asked."""
+        self.moved_away.append(task.task_id)
 
     def create(
         self, name: TableName = NAME, properties: Mapping[str, str] | None = None, *, format_version: int = 2

@@ -45,7 +45,7 @@ class Expirer:
             may_commit()
             self.carried.append(task.task_id)
 
-        result = expirer.Expirer(self.house.expiries, self.house.tasks).carry_out(task, leave)
+        result = expirer.Expirer(self.house.expiries, self.house.tasks, self.house.kept).carry_out(task, leave)
         self.after()
         return result
 
@@ -219,7 +219,7 @@ def other_expiry(house: Lakehouse, task_id: str) -> None:
     action, table_id = house.tasks.get(task_id).action, house.catalog.load(NAME).table_id
     assert isinstance(action, ExpireSnapshots)
     theirs = replace(action, refs_seen=tuple(ref for ref in action.refs_seen if ref.name != "v1"))
-    MemoryExpiry(house.catalog).expire(NAME, table_id, theirs, may_commit=lambda: None)
+    MemoryExpiry(house.catalog).expire(NAME, table_id, theirs, may_commit=lambda: None, keep=lambda _: None)
 
 
 @pytest.mark.parametrize("under_way", [False, True])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,14 +12,18 @@ from pyspark.sql import SparkSession
 from icewright.adapters.clock import SystemClock
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
+from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import Conflict
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule
 from icewright.domain.names import TableName
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.tables import TableMetadata
 from icewright.planning.expire_snapshots import decide_expiry
 from icewright.planning.expiry_commit import problem_of_expiry
 from icewright.planning.policy import effective_policy
+from icewright.services.missing_files import first_missing
 from icewright_spark.iceberg import SparkTable
+from tests.contracts.undoing import Shelf, decided
 
 pytestmark = pytest.mark.spark
 
@@ -77,7 +83,8 @@ def test_e1_e4_it_retains_what_iceberg_retains_and_all_of_that_is_read(
     action = planned(before, ExpiryRule(0, 2), now)
     peer = SparkTable(spark, peers).java
     peer.expireSnapshots().expireOlderThan(now).retainLast(2).cleanExpiredFiles(False).commit()
-    expiry.expire(ours, before.table_id, action, may_commit=lambda: None)
+    shelf = Shelf()
+    expiry.expire(ours, before.table_id, action, may_commit=lambda: None, keep=shelf.keep)
 
     after, theirs = catalog.load(ours), catalog.load(peers)
     assert ids(after) == ids(theirs)
@@ -94,16 +101,55 @@ def test_e1_e4_it_retains_what_iceberg_retains_and_all_of_that_is_read(
     run_on(spark, ours, "INSERT INTO $T VALUES ($N)", 14)
     assert read(spark, ours, None) == sorted([*rows[before.current_snapshot_id or 0], 14])
 
-    def gone(metadata: TableMetadata, snapshots: tuple[Snapshot, ...]) -> str | None:
-        lists = [one.manifest_list for one in snapshots if one in metadata.snapshots]
-        return next((path for path in lists if not Path(path.removeprefix("file:")).exists()), None)
-
-    expiry.put_back(ours, before.table_id, action, may_commit=lambda: None, first_missing=gone)
+    undo(lake, ours, action, shelf.content)
+    back = catalog.load(ours)
+    entries = {one["snapshot-id"]: one for one in raw(back)["snapshots"]}
+    assert all(entries[one["snapshot-id"]] == one for one in raw(before)["snapshots"])
+    assert {name: ref for name, ref in raw(back)["refs"].items() if name != "main"} == {
+        name: ref for name, ref in raw(before)["refs"].items() if name != "main"
+    }
     spark.sql(f"REFRESH TABLE {ours}")
     for one in before.snapshots:
         assert read(spark, ours, one.snapshot_id) == rows[one.snapshot_id]
     run_on(spark, ours, "INSERT INTO $T VALUES ($N)", 15)
     assert {ref.name for ref in catalog.load(ours).refs} == {"main", "first", "side", "soon"}
+
+
+def undo(lake: CatalogEntry, name: TableName, action: ExpireSnapshots, content: bytes) -> None:
+    """The drill: with a file missing nothing comes back; with all of them there, everything."""
+    now, expiry, files = (
+        PyIcebergCatalog(lake).load(name),
+        PyIcebergExpiry(lake, SystemClock()),
+        PyIcebergTableFiles(lake),
+    )
+    found = decided(expiry, now, action, content).action
+    assert found is not None
+    taken = expiry.read_taken(name, content)
+    lists = [one.manifest_list for one in taken.snapshots if one.snapshot_id in found.snapshot_ids]
+
+    def put_back() -> None:
+        expiry.put_back(
+            name,
+            now.table_id,
+            found,
+            content,
+            task_id="task-undo",
+            may_commit=lambda: None,
+            first_missing=lambda table: first_missing(files, table, found.snapshot_ids),
+        )
+
+    away = Path(lists[0].removeprefix("file:"))
+    away.rename(f"{away}.away")
+    with pytest.raises(Conflict, match="is not there any more"):
+        put_back()
+    assert PyIcebergCatalog(lake).load(name) == now
+    Path(f"{away}.away").rename(away)
+    put_back()
+
+
+def raw(metadata: TableMetadata) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(metadata.metadata_location.removeprefix("file:")).read_bytes())
+    return found
 
 
 def shift_refs(spark: SparkSession, name: TableName) -> None:

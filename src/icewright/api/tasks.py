@@ -15,6 +15,7 @@ from icewright.domain.errors import InvalidMessage
 from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskReport
 from icewright.domain.tasks import TaskState
 from icewright.ports.store import TaskFilter
+from icewright.services.plan_views import PlanView, plan_view
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
 attempts_router = APIRouter(prefix="/tasks", tags=["optimizers"])
@@ -63,6 +64,19 @@ def cancel_task(control: Control, task_id: str) -> Response:
 def retry_task(control: Control, task_id: str) -> Response:
     """Queue a failed or cancelled task again."""
     return render(task_view(control.dispatcher.retry(task_id)))
+
+
+@router.post(
+    "/{task_id}/undo",
+    **operation(
+        PlanView,
+        status=201,
+        problems={**_NOT_FOUND, 409: "The task cannot be undone (any more), or the world moved; the detail says why."},
+    ),
+)
+def undo_task(control: Control, task_id: str) -> Response:
+    """Plan to take back what a task did. Nothing is done yet: apply the plan by its id, as any other."""
+    return render(plan_view(control.undoer.plan(task_id)), 201)
 
 
 @attempts_router.post(

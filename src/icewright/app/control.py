@@ -10,8 +10,10 @@ from typing import Final
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
+from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.sql.claims import SqlClaims
 from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.app.alone import alone_with
@@ -64,6 +66,8 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
                 expiries={entry.name: PyIcebergExpiry(entry, clock) for entry in entries},
                 places=place_rules(entries),
                 claims=SqlClaims(alone.engine),
+                files={entry.name: PyIcebergTableFiles(entry) for entry in entries},
+                kept=SqlKept(alone.engine),
             )
             yield Opened(control, alone.check)
     finally:

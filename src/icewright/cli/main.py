@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from icewright import __version__
-from icewright.cli import configuration, plans, policies, processes, scan, tables, tasks
+from icewright.cli import configuration, plans, policies, processes, scan, tables, tasks, undo
 from icewright.cli.invocation import AsJson, Invocation, begin
 from icewright.cli.terminal import Terminal
 from icewright.domain.errors import IcewrightError
@@ -72,6 +72,7 @@ app.command("plan")(plans.plan)
 app.command("explain")(plans.explain)
 app.command("apply")(plans.apply)
 app.command("expire-snapshots")(plans.expire_snapshots)
+app.command("undo")(undo.undo)
 app.add_typer(policies.app, name="policy")
 app.add_typer(tasks.app, name="tasks")
 app.command("notify")(tasks.notify)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -24,8 +24,10 @@ from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPrediction
+from icewright.domain.undo import UndoExpiryPrediction
 
 if TYPE_CHECKING:
+    from icewright.api.task_views import TaskView
     from icewright.domain.names import TableName
     from icewright.domain.plans import Reason
     from icewright.services.plan_views import PlanView
@@ -93,7 +95,7 @@ def plan(
     if as_json:
         invocation.terminal.document(planned.document)
     else:
-        _print_plan(invocation.terminal, planned)
+        print_plan(invocation.terminal, planned)
     raise typer.Exit(FOUND if planned.view.can_apply else FINE)
 
 
@@ -148,26 +150,36 @@ def expire_snapshots(
     It is a task of the server's. Exit status 1 when there is something to do and it was only shown.
     """
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.cli.tasks import print_task, read_task  # noqa: PLC0415 - see above
+    from icewright.cli.tasks import read_task  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     asked = AskedExpireSnapshots(older_than, retain_last)
     planned = _plan(invocation, table, asked, show_api=show_api)
-    view = planned.view
-    if not yes or not view.can_apply:
-        if as_json:
-            invocation.terminal.document(planned.document)
-        else:
-            _print_plan(invocation.terminal, planned)
-        raise typer.Exit(FOUND if view.can_apply else FINE)
+    if not yes or not planned.view.can_apply:
+        show_only(invocation.terminal, planned)
     with server(invocation, show_api=show_api) as client:
-        task = read_task(client.apply(view.plan_id))
-    if as_json:
-        invocation.terminal.document(task)
+        print_applied(invocation.terminal, planned.view, read_task(client.apply(planned.view.plan_id)))
+
+
+def show_only(terminal: Terminal, planned: Planned) -> NoReturn:
+    """Show a plan that is not applied, and leave: with exit status 1 when there is something to do."""
+    if terminal.as_json:
+        terminal.document(planned.document)
     else:
-        invocation.terminal.say(view.reason.text)
-        print_task(invocation.terminal, task)
-        invocation.terminal.say(f"Next: icewright tasks show {task.task_id}")
+        print_plan(terminal, planned)
+    raise typer.Exit(FOUND if planned.view.can_apply else FINE)
+
+
+def print_applied(terminal: Terminal, view: PlanView, task: TaskView) -> None:
+    """Say what a plan was and which task carries it out."""
+    from icewright.cli.tasks import print_task  # noqa: PLC0415 - `--help` stays quick
+
+    if terminal.as_json:
+        terminal.document(task)
+        return
+    terminal.say(view.reason.text)
+    print_task(terminal, task)
+    terminal.say(f"Next: icewright tasks show {task.task_id}")
 
 
 def _asked(
@@ -191,7 +203,7 @@ def _asked(
     return None if migrate is None else AskedRewriteDataFiles(migrate)
 
 
-class _Planned(NamedTuple):
+class Planned(NamedTuple):
     """A plan, whether a server made it, and what keeps that server from looking after the table.
 
     ``upkeep`` is what it says of what happens by itself beside.
@@ -208,7 +220,7 @@ class _Planned(NamedTuple):
         return {"plan": self.view, "from_server": self.from_server, "problem": self.problem}
 
 
-def _plan(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> _Planned:
+def _plan(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> Planned:
     """The plan. Without a server that knows the table it is made here."""
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.plan_views import plan_view  # noqa: PLC0415 - see above
@@ -221,10 +233,10 @@ def _plan(invocation: Invocation, table: str, asked: Asked | None, *, show_api: 
         planned = Offline(invocation.config).plan(name, asked)
         if planned.observation.access_detail:
             invocation.terminal.note(f"access to its files is {planned.observation.access_detail}")
-        return _Planned(plan_view(planned.plan), from_server=False)
+        return Planned(plan_view(planned.plan), from_server=False)
 
 
-def _plan_by_server(invocation: Invocation, name: TableName, asked: Asked | None, *, show_api: bool) -> _Planned:
+def _plan_by_server(invocation: Invocation, name: TableName, asked: Asked | None, *, show_api: bool) -> Planned:
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
     from icewright.domain.plans import Reason  # noqa: PLC0415 - see above
@@ -237,10 +249,11 @@ def _plan_by_server(invocation: Invocation, name: TableName, asked: Asked | None
         view = from_json(PlanView, looked.get("plan"))
         problem = client.table(name).get("problem")
         upkeep = tuple(from_json(Reason, said) for said in looked.get("upkeep", ()))
-        return _Planned(view, True, None if problem is None else from_json(Reason, problem), upkeep)
+        return Planned(view, True, None if problem is None else from_json(Reason, problem), upkeep)
 
 
-def _print_plan(terminal: Terminal, planned: _Planned) -> None:
+def print_plan(terminal: Terminal, planned: Planned) -> None:
+    """Print a plan, with what can be done next."""
     view, from_server, problem, _ = planned
     terminal.pairs(
         [
@@ -301,6 +314,13 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:
                 ("refs removed", ", ".join(said.refs_removed)),
                 ("undo", said.undo),
                 *(("note", note.text) for note in view.rules if not note.code.startswith("kept-")),
+            ]
+        case UndoExpiryPrediction() as said:
+            return [
+                ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),
+                ("refs back", ", ".join(said.refs_back)),
+                ("until", text.instant(said.until)),
+                *(("note", note.text) for note in view.rules),
             ]
 
 

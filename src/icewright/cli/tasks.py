@@ -19,6 +19,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesFigure
 from icewright.domain.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
 from icewright.domain.tables import Json, Operation
 from icewright.domain.tasks import TaskState
+from icewright.domain.undo import UNDO_WINDOW_MS, UndoExpiryFigures, UndoExpiryPrediction
 
 if TYPE_CHECKING:
     from icewright.api.task_views import AttemptView, TaskDocument, TaskView
@@ -170,6 +171,7 @@ def print_task(terminal: Terminal, task: TaskView) -> None:
             ("committed", "" if task.outcome is None else str(task.outcome.snapshot_id or "")),
             ("action", task.action.kind),
             ("work", _work(task)),
+            ("undo", _undo(task)),
             ("progress", _progress(task)),
             ("try", f"{task.attempt} of {task.attempts_max}"),
             ("optimizer", "" if task.lease is None else task.lease.optimizer_id),
@@ -191,6 +193,20 @@ def _work(task: TaskView) -> str:
             return f"{said.before.listed:,} delete files become {said.after.listed:,}"
         case ExpireSnapshotsPrediction() as said:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,}"
+        case UndoExpiryPrediction() as said:
+            return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,} again"
+
+
+def _undo(task: TaskView) -> str:
+    """Whether and how what the task does, or did, can be taken back, and until when."""
+    match task.prediction:
+        case ExpireSnapshotsPrediction(can_be_undone=True) if task.state is TaskState.SUCCEEDED:
+            until = text.instant(task.updated_at + UNDO_WINDOW_MS)
+            return f"icewright undo {task.task_id}, until {until}, as long as all files are there"
+        case ExpireSnapshotsPrediction() as said:
+            return said.undo
+        case _:
+            return ""
 
 
 def _event_name(table: str, catalogs: list[str]) -> TableName:
@@ -276,7 +292,7 @@ def _read(task: TaskView) -> tuple[str, str]:
             return text.number(action.input_files), text.size(action.input_bytes)
         case RewriteManifestsFigures() as action:
             return text.number(action.manifests_replaced), text.size(action.input_bytes)
-        case ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures():
+        case ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures() | UndoExpiryFigures():
             return "-", "-"
 
 

@@ -16,6 +16,7 @@ from icewright.domain.files import DeleteFile, FileFormat, Partition
 from icewright.domain.layouts import Layout, Level
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesFigures
 from icewright.domain.rewrite_manifests import RewriteManifests, RewriteManifestsFigures
+from icewright.domain.undo import UndoExpiry, UndoExpiryFigures
 
 
 class Executor(StrEnum):
@@ -90,12 +91,13 @@ class FileGroup:
 
 
 class ActionKind(StrEnum):
-    """The actions there are, by the names of Iceberg's procedures."""
+    """The actions there are, by the names of Iceberg's procedures; what takes one back has its name behind ``undo``."""
 
     REWRITE_DATA_FILES = "rewrite_data_files"
     EXPIRE_SNAPSHOTS = "expire_snapshots"
     REWRITE_MANIFESTS = "rewrite_manifests"
     REMOVE_DANGLING_DELETES = "remove_dangling_deletes"
+    UNDO_EXPIRE_SNAPSHOTS = "undo_expire_snapshots"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +186,15 @@ class RewriteDataFiles:
         )
 
 
-Action: TypeAlias = RewriteDataFiles | ExpireSnapshots | RewriteManifests | RemoveDanglingDeletes
+Action: TypeAlias = RewriteDataFiles | ExpireSnapshots | RewriteManifests | RemoveDanglingDeletes | UndoExpiry
 """Any action."""
 
 ActionFigures: TypeAlias = (
-    RewriteFigures | ExpireSnapshotsFigures | RewriteManifestsFigures | RemoveDanglingDeletesFigures
+    RewriteFigures | ExpireSnapshotsFigures | RewriteManifestsFigures | RemoveDanglingDeletesFigures | UndoExpiryFigures
 )
 """Those of any action."""
 
-ACTIONS_OF_THE_SERVER: Final = frozenset({ActionKind.EXPIRE_SNAPSHOTS})
+ACTIONS_OF_THE_SERVER: Final = frozenset({ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS})
 """What reads and writes no rows, so that the server carries it out itself (decision 0027); the rest is Spark's."""
 
 
@@ -207,6 +209,8 @@ def names_in(action: Action) -> int:
             return len(action.manifests) + sum(len(output.shares) for output in action.outputs)
         case RemoveDanglingDeletes():
             return len(action.deletes)
+        case UndoExpiry():
+            return len(action.snapshot_ids)
 
 
 def shareable_bytes(action: Action) -> int | None:

@@ -37,6 +37,7 @@ class Fault(StrEnum):
     REPORT_AFTER = "server.report.after"
     HOUSEKEEPING_CLAIMED = "housekeeper.claimed"
     HOUSEKEEPING_DONE = "housekeeper.done"
+    EXPIRY_KEPT = "housekeeper.kept"
     EXPIRE_BEFORE = "server.expire.before"
     EXPIRE_AFTER = "server.expire.after"
     SETTLE_BEFORE = "server.settle.before"

@@ -16,6 +16,7 @@ from icewright.domain.reasons import Reason as Reason  # noqa: PLC0414 - most fi
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
 from icewright.domain.tables import Instant
+from icewright.domain.undo import UndoExpiryPrediction
 
 
 class Verdict(StrEnum):
@@ -118,7 +119,11 @@ class RewritePrediction:
 
 
 Prediction: TypeAlias = (
-    RewritePrediction | ExpireSnapshotsPrediction | RewriteManifestsPrediction | RemoveDanglingDeletesPrediction
+    RewritePrediction
+    | ExpireSnapshotsPrediction
+    | RewriteManifestsPrediction
+    | RemoveDanglingDeletesPrediction
+    | UndoExpiryPrediction
 )
 """What carrying out a plan would bring, by the kind of its action."""
 

@@ -9,6 +9,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
+from icewright.domain.undo import UndoExpiry
 from icewright.planning.executors import executor_obstacle
 
 
@@ -20,9 +21,9 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     them or put deletes on them, or be part of a series that a rewrite must keep out of the way of (see
     :mod:`icewright.planning.shortlist`). An upgrade from format version 1 to 2 changes no file and is no reason; one
     to 3 is, since rows have a lineage from then on that the plan knows nothing of.
-    Snapshots are expired by what the rule says at the commit, so that nothing else matters to it. Of manifests the job
-    itself sees whether those to be replaced are still there, which is all that matters. So it does of delete files that
-    dangle, on the very snapshot that its commit comes after.
+    Snapshots are expired by what the rule says at the commit, and put back by what is missing then, so that nothing
+    else matters to it. Of manifests the job itself sees whether those to be replaced are still there, which is all that
+    matters. So it does of delete files that dangle, on the very snapshot that its commit comes after.
     This is asked before a task is queued; the commit itself validates from the same snapshot once more.
     """
     if table_id != metadata.table_id:
@@ -31,7 +32,7 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     match action:
         case RewriteDataFiles():
             return _files_moved(action, metadata)
-        case ExpireSnapshots():
+        case ExpireSnapshots() | UndoExpiry():
             return None
         case RewriteManifests():
             return _specs_gone({each.belongs_to.spec_id for each in action.manifests}, metadata)

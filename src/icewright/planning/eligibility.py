@@ -19,6 +19,7 @@ from icewright.domain.policy import Policy
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.undo import UndoExpiry
 from icewright.domain.writer_settings import encryption_property, writer_settings
 from icewright.planning import wording
 from icewright.planning.executors import neither, table_executors
@@ -39,7 +40,7 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
     match action:
         case RewriteDataFiles():
             return table_obstacle(metadata, policy)
-        case ExpireSnapshots():
+        case ExpireSnapshots() | UndoExpiry():
             return metadata_obstacle(metadata, policy)
         case RewriteManifests() | RemoveDanglingDeletes():
             return manifests_obstacle(metadata, policy)

@@ -22,6 +22,7 @@ from icewright.domain.expire_snapshots import (
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import MAIN_BRANCH, Instant, TableMetadata
+from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.planning import wording
 from icewright.planning.eligibility import metadata_obstacle
 from icewright.planning.expiry_call import expire_call
@@ -164,7 +165,7 @@ def _warnings(metadata: TableMetadata) -> list[Reason]:
     if deletes and kept is not None and kept < _METADATA_FILES_MIN:
         said = (
             f"writers delete metadata files after {kept} commits ({_PREVIOUS_VERSIONS}={kept}, {_DELETE_AFTER_COMMIT}"
-            "=true): readers lose theirs, and an expiry cannot be undone for long"
+            "=true): readers lose theirs, and what a commit took away can soon not be told any more"
         )
         return [Reason("few-metadata-files", said, {"previous_versions_max": kept})]
     return []
@@ -174,10 +175,11 @@ def _prediction(metadata: TableMetadata, action: ExpireSnapshots, *, can_put_bac
     gone = frozenset(action.snapshot_ids)
     lists = {one.manifest_list for one in metadata.snapshots if one.snapshot_id in gone and one.manifest_list}
     undo = (
-        "the snapshots and refs can be put back into the metadata, as long as their files are there"
+        f"the snapshots and refs can be put back into the metadata for {wording.duration(UNDO_WINDOW_MS)}, as long as "
+        "their files are there: `icewright undo TASK_ID`"
         if can_put_back
-        else "a REST catalog takes no old snapshots back: the files stay for a while, and the metadata file of before "
-        "can be registered as a second table"
+        else "cannot be undone: a REST catalog takes no old snapshots back. What remains possible, as long as all "
+        f"files are there: to register {wording.cut(action.base_metadata_location)} as a second table"
     )
     return ExpireSnapshotsPrediction(
         snapshots_before=len(metadata.snapshots),

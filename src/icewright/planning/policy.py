@@ -15,6 +15,7 @@ from typing import Any
 from icewright.domain.names import quote_part
 from icewright.domain.policy import Policy, PolicyProblem, PolicyRule
 from icewright.domain.tables import TableMetadata
+from icewright.domain.undo import SIGNATURE_KEY
 from icewright.planning import wording
 from icewright.planning.consumers import CONSUMER_PREFIX, consumer_problem
 from icewright.planning.settings import BY_KEY, PREFIX, SETTINGS, value_problem
@@ -102,6 +103,8 @@ def _layer_problems(layer: _Layer, *, every_key: bool) -> Iterator[PolicyProblem
             problem = consumer_problem(key, value)
             if problem is not None:
                 yield PolicyProblem(key, value, layer.origin, problem)
+        elif key == SIGNATURE_KEY and not every_key:
+            continue  # ours, and nobody's wish
         elif setting is not None:
             problem = value_problem(setting, value)
             if problem is not None:

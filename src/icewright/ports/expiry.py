@@ -6,7 +6,9 @@ from typing import Protocol
 
 from icewright.domain.expire_snapshots import ExpireSnapshots, Hold
 from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.reachable import Roots
+from icewright.domain.tables import TableMetadata
+from icewright.domain.undo import UndoExpiry
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,18 @@ class SnapshotExpiry(Protocol):
         action: ExpireSnapshots,
         *,
         may_commit: Callable[[], None],
+        keep: Callable[[bytes], None],
         holds: Iterable[Hold] = (),
     ) -> None:
         """Carry out the action, in one commit, or do nothing. Nothing is done where all is gone already.
 
         Commits of others meanwhile stay. The rule of the action is asked of the table as it is right before the
-        commit; ``holds`` are those of today. Raises ``Unsupported`` and ``NotAllowed`` where the table or the catalog
-        refuses, and :class:`~icewright.domain.errors.Unknown` when the answer to the commit was lost and the table
-        does not tell. Nothing is ever cleaned up.
+        commit; ``holds`` are those of today. ``keep`` is given what the action is about to take, before each try, where
+        the catalog can take it back (:meth:`put_back`); what it raises passes through, and nothing is done.
+
+        Raises ``Unsupported`` and ``NotAllowed`` where the table or the catalog refuses, and
+        :class:`~icewright.domain.errors.Unknown` when the answer to the commit was lost and the table does not tell.
+        Nothing is ever cleaned up.
         """
         ...
 
@@ -47,19 +53,29 @@ class SnapshotExpiry(Protocol):
         """The commit that carried the action out, by the table's log of metadata files; None where there is none."""
         ...
 
+    def read_taken(self, name: TableName, content: bytes) -> TableMetadata:
+        """What :meth:`expire` gave to be kept: the table of then with what was taken, and no other snapshot or ref.
+
+        Raises ``Unreadable`` for what it did not give.
+        """
+        ...
+
     def put_back(
         self,
         name: TableName,
         table_id: TableId,
-        action: ExpireSnapshots,
+        action: UndoExpiry,
+        content: bytes,
         *,
+        task_id: str,
         may_commit: Callable[[], None],
-        first_missing: Callable[[TableMetadata, tuple[Snapshot, ...]], str | None],
+        first_missing: Callable[[Roots], str | None],
     ) -> None:
-        """Put what the action removed back into the metadata as it is now. Nothing is done where all is back already.
+        """Put what the action names back into the metadata as it is now, as it is in ``content``, signed by the task.
 
-        ``first_missing`` is given the table as the action was planned from and the snapshots that come back. It names
-        a file that one of them needs and that is not there, None when all are. Raises as :meth:`expire`, and
-        ``Conflict`` when anything of that name or id is there, or a file is not.
+        Nothing is done where that task did so already, or all is back. ``first_missing`` is given the table as it would
+        be. It names a file that a snapshot which comes back needs and that is not there, None when all are. Raises as
+        :meth:`expire`, ``NotAllowed`` where the catalog takes nothing back, and ``Conflict`` when anything of that name
+        or id is there, or a file is not.
         """
         ...

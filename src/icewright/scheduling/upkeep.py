@@ -12,6 +12,7 @@ from typing import Final
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
+from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.scheduling.lifecycle import may_coalesce
 
 UPKEEP_PRIORITY: Final = -1
@@ -35,6 +36,22 @@ def pause(tasks: Iterable[TaskHead], now: Instant) -> Reason | None:
             waits = task.state not in TERMINAL_STATES
             text = f"task {task.task_id} {'waits for its turn' if waits else 'was the last less than an hour ago'}"
             return Reason("upkeep-lately", text, {"until": until})
+    return None
+
+
+def taken_back(undos: Iterable[TaskHead], now: Instant) -> Reason | None:
+    """Why nothing expires by itself for a while: a person took an expiry back, or is about to.
+
+    ``undos`` are the latest tasks that undo expiries. What they put back is as old as it was, so that the next expiry
+    would take it at once.
+    """
+    for task in undos:
+        if task.state not in TERMINAL_STATES:
+            return Reason("taken-back", f"task {task.task_id} takes an expiry back")
+        until = task.updated_at + UNDO_WINDOW_MS
+        if task.state is TaskState.SUCCEEDED and now < until:
+            text = f"task {task.task_id} took an expiry back, and what came back stays for a week"
+            return Reason("taken-back", text, {"until": until})
     return None
 
 

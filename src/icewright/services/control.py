@@ -13,7 +13,9 @@ from icewright.ports.catalog import Catalog
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.expiry import SnapshotExpiry
+from icewright.ports.kept import KeptStore
 from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.table_files import TableFiles
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.expirer import Expirer
@@ -23,6 +25,7 @@ from icewright.services.loop import TASKS_KEPT_MS, Loop
 from icewright.services.observer import Observer
 from icewright.services.planner import Planner
 from icewright.services.registry import Registry
+from icewright.services.undo import BringFilesBack, NothingKept, Undoer, Undoing, no_files_moved
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
 
@@ -41,6 +44,7 @@ class ControlPlane:
     keeper: TableKeeper
     registry: Registry
     verifier: Verifier
+    undoer: Undoer
     loop: Loop
 
 
@@ -58,12 +62,17 @@ def build_control_plane(
     expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
     places: PlaceRules | None = None,
     claims: ClaimStore | None = None,
+    files: Mapping[str, TableFiles] = MappingProxyType({}),
+    kept: KeptStore | None = None,
+    bring_files_back: BringFilesBack = no_files_moved,
 ) -> ControlPlane:
     """Wire the services over these ports.
 
     ``keep_tasks_ms`` is how long tasks are kept that have ended, ``carriers`` are what the server carries out itself.
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
-    ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say.
+    ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``files`` tell
+    of all files of tables, ``kept`` is where it is kept what tasks take, without which none takes anything, and
+    ``bring_files_back`` whoever moved files away.
     """
     limits = limits or DispatchLimits()
     access = AccessBook(tables, clock)
@@ -73,9 +82,16 @@ def build_control_plane(
     planner = Planner(observer, tables, clock, ids, rules)
     dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit)
     keeper = TableKeeper(observer, planner, dispatcher, access, tables, tasks, clock, limits.chance)
-    expirer = Expirer(expiries, tasks, registry.namesakes)
-    verifier = Verifier(tasks, tables, observer, dispatcher, expirer)
-    carriers = {**({ActionKind.EXPIRE_SNAPSHOTS: expirer} if expiries else {}), **carriers}
+    kept = NothingKept() if kept is None else kept
+    expirer = Expirer(expiries, tasks, kept, registry.namesakes)
+    doors = Undoing(expiries, files, kept, bring_files_back)
+    undoer = Undoer(doors, observer, tables, tasks, ids, planner.policy, registry.namesakes)
+    verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer)
+    own: dict[ActionKind, Carrier] = {
+        ActionKind.EXPIRE_SNAPSHOTS: expirer,
+        ActionKind.UNDO_EXPIRE_SNAPSHOTS: undoer,
+    }
+    carriers = {**(own if expiries else {}), **carriers}
     housekeeper = Housekeeper(dispatcher, carriers, clock)
     loop = Loop(
         catalogs,
@@ -88,5 +104,8 @@ def build_control_plane(
         clock,
         registry=registry,
         keep_tasks_ms=keep_tasks_ms,
+        kept=kept,
     )
-    return ControlPlane(catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, registry, verifier, loop)
+    return ControlPlane(
+        catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, registry, verifier, undoer, loop
+    )

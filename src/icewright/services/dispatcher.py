@@ -25,7 +25,6 @@ from icewright.domain.errors import (
     Unavailable,
     VersionMismatch,
 )
-from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
     ANY_TASK,
@@ -66,7 +65,7 @@ from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import TRIES_CARRIED_OUT
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.access import REFUSED_CODES, AccessBook
-from icewright.services.effects import effect_of
+from icewright.services.effects import done_by_others, effect_of
 from icewright.services.leave import APPROVED, Leave
 from icewright.services.observer import Observer
 from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
@@ -270,8 +269,9 @@ class Dispatcher:
             reason = self.leave.known_obstacle(task)
         else:
             found = effect_of(task, metadata) if metadata.table_id == task.table_id else None
-            if found is not None and task.attempt == 1 and isinstance(task.action, ExpireSnapshots):
-                reason = Reason("gone-already", "somebody else removed all that was to expire")
+            others = done_by_others(task) if task.attempt == 1 else None
+            if found is not None and others is not None:
+                reason = others
             elif found is not None:
                 # An attempt thought dead did commit. Never again the same: also not when that was rolled back since.
                 outcome = Outcome(Reason("found", f"an earlier attempt was faster: {found.text}"), found.snapshot_id)

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task
+from icewright.domain.undo import UndoExpiry
 from icewright.planning.expiry_commit import left_of
+from icewright.planning.expiry_undo import is_undone
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,19 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
             return Effect(text, snapshot.snapshot_id, snapshot.attempt)
         case ExpireSnapshots() as action:
             return None if left_of(action, metadata) else Effect("none of the snapshots and refs is there any more")
+        case UndoExpiry() as action:
+            return Effect("it was put back") if is_undone(action, task.task_id, metadata) else None
+
+
+def done_by_others(task: Task) -> Reason | None:
+    """Why nothing is left to do where the effect is there before anybody tried; None where it can be our own alone."""
+    match task.action:
+        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes():
+            return None
+        case ExpireSnapshots():
+            return Reason("gone-already", "somebody else removed all that was to expire")
+        case UndoExpiry():
+            return Reason("there-already", "somebody else put all of it back")
 
 
 def snapshot_made_by(task: Task, metadata: TableMetadata) -> Snapshot | None:

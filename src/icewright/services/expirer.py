@@ -8,13 +8,16 @@ from typing import Final
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.expire_snapshots import ExpireSnapshots, Hold
+from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import Committed, Result
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
+from icewright.domain.undo import Kept
 from icewright.planning.expiry_commit import problem_of_expiry
 from icewright.ports.expiry import SnapshotExpiry
+from icewright.ports.kept import KeptStore
 from icewright.ports.store import TaskFilter, TaskStore
 
 _TASKS_LOOKED_AT: Final = 2 * len(ActionKind)
@@ -28,10 +31,14 @@ class Expirer:
         self,
         expiries: Mapping[str, SnapshotExpiry],
         tasks: TaskStore,
+        kept: KeptStore,
         namesakes: Callable[[TableName, str], Collection[TableName]] = lambda _name, _uuid: (),
     ) -> None:
-        """``namesakes`` tells under which other names a table of that uuid was seen."""
-        self._expiries, self._tasks, self._namesakes = dict(expiries), tasks, namesakes
+        """``kept`` is where it is written down what goes, before it does.
+
+        ``namesakes`` tells under which other names a table of that uuid was seen.
+        """
+        self._expiries, self._tasks, self._kept, self._namesakes = dict(expiries), tasks, kept, namesakes
 
     def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
         """Remove what the action names from the table's metadata. Raises as :meth:`SnapshotExpiry.expire`.
@@ -50,7 +57,11 @@ class Expirer:
             may_commit()
             tried.append(True)
 
-        expiry.expire(task.table_name, task.table_id, action, may_commit=may_try, holds=holds)
+        def keep(content: bytes) -> None:
+            self._kept.keep(Kept(task.task_id, task.table_id, self._tasks.now(), content))
+            fault(Fault.EXPIRY_KEPT)
+
+        expiry.expire(task.table_name, task.table_id, action, may_commit=may_try, keep=keep, holds=holds)
         if not tried and task.attempt == 1:
             raise Conflict("somebody else removed all that was to expire")
         return Committed(None)

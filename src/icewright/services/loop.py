@@ -30,8 +30,10 @@ from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import Task, TaskState
+from icewright.domain.undo import UNDO_KEPT_MS
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
+from icewright.ports.kept import KeptStore
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.scheduling.sweep import INTERVAL_MIN_MS
 from icewright.services.dispatcher import Dispatcher
@@ -82,9 +84,10 @@ class Loop:
         clock: Clock,
         *,
         registry: Registry,
+        kept: KeptStore,
         keep_tasks_ms: int = TASKS_KEPT_MS,
     ) -> None:
-        self._keep_tasks_ms = keep_tasks_ms
+        self._keep_tasks_ms, self._kept = keep_tasks_ms, kept
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
         self._keeper, self._dispatcher, self._verifier, self._housekeeper = keeper, dispatcher, verifier, housekeeper
         self._registry = registry
@@ -251,7 +254,9 @@ class Loop:
 
     def _prune_tasks(self) -> bool:
         """Forget what ended long ago; whether there may be more of it."""
-        ended_before = self._tasks.now() - self._keep_tasks_ms
+        now = self._tasks.now()
+        ended_before = now - self._keep_tasks_ms
+        self._kept.forget(now - UNDO_KEPT_MS, BATCH_MAX)
         return all(self._tasks.prune(ended_before, BATCH_MAX) == BATCH_MAX for _ in range(PRUNED_BATCHES_MAX))
 
     def _expire_leases(self) -> None:

@@ -19,7 +19,7 @@ from icewright.domain.tasks import TaskHead
 from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.ports.store import Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import parked
-from icewright.scheduling.upkeep import DANGER_PRIORITY, INTERVAL_MS, UPKEEP_PRIORITY, last_done, pause
+from icewright.scheduling.upkeep import DANGER_PRIORITY, INTERVAL_MS, UPKEEP_PRIORITY, last_done, pause, taken_back
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.due import Due
 from icewright.services.expirer import holds_of_tasks
@@ -79,7 +79,8 @@ class Upkeep:
         kept = KeptUp(look_at=None if shut is None else shut.opens_at)
         for kind in wanted:
             try:
-                reason, enqueued = self._keep_up(look, kind, latest(kind), shut)
+                back = self._taken_back(look, kind, latest)
+                reason, enqueued = (back, None) if back is not None else self._keep_up(look, kind, latest(kind), shut)
             except PlanRefused as error:
                 reason, enqueued = Reason(error.code, error.message), None
                 kept = replace(kept, problem=reason)
@@ -112,6 +113,14 @@ class Upkeep:
             return _after_data_files(f"{due.reason.text}; "), None
         priority = DANGER_PRIORITY if due.in_danger else UPKEEP_PRIORITY
         return due.reason, self._dispatcher.enqueue(due.keep(), priority=priority)
+
+    def _taken_back(
+        self, look: Look, kind: ActionKind, latest: Callable[[ActionKind], Sequence[TaskHead]]
+    ) -> Reason | None:
+        """Why it is left alone for a while after a person took it back."""
+        if kind is not ActionKind.EXPIRE_SNAPSHOTS:
+            return None
+        return taken_back(latest(ActionKind.UNDO_EXPIRE_SNAPSHOTS), look.now)
 
     def _waits(self, look: Look, kind: ActionKind) -> Reason | None:
         """Why nothing needs to be looked into: work on data files writes manifests itself, and takes planned ones."""

@@ -20,8 +20,10 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
+from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.planning import wording
 from icewright.planning.expiry_commit import EXPIRY_UNSEEN, left_of
+from icewright.planning.expiry_undo import missing_of
 from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
@@ -35,6 +37,7 @@ from icewright.services.manifest_evidence import manifests_changed, problem_of_m
 from icewright.services.measured_lookups import measured_lookups
 from icewright.services.observer import Observer
 from icewright.services.reports import report_of
+from icewright.services.undo import Undoer
 
 VERIFY_PATIENCE_MS = 60 * 60 * 1000
 """How long a commit may stay unverified because its table cannot be read. Meanwhile nothing else is done to it."""
@@ -59,10 +62,16 @@ class Verifier:
     """Settles tasks in doubt, and verifies those that are reported as committed."""
 
     def __init__(
-        self, tasks: TaskStore, tables: TableStore, observer: Observer, dispatcher: Dispatcher, expirer: Expirer
+        self,
+        tasks: TaskStore,
+        tables: TableStore,
+        observer: Observer,
+        dispatcher: Dispatcher,
+        expirer: Expirer,
+        undoer: Undoer,
     ) -> None:
         self._tasks, self._tables, self._observer, self._dispatcher = tasks, tables, observer, dispatcher
-        self._expirer = expirer
+        self._expirer, self._undoer = expirer, undoer
 
     def settle(self, task: Task) -> Task:
         """Decide a task in doubt by looking into the table; the task itself when it is too early to say.
@@ -137,6 +146,8 @@ class Verifier:
                 outcome = self._deletes_changed(task, action, metadata)
             case ExpireSnapshots() as action:
                 outcome = Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
+            case UndoExpiry() as action:
+                outcome = Outcome(undone(action, task.task_id, metadata, self._undoer.problem(task, metadata)))
         state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED
         return _change(task, state, outcome)
 
@@ -256,6 +267,26 @@ def expired(action: ExpireSnapshots, metadata: TableMetadata, problem: Reason | 
         "snapshots_left": len(metadata.snapshots),
     }
     text = f"{wording.count(len(action.snapshot_ids), 'snapshot')} expired, {len(metadata.snapshots):,} left"
+    return Reason("verified", text, figures)
+
+
+def undone(action: UndoExpiry, task_id: str, metadata: TableMetadata, problem: Reason | None) -> Reason:
+    """What the table says of an undo: all is back, or was and has gone again; ``problem`` is what came otherwise."""
+    missing, signed = missing_of(action, metadata), metadata.properties.get(SIGNATURE_KEY) == task_id
+    if missing and not signed:
+        return Reason(COMMIT_NOT_FOUND, f"the commit was reported, and the table does not have {missing[0]}")
+    if problem is not None:
+        return problem
+    figures = {
+        "snapshots_back": len(action.snapshot_ids),
+        "refs_back": len(action.refs),
+        "snapshots": len(metadata.snapshots),
+    }
+    text = f"{wording.count(len(action.snapshot_ids), 'snapshot')} of task {action.undone_task_id} put back"
+    if action.refs:
+        text += f", {wording.count(len(action.refs), 'ref')} too"
+    if missing:
+        text += f"; gone again since: {wording.cut(missing[0])}"
     return Reason("verified", text, figures)
 
 

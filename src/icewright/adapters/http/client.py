@@ -128,6 +128,10 @@ class Client:
         """Queue a failed or cancelled task again; the task."""
         return self._object("POST", f"/tasks/{_part(task_id)}/retry")
 
+    def undo(self, task_id: str) -> Json:
+        """Have it planned to take a task back, to be applied: a ``PlanView``."""
+        return self._object("POST", f"/tasks/{_part(task_id)}/undo")
+
     def notify(self, event: CommitEvent) -> Json:
         """Say that somebody committed."""
         return self._object("POST", "/events/commits", body=to_json(event))

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.lake import MemoryTable
-from icewright.domain.errors import Conflict, TableReplaced
+from icewright.domain.codec import dumps, loads
+from icewright.domain.errors import Conflict, InvalidMessage, TableReplaced, Unreadable
 from icewright.domain.expire_snapshots import ExpireSnapshots, Hold, RefAt
 from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import Snapshot, TableMetadata
+from icewright.domain.reachable import Roots
+from icewright.domain.tables import LoggedSnapshot, TableMetadata
+from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.planning.expiry_commit import expiry_conflict, is_expired, trimmed
-from icewright.planning.expiry_undo import is_back, lost_refs, lost_snapshots, undo_conflict
+from icewright.planning.expiry_undo import is_undone, only_back, undo_conflict
 from icewright.ports.expiry import Expired
 
 _TRIES_MAX: Final = 10
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What an expiry took, in the table of then; and what was left of the log began with ``log_next``."""
+
+    table: TableMetadata
+    log_next: LoggedSnapshot | None
+
+
 class MemoryExpiry:
-    """Expires snapshots of a catalog in memory, and keeps what each action took for whoever wants it back."""
+    """Expires snapshots of a catalog in memory."""
 
     def __init__(self, catalog: MemoryCatalog) -> None:
         self._catalog = catalog
@@ -35,6 +46,7 @@ class MemoryExpiry:
         action: ExpireSnapshots,
         *,
         may_commit: Callable[[], None],
+        keep: Callable[[bytes], None],
         holds: Iterable[Hold] = (),
     ) -> None:
         """Carry out the action, in one commit, or do nothing."""
@@ -46,6 +58,7 @@ class MemoryExpiry:
             reason = expiry_conflict(action, now, kept)
             if reason is not None:
                 raise Conflict(f"snapshots of table {name} cannot expire as planned: {reason.text}")
+            keep(dumps(_taken(action, now)).encode("ascii"))
             may_commit()
             swapped = self._catalog.swap(name, now.metadata_location, partial(_without, action))
             if swapped is not None:
@@ -63,31 +76,40 @@ class MemoryExpiry:
         before, after = self._taken[action]
         return Expired(before.metadata, after.metadata)
 
+    def read_taken(self, name: TableName, content: bytes) -> TableMetadata:
+        """What an expiry took."""
+        return replace(_read(content).table, name=name)
+
     def put_back(
         self,
         name: TableName,
         table_id: TableId,
-        action: ExpireSnapshots,
+        action: UndoExpiry,
+        content: bytes,
         *,
+        task_id: str,
         may_commit: Callable[[], None],
-        first_missing: Callable[[TableMetadata, tuple[Snapshot, ...]], str | None],
+        first_missing: Callable[[Roots], str | None],
     ) -> None:
-        """Put what the action removed back into the metadata as it is now."""
+        """Put what an expiry took back into the metadata as it is now."""
+        taken = _read(content)
+        change = partial(_with, action, taken, task_id)
+
+        def changed(table: MemoryTable) -> MemoryTable:
+            return replace(table, metadata=change(table.metadata))
+
         for _ in range(_TRIES_MAX):
             now = self._now(name, table_id)
-            if is_back(action, now):
+            if is_undone(action, task_id, now):
                 return
-            if action not in self._taken:
-                raise Conflict(f"nothing of table {name} was expired by this action")
-            base, _ = self._taken[action]
-            reason = undo_conflict(action, base.metadata, now)
+            reason = undo_conflict(action, taken.table, now)
             if reason is not None:
                 raise Conflict(f"snapshots of table {name} cannot be put back: {reason.text}")
-            missing = first_missing(base.metadata, lost_snapshots(action, base.metadata))
+            missing = first_missing(Roots(change(now), ()))
             if missing is not None:
                 raise Conflict(f"snapshots of table {name} cannot be put back: {missing} is not there any more")
             may_commit()
-            if self._catalog.swap(name, now.metadata_location, partial(_with, action, base)) is not None:
+            if self._catalog.swap(name, now.metadata_location, changed) is not None:
                 return
         raise Conflict(f"table {name} is committed to all the time")
 
@@ -106,17 +128,42 @@ def _without(action: ExpireSnapshots, table: MemoryTable) -> MemoryTable:
         refs=tuple(ref for ref in table.metadata.refs if RefAt.of(ref) not in refs),
         snapshot_log=tuple(trimmed(table.metadata.snapshot_log, lambda entry: entry.snapshot_id, gone)),
     )
-    manifests = {one: listed for one, listed in table.manifests.items() if one not in gone}
-    return replace(table, metadata=metadata, manifests=manifests)
+    return replace(table, metadata=metadata)  # what is in manifest lists stays: files are not touched
 
 
-def _with(action: ExpireSnapshots, base: MemoryTable, table: MemoryTable) -> MemoryTable:
-    back = lost_snapshots(action, base.metadata)
-    snapshots = sorted((*table.metadata.snapshots, *back), key=lambda one: (one.sequence_number, one.committed_at))
-    refs = sorted((*table.metadata.refs, *lost_refs(action, base.metadata)), key=lambda ref: ref.name)
-    log, old = table.metadata.snapshot_log, base.metadata.snapshot_log
-    left = tuple(trimmed(old, lambda entry: entry.snapshot_id, frozenset(action.snapshot_ids)))
-    whole = (*old, *log[len(left) :]) if log[: len(left)] == left else log
-    metadata = replace(table.metadata, snapshots=tuple(snapshots), refs=tuple(refs), snapshot_log=whole)
-    returned = {one.snapshot_id: base.manifests[one.snapshot_id] for one in back}
-    return replace(table, metadata=metadata, manifests={**table.manifests, **returned})
+def _taken(action: ExpireSnapshots, now: TableMetadata) -> _Taken:
+    gone = frozenset(action.snapshot_ids)
+    left = trimmed(now.snapshot_log, lambda entry: entry.snapshot_id, gone)
+    cut = now.snapshot_log[: len(now.snapshot_log) - len(left)]
+    table = replace(
+        now,
+        current_snapshot_id=None,
+        snapshots=tuple(one for one in now.snapshots if one.snapshot_id in gone),
+        refs=tuple(ref for ref in now.refs if RefAt.of(ref) in action.refs_removed),
+        snapshot_log=cut,
+    )
+    return _Taken(table, left[0] if left else None)
+
+
+def _read(content: bytes) -> _Taken:
+    try:
+        return loads(_Taken, content)
+    except InvalidMessage as error:
+        raise Unreadable(f"what was kept cannot be read: {error.message}") from error
+
+
+def _with(action: UndoExpiry, taken: _Taken, task_id: str, now: TableMetadata) -> TableMetadata:
+    back = only_back(action, taken.table)
+    snapshots = sorted((*now.snapshots, *back.snapshots), key=lambda one: (one.sequence_number, one.committed_at))
+    known = {one.snapshot_id for one in snapshots}
+    log, cut = now.snapshot_log, taken.table.snapshot_log
+    goes_on = taken.log_next is None or log[:1] == (taken.log_next,)
+    if goes_on and {entry.snapshot_id for entry in cut} <= known:
+        log = (*cut, *log)
+    return replace(
+        now,
+        snapshots=tuple(snapshots),
+        refs=tuple(sorted((*now.refs, *back.refs), key=lambda ref: ref.name)),
+        snapshot_log=log,
+        properties={**now.properties, SIGNATURE_KEY: task_id},
+    )

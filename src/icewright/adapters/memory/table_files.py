@@ -27,9 +27,14 @@ class MemoryTableFiles:
         metadata = self._catalog.load(name)
         return Roots(metadata, (NamedFile(metadata.metadata_location, FileClass.METADATA),))
 
-    def size_bytes(self, _table: TableMetadata, path: str) -> int:
-        """Metadata files are said to weigh the same."""
+    def size_bytes(self, table: TableMetadata, path: str) -> int:
+        """As some manifest says of a file; metadata files are said to weigh the same."""
         self._catalog.check_readable(path)
+        for snapshot in table.snapshots:
+            for manifest in self._catalog.manifests_of(table, snapshot):
+                for entry in manifest.entries:
+                    if entry.file.path == path:
+                        return entry.file.size_bytes
         return METADATA_BYTES
 
     def manifests(self, table: TableMetadata, path: str) -> ManifestListing:

@@ -8,13 +8,17 @@ name that nobody knows yet. That is found afterwards, by the metadata file that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
+from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX, unpack_gzip
 from icewright.adapters.pyiceberg.metadata import parse_metadata
-from icewright.adapters.pyiceberg.next_snapshots import with_snapshots, without_snapshots
+from icewright.adapters.pyiceberg.next_snapshots import taken_by, with_snapshots, without_snapshots
 from icewright.adapters.pyiceberg.pointers import Pointed, read_metadata
 from icewright.adapters.pyiceberg.rest_commits import RestCommits, expiry_updates
+from icewright.adapters.pyiceberg.roots import parse_roots
 from icewright.adapters.pyiceberg.table_commits import TRIES_MAX, checked, commits_of, prepared
 from icewright.adapters.pyiceberg.table_files import check_same
 from icewright.adapters.pyiceberg.translate import reading
@@ -22,9 +26,11 @@ from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, Unavailable, Unknown, Unreadable
 from icewright.domain.expire_snapshots import ExpireSnapshots, Hold
 from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import MAIN_BRANCH, Snapshot, TableMetadata
+from icewright.domain.reachable import Roots
+from icewright.domain.tables import MAIN_BRANCH, TableMetadata
+from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.planning.expiry_commit import expiry_conflict, is_expired
-from icewright.planning.expiry_undo import is_back, lost_snapshots, undo_conflict
+from icewright.planning.expiry_undo import is_undone, undo_conflict
 from icewright.ports.clock import Clock
 from icewright.ports.expiry import Expired
 
@@ -48,6 +54,7 @@ class PyIcebergExpiry:
         action: ExpireSnapshots,
         *,
         may_commit: Callable[[], None],
+        keep: Callable[[bytes], None],
         holds: Iterable[Hold] = (),
     ) -> None:
         """Carry out the action, in one commit, or do nothing."""
@@ -66,6 +73,8 @@ class PyIcebergExpiry:
                 return partial(self._commits.commit, name, table_id.uuid, expiry_updates(action), refs)
             with reading(f"metadata of table {name} in {pointed.metadata_location}"):
                 changed = without_snapshots(pointed.metadata, action)
+                taken = taken_by(pointed.metadata, pointed.metadata_location, action)
+            keep(taken)
             parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"]))}
             return prepared(self._commits, name, pointed, changed, parameters, self._clock.now())
 
@@ -93,41 +102,56 @@ class PyIcebergExpiry:
             return Expired(None, now)  # writers may delete the files of their log
         return Expired(before, states[last])
 
+    def read_taken(self, name: TableName, content: bytes) -> TableMetadata:
+        """What an expiry took: its snapshots and refs alone, with the schemas and specs of then."""
+        return self._read_taken(name, content)[1]
+
     def put_back(
         self,
         name: TableName,
         table_id: TableId,
-        action: ExpireSnapshots,
+        action: UndoExpiry,
+        content: bytes,
         *,
+        task_id: str,
         may_commit: Callable[[], None],
-        first_missing: Callable[[TableMetadata, tuple[Snapshot, ...]], str | None],
+        first_missing: Callable[[Roots], str | None],
     ) -> None:
-        """Put what the action removed back into the metadata as it is now."""
+        """Put what an expiry took back into the metadata as it is now."""
         commits = self._commits
         if isinstance(commits, RestCommits):
             raise NotAllowed(
                 f"the catalog of table {name} takes no old snapshots back",
                 hint="register the metadata file of before as a second table",
             )
+        taken, kept = self._read_taken(name, content)
 
         def attempt() -> Callable[[], bool] | None:
             pointed, now = self._look(name, table_id)
-            if is_back(action, now):
+            if is_undone(action, task_id, now):
                 return None
-            base = read_metadata(commits.file_io(pointed.metadata_location), name, action.base_metadata_location)
-            before = self._parsed(name, base)
-            reason = undo_conflict(action, before, now)
+            reason = undo_conflict(action, kept, now)
             if reason is not None:
                 raise Conflict(f"snapshots of table {name} cannot be put back: {reason.text}")
-            missing = first_missing(before, lost_snapshots(action, before))
+            with reading(f"what was kept of table {name}"):
+                changed = with_snapshots(pointed.metadata, taken, action, task_id)
+                after = parse_metadata(changed, name=name, metadata_location=pointed.metadata_location)
+                roots = parse_roots(changed, after)
+            missing = first_missing(roots)
             if missing is not None:
                 raise Conflict(f"snapshots of table {name} cannot be put back: {missing} is not there any more")
-            with reading(f"metadata of table {name} in {action.base_metadata_location}"):
-                changed = with_snapshots(pointed.metadata, base.metadata, action)
-            parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"]))}
+            parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"])), SIGNATURE_KEY: task_id}
             return prepared(commits, name, pointed, changed, parameters, self._clock.now())
 
-        self._until_done(name, attempt, may_commit, lambda: is_back(action, self._look(name, table_id)[1]))
+        def is_done() -> bool:
+            return is_undone(action, task_id, self._look(name, table_id)[1])
+
+        self._until_done(name, attempt, may_commit, is_done)
+
+    def _read_taken(self, name: TableName, content: bytes) -> tuple[Mapping[str, Any], TableMetadata]:
+        with reading(f"what was kept of table {name}"):
+            taken = json.loads(unpack_gzip(content, f"what was kept of table {name}", METADATA_BYTES_MAX))
+            return taken, parse_metadata(taken["metadata"], name=name, metadata_location=taken["metadata-location"])
 
     def _until_done(
         self,

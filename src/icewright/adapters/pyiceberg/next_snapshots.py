@@ -6,14 +6,20 @@ are never touched.
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from icewright.domain.errors import Conflict
 from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.planning.expiry_commit import trimmed
 
-_OF_SNAPSHOTS = ("statistics", "partition-statistics")
-_LOG = "snapshot-log"
+_OF_SNAPSHOTS: Final = ("statistics", "partition-statistics")
+_LOG: Final = "snapshot-log"
+_NOT_KEPT: Final = frozenset({"metadata-log", "properties", "current-snapshot-id", _LOG})
+"""What nothing that comes back needs. Properties may hold what should not be written down elsewhere."""
 
 
 def without_snapshots(metadata: Mapping[str, Any], action: ExpireSnapshots) -> dict[str, Any]:
@@ -31,37 +37,86 @@ def without_snapshots(metadata: Mapping[str, Any], action: ExpireSnapshots) -> d
     return after
 
 
-def with_snapshots(metadata: Mapping[str, Any], base: Mapping[str, Any], action: ExpireSnapshots) -> dict[str, Any]:
-    """The metadata with what the action removed, as ``base`` has it, from which the action was planned.
+def taken_by(metadata: Mapping[str, Any], location: str, action: ExpireSnapshots) -> bytes:
+    """What the action takes from the metadata in ``location``, as JSON, compressed: each entry as it is there.
 
-    Snapshots come back to their places. So does the log, where what is left of it is what the action left.
+    Beside it are the schemas and specs of then, without which nobody could tell whether it may come back.
     """
     gone, names = frozenset(action.snapshot_ids), {ref.name for ref in action.refs_removed}
+    log = metadata.get(_LOG) or ()
+    left = trimmed(log, _id, gone)
+    kept = {key: value for key, value in metadata.items() if key not in _NOT_KEPT}
+    for key in ("snapshots", *_OF_SNAPSHOTS):
+        kept[key] = [one for one in metadata.get(key) or () if _id(one) in gone]
+    kept["refs"] = {name: ref for name, ref in (metadata.get("refs") or {}).items() if name in names}
+    taken = {
+        "metadata-location": location,
+        "metadata": kept,
+        "log": list(log[: len(log) - len(left)]),
+        "log-next": left[0] if left else None,
+    }
+    return gzip.compress(json.dumps(taken, separators=(",", ":")).encode("ascii"), mtime=0)
+
+
+def with_snapshots(
+    metadata: Mapping[str, Any], taken: Mapping[str, Any], action: UndoExpiry, task_id: str
+) -> dict[str, Any]:
+    """The metadata with what the action puts back of that which was ``taken``, signed by its task.
+
+    Snapshots come back to their places. So does the log, where what is left of it is what the expiry left. Raises
+    :class:`Conflict` where a counter of the table is below what a snapshot that comes back has used: then this is not
+    what became of the table that it was taken from.
+    """
+    back, names = frozenset(action.snapshot_ids), {ref.name for ref in action.refs}
+    kept: Mapping[str, Any] = taken["metadata"]
     after = dict(metadata)
-    after["snapshots"] = _woven(metadata.get("snapshots") or (), base.get("snapshots") or (), gone)
-    lost = {name: ref for name, ref in (base.get("refs") or {}).items() if name in names}
-    if lost:
-        after["refs"] = {**(metadata.get("refs") or {}), **lost}
+    coming = [one for one in kept["snapshots"] if _id(one) in back]
+    _check_counters(metadata, coming)
+    after["snapshots"] = _woven(metadata.get("snapshots") or (), coming)
+    refs = {name: ref for name, ref in kept["refs"].items() if name in names}
+    if refs:
+        after["refs"] = {**(metadata.get("refs") or {}), **refs}
     for key in _OF_SNAPSHOTS:
-        if back := [one for one in base.get(key) or () if _id(one) in gone]:
-            after[key] = [*(metadata.get(key) or ()), *back]
-    whole = _whole_log(metadata.get(_LOG) or (), base.get(_LOG) or (), gone)
-    if whole is not None and {_id(one) for one in whole} <= {_id(one) for one in after["snapshots"]}:
-        after[_LOG] = whole
+        if entries := [one for one in kept[key] if _id(one) in back]:
+            after[key] = _by_snapshot([*(metadata.get(key) or ()), *entries], after["snapshots"])
+    log, cut = list(metadata.get(_LOG) or ()), taken["log"]
+    goes_on = taken["log-next"] is None or log[:1] == [taken["log-next"]]
+    if cut and goes_on and {_id(one) for one in cut} <= {_id(one) for one in after["snapshots"]}:
+        after[_LOG] = [*cut, *log]
+    after["properties"] = {**(metadata.get("properties") or {}), SIGNATURE_KEY: task_id}
     return after
 
 
-def _woven(now: Sequence[Any], base: Sequence[Any], gone: frozenset[int]) -> list[Any]:
-    """Those of now, and those that come back between them, where they were."""
-    here = {_id(one): one for one in now}
-    known = {_id(one) for one in base}
-    old = [here.get(_id(one), one) for one in base if _id(one) in here or _id(one) in gone]
-    return [*old, *(one for one in now if _id(one) not in known)]
+def _check_counters(metadata: Mapping[str, Any], coming: Sequence[Any]) -> None:
+    version = int(metadata["format-version"])
+    for one in coming:
+        rows = (one.get("first-row-id") or 0) + (one.get("added-rows") or 0)
+        low = version > 1 and int(one.get("sequence-number", 0)) > int(metadata["last-sequence-number"])
+        if low or rows > int(metadata.get("next-row-id") or 0):
+            raise Conflict(f"the table counts lower than snapshot {_id(one)} did: it was put back to an older state")
+        if version > 1 and not one.get("manifest-list"):
+            raise Conflict(f"snapshot {_id(one)} has no manifest list, which format version {version} asks for")
 
 
-def _whole_log(now: Sequence[Any], base: Sequence[Any], gone: frozenset[int]) -> list[Any] | None:
-    left = trimmed(base, _id, gone)
-    return [*base, *now[len(left) :]] if list(now[: len(left)]) == left else None
+def _woven(now: Sequence[Any], coming: Sequence[Any]) -> list[Any]:
+    """Those of now in their order, and those that come back between them, by age."""
+    left = sorted(coming, key=_age, reverse=True)
+    woven: list[Any] = []
+    for one in now:
+        while left and _age(left[-1]) < _age(one):
+            woven.append(left.pop())
+        woven.append(one)
+    return [*woven, *reversed(left)]
+
+
+def _by_snapshot(entries: Sequence[Any], snapshots: Sequence[Any]) -> list[Any]:
+    """In the order of their snapshots, as far as these are there."""
+    places = {_id(one): place for place, one in enumerate(snapshots)}
+    return sorted(entries, key=lambda one: places.get(_id(one), -1))
+
+
+def _age(snapshot: Any) -> tuple[int, int]:
+    return int(snapshot.get("sequence-number", 0)), int(snapshot["timestamp-ms"])
 
 
 def _id(entry: Mapping[str, Any]) -> int:

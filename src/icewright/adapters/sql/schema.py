@@ -368,3 +368,16 @@ deletion_approvals = Table(
     Column("approval", Text, nullable=False),
     PrimaryKeyConstraint("plan_hash", name="pk_deletion_approvals"),
 )
+
+# What expiries took from tables, compressed, for as long as they can be undone.
+kept_of_tasks = Table(
+    "kept_of_tasks",
+    metadata,
+    Column("task_id", _Key, nullable=False),
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("kept_at", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("task_id", name="pk_kept_of_tasks"),
+)
+Index("ix_kept_of_tasks_age", kept_of_tasks.c.kept_at, kept_of_tasks.c.task_id)

@@ -1,0 +1,39 @@
+"""What tasks took, in memory: the plainest statement of the port."""
+
+from __future__ import annotations
+
+import threading
+
+from icewright.domain.tables import Instant
+from icewright.domain.undo import Kept, check_size
+
+
+class MemoryKept:
+    """A :class:`~icewright.ports.kept.KeptStore` that is gone with the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, Kept] = {}
+
+    def keep(self, kept: Kept) -> None:
+        """See the port."""
+        check_size(kept)
+        with self._lock:
+            self._kept[kept.task_id] = kept
+
+    def kept(self, task_id: str) -> Kept | None:
+        """See the port."""
+        with self._lock:
+            return self._kept.get(task_id)
+
+    def forget(self, kept_before: Instant, limit: int) -> int:
+        """See the port."""
+        with self._lock:
+            old = sorted((one for one in self._kept.values() if one.kept_at < kept_before), key=_age)[:limit]
+            for one in old:
+                del self._kept[one.task_id]
+            return len(old)
+
+
+def _age(kept: Kept) -> tuple[Instant, str]:
+    return kept.kept_at, kept.task_id

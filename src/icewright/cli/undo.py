@@ -1,0 +1,37 @@
+"""``icewright undo``: what a task did is taken back, as a plan that is shown first and applied when asked."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from icewright.cli.invocation import AsJson, ShowApi, begin
+from icewright.domain.codec import from_json
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")]
+
+
+def undo(
+    context: typer.Context,
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")],
+    *,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Take back what a task did, never over anything that came since. Only shown without --yes.
+
+    Expiries of snapshots can be undone for 7 days. Exit status 1 when there is something to do and it was only shown.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.plans import Planned, print_applied, show_only  # noqa: PLC0415 - see above
+    from icewright.cli.tasks import read_task  # noqa: PLC0415 - see above
+    from icewright.services.plan_views import PlanView  # noqa: PLC0415 - see above
+
+    terminal = (invocation := begin(context, as_json=as_json)).terminal
+    with server(invocation, show_api=show_api) as client:
+        view = from_json(PlanView, client.undo(task_id))
+        if not yes or not view.can_apply:
+            show_only(terminal, Planned(view, from_server=True))
+        print_applied(terminal, view, read_task(client.apply(view.plan_id)))

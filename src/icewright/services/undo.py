@@ -1,0 +1,228 @@
+"""Tasks taken back: what a task did is planned the other way round, and carried out as a task of its own.
+
+One case for each kind of action. What there is none for is refused, with what can be done instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unsupported
+from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.jobs import Committed, Result
+from icewright.domain.names import TableName
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.policy import Policy
+from icewright.domain.reachable import Roots
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
+from icewright.domain.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
+from icewright.planning import wording
+from icewright.planning.expiry_undo import decide_undo, only_back
+from icewright.ports.clock import Ids
+from icewright.ports.expiry import SnapshotExpiry
+from icewright.ports.kept import KeptStore
+from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.table_files import TableFiles
+from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
+from icewright.services.missing_files import first_missing
+from icewright.services.observer import Observer
+
+_TOOK_EFFECT: Final = frozenset({UNVERIFIED, VERIFICATION_FAILED})
+"""The codes of failures after a commit: what it took is to be had back all the more."""
+
+
+BringFilesBack: TypeAlias = Callable[[Task], None]
+"""Whoever moved files away because of a task has each at its place again; nothing to do is fine.
+
+Asked before anything else is undone. Raises ``Conflict`` when one cannot be brought back, which refuses the undo, and
+``Unavailable``.
+"""
+
+
+def no_files_moved(_task: Task) -> None:
+    """As long as nobody moves files of expired snapshots away."""
+
+
+class NothingKept:
+    """A :class:`~icewright.ports.kept.KeptStore` for those who change no table: it refuses whatever would be taken."""
+
+    def keep(self, kept: Kept) -> None:
+        """See the port."""
+        raise Unsupported(f"nobody would keep what task {kept.task_id} takes, so that it could not be undone")
+
+    def kept(self, _task_id: str) -> None:
+        """See the port."""
+
+    def forget(self, _kept_before: Instant, _limit: int) -> int:
+        """See the port."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """The doors that undoing goes through, by catalog; ``kept`` is what tasks took."""
+
+    expiries: Mapping[str, SnapshotExpiry]
+    files: Mapping[str, TableFiles]
+    kept: KeptStore
+    bring_files_back: BringFilesBack = no_files_moved
+
+
+class Undoer:
+    """Plans to take tasks back, and carries out those that need no rows."""
+
+    def __init__(
+        self,
+        doors: Undoing,
+        observer: Observer,
+        tables: TableStore,
+        tasks: TaskStore,
+        ids: Ids,
+        policy: Callable[[TableMetadata], Policy],
+        namesakes: Callable[[TableName, str], Collection[TableName]] = lambda _name, _uuid: (),
+    ) -> None:
+        self._doors, self._observer, self._tables, self._tasks = doors, observer, tables, tasks
+        self._ids, self._policy, self._namesakes = ids, policy, namesakes
+
+    def plan(self, task_id: str) -> Plan:
+        """The plan that takes a task back. It is kept to be applied, and never queued by itself.
+
+        Raises ``NotFound``, :class:`NotAllowed` where the task cannot be undone (any more), and what loading the table
+        raises; ``TableReplaced`` where its name leads to another table by now.
+        """
+        task = self._tasks.get(task_id)
+        match task.action:
+            case ExpireSnapshots() as action:
+                return self._plan_expiry(task, action)
+            case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes():
+                raise _never(task, "it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
+            case UndoExpiry():
+                raise _never(task, "it was an undo", "let the snapshots expire again: `icewright expire-snapshots`")
+
+    def _plan_expiry(self, task: Task, expiry: ExpireSnapshots) -> Plan:
+        until = self._open_until(task)
+        catalog = self._observer.catalog(task.table_name.catalog)
+        if not catalog.takes_snapshots_back:
+            raise NotAllowed(
+                f"task {task.task_id} cannot be undone: the catalog of {task.table_name} takes no old snapshots back",
+                hint=f"as long as {wording.cut(expiry.base_metadata_location)} and the files are there, it can be "
+                "registered as a second table; icewright leaves both alone then",
+            )
+        kept = self._kept(task.task_id)
+        now = self._load(task)
+        policy = self._policy(now)
+        taken = self._doors.expiries[task.table_name.catalog].read_taken(now.name, kept.content)
+        decision = decide_undo(task.task_id, expiry, taken, now, policy, until)
+        plan = Plan(
+            plan_id=self._ids.new("plan"),
+            table_id=now.table_id,
+            table_name=now.name,
+            snapshot_id=now.current_snapshot_id,
+            planned_at=self._tasks.now(),
+            mode=policy.mode,
+            actions=() if decision.action is None else (decision.action,),
+            reason=decision.reason,
+            verdicts=(),
+            verdict_counts={},
+            prediction=decision.prediction,
+            look_again_at=None,
+            rules=decision.notes,
+            asked=True,
+        )
+        self._tables.save_plan(plan, is_present=False)
+        return plan
+
+    def _open_until(self, task: Task) -> Instant:
+        """The end of the window. Raises :class:`NotAllowed` outside of it."""
+        if task.state not in TERMINAL_STATES:
+            raise NotAllowed(f"task {task.task_id} is {task.state}: it can be undone once it is verified")
+        code = "" if task.outcome is None else task.outcome.reason.code
+        if task.state is not TaskState.SUCCEEDED and (task.state is not TaskState.FAILED or code not in _TOOK_EFFECT):
+            raise NotAllowed(f"task {task.task_id} is {task.state}: it did nothing that could be undone")
+        until = task.updated_at + UNDO_WINDOW_MS
+        if self._tasks.now() > until:
+            said = f"task {task.task_id} could be undone until {wording.instant(until)}"
+            raise NotAllowed(f"{said}, {wording.duration(UNDO_WINDOW_MS)} after it was verified")
+        return until
+
+    def _kept(self, task_id: str) -> Kept:
+        kept = self._doors.kept.kept(task_id)
+        if kept is None:
+            raise NotAllowed(f"task {task_id} cannot be undone: what it took is not kept (any more)")
+        return kept
+
+    def _load(self, task: Task) -> TableMetadata:
+        record = self._tables.record(task.table_id)
+        name = task.table_name if record is None else record.name
+        metadata = self._observer.catalog(name.catalog).load(name)
+        if metadata.table_id != task.table_id:
+            raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
+        return metadata
+
+    def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
+        """Put back what the action names: files first, then a look at each of them, then the commit.
+
+        Raises as :meth:`SnapshotExpiry.put_back`. What somebody else put back before anybody tried is ``Conflict``.
+        """
+        action, name = _action(task), task.table_name
+        if self._tasks.now() > action.until:
+            raise Conflict(f"the time to undo task {action.undone_task_id} is over")
+        if name.catalog not in self._doors.expiries or name.catalog not in self._doors.files:
+            raise NotFound(f"no catalog {name.catalog!r} is configured")
+        kept = self._kept(action.undone_task_id)
+        files, tried = self._doors.files[name.catalog], list[bool]()
+        self._doors.bring_files_back(self._tasks.get(action.undone_task_id))
+
+        def may_try() -> None:
+            others = self._namesakes(name, task.table_id.uuid)
+            if others:
+                raise Conflict(f"the table is also known as {min(map(str, others))} by now")
+            may_commit()
+            tried.append(True)
+
+        def missing(table: Roots) -> str | None:
+            return first_missing(files, table, action.snapshot_ids)
+
+        self._doors.expiries[name.catalog].put_back(
+            name,
+            task.table_id,
+            action,
+            kept.content,
+            task_id=task.task_id,
+            may_commit=may_try,
+            first_missing=missing,
+        )
+        if not tried and task.attempt == 1:
+            raise Conflict("somebody else put all of it back")
+        return Committed(None)
+
+    def problem(self, task: Task, metadata: TableMetadata) -> Reason | None:
+        """What came back otherwise than it went; None when all is as it was, or has gone again since."""
+        action = _action(task)
+        kept = self._doors.kept.kept(action.undone_task_id)
+        if kept is None:
+            return Reason(UNVERIFIED, "what was put back is not kept any more: nothing to compare with")
+        expiry = self._doors.expiries.get(task.table_name.catalog)
+        if expiry is None:
+            raise NotFound(f"no catalog {task.table_name.catalog!r} is configured")
+        back = only_back(action, expiry.read_taken(metadata.name, kept.content))
+        for one in back.snapshots:
+            if metadata.snapshot(one.snapshot_id) not in (None, one):
+                return Reason(VERIFICATION_FAILED, f"snapshot {one.snapshot_id} did not come back as it was")
+        return None
+
+
+def _never(task: Task, because: str, instead: str) -> NotAllowed:
+    return NotAllowed(f"task {task.task_id} ({task.action.kind}) cannot be undone: {because}", hint=instead)
+
+
+def _action(task: Task) -> UndoExpiry:
+    if not isinstance(task.action, UndoExpiry):
+        raise TypeError(f"task {task.task_id} undoes no expiry")
+    return task.action
