@@ -27,6 +27,7 @@ from icewright.planning.windows import (
     opens_at,
     parse_cron,
     parse_time_zone,
+    spread,
     window_of,
 )
 from tests.planning.observations import policy, table
@@ -226,17 +227,21 @@ class TestNightsInWhichClocksAreChanged:
         assert not is_open(window, closed)
         assert opens_at(window, closed) == closed + HOUR_MS // 2
 
+    def test_a_change_is_not_missed_where_another_one_undoes_it_before_the_next_window(self) -> None:
+        zone = "Africa/Casablanca"  # clocks go back for Ramadan
+        back = next(one for one in changes(zone) if shown(one, zone).startswith("2026-02"))
+        before = clock_on_the_wall(back - MINUTE_MS, zone)
+        window = Window(f"0 {before.hour} {before.day} {before.month} *", zone, HOUR_MS // 2)
+        assert opens_at(window, back - 10 * MINUTE_MS) == back
+        assert shown(back, zone).startswith(f"2026-02-{before.day}T{before.hour:02}:00")
+
 
 class TestTables:
-    def windows(self, count: int) -> list[Window]:
-        found = []
-        for number in range(count):
-            metadata = table(properties={"icewright.maintenance-window.cron": "0 2 * * *"})
-            metadata = replace(metadata, table_id=TableId("lake", f"9c12d441-03fe-4693-9a96-a0705ddf{number:04x}"))
-            window = window_of(metadata, effective_policy(metadata, ()))
-            assert window is not None
-            found.append(window)
-        return found
+    NIGHT = Window("0 2 * * *", "UTC", 4 * HOUR_MS)
+
+    def windows(self, count: int, *, was_left_out: bool = False) -> list[Window]:
+        ids = [TableId("lake", f"9c12d441-03fe-4693-9a96-a0705ddf{number:04x}") for number in range(count)]
+        return [spread(self.NIGHT, table_id, was_left_out=was_left_out) for table_id in ids]
 
     def test_they_do_not_wake_together_and_each_has_half_of_the_window(self) -> None:
         found = self.windows(2_400)
@@ -246,14 +251,20 @@ class TestTables:
         assert max(each_minute.values()) < 3 * 2_400 / 120
 
     def test_each_wakes_at_the_same_time_each_time_and_on_each_machine(self) -> None:
-        assert self.windows(3) == self.windows(3)
-        assert [window.delay_ms for window in self.windows(2)] == DELAYS
+        assert [window.delay_ms for window in self.windows(2)] == [5405238, 7136879]
 
-    def test_without_an_expression_there_is_no_window(self) -> None:
-        assert window_of(table(), policy()) is None
+    def test_those_that_were_left_out_begin_before_most_others_and_not_together_either(self) -> None:
+        found = self.windows(2_400, was_left_out=True)
+        assert max(window.delay_ms for window in found) < HOUR_MS // 2
+        assert len({window.delay_ms // MINUTE_MS for window in found}) == 30
 
+    def test_a_name_that_no_uuid_should_be_has_a_time_as_well(self) -> None:
+        assert spread(self.NIGHT, TableId("lake", "\ud800")).delay_ms < 2 * HOUR_MS
 
-DELAYS = [5405238, 7136879]
+    def test_what_the_owner_says_is_the_window(self) -> None:
+        metadata = table(properties={"icewright.maintenance-window.cron": "0 2 * * *"})
+        assert window_of(effective_policy(metadata, ())) == self.NIGHT
+        assert window_of(policy()) is None
 
 
 class TestValues:

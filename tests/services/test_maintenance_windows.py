@@ -15,6 +15,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tasks import Task, TaskState
 from icewright.planning import windows
+from icewright.services import dispatcher
 from icewright.services.maintenance import Closed
 from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 
@@ -98,9 +99,9 @@ def test_a_person_is_told_since_when_what_is_due_and_until_when_it_waits() -> No
 
 def window(house: Lakehouse) -> windows.Window:
     metadata = house.metadata()
-    found = windows.window_of(metadata, house.control.planner.policy(metadata))
+    found = windows.window_of(house.control.planner.policy(metadata))
     assert found is not None
-    return found
+    return windows.spread(found, metadata.table_id)
 
 
 def test_the_table_is_looked_at_as_its_window_opens_however_quiet_it_is() -> None:
@@ -125,8 +126,12 @@ def test_what_still_waits_when_the_window_closes_is_planned_again_in_the_next_on
     assert codes == {"window-closed"}
     house.expiries.update(carried_out)
     house.restart()
+    before = len(expiries(house))
     live_on(house, 24)
-    assert expiries(house)[-1].state is TaskState.SUCCEEDED
+    assert expiries(house)[before].state is TaskState.SUCCEEDED
+    # It was left out, so that its turn comes sooner than by its own time.
+    begun = datetime.fromtimestamp(expiries(house)[before].created_at / 1000, BERLIN)
+    assert begun.minute <= window(house).delay_ms // MINUTE_MS // 4 + 5
 
 
 def test_what_is_claimed_too_late_does_not_begin_and_what_has_begun_may_commit() -> None:
@@ -147,6 +152,30 @@ def test_what_is_claimed_too_late_does_not_begin_and_what_has_begun_may_commit()
     assert leave.veto(waiting) is None
     assert house.control.dispatcher.claim_own(frozenset({"lake"})) is None
     assert house.tasks.get(waiting.task_id).state is TaskState.SUPERSEDED
+
+
+def test_a_claim_is_answered_however_many_were_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "STALE_MAX", 3)
+    house = lakehouse()
+    house.expiries.clear()
+    house.restart()
+    names = [TableName("lake", ("db",), f"t{number}") for number in range(5)]
+    for name in names:
+        house.create(name)
+    for _ in range(16):
+        for name in names:
+            house.append(name=name)
+        house.pass_time(6 * HOUR_MS)
+        for name in names:
+            house.control.keeper.look(name)
+    while len(expiries(house)) < len(names):
+        house.pass_time(MINUTE_MS)
+        for name in names:
+            house.control.keeper.look(name)
+    house.pass_time(HOUR_MS)
+    for left in (2, 0):
+        assert house.control.dispatcher.claim_own(frozenset({"lake"})) is None
+        assert sum(task.state is TaskState.QUEUED for task in expiries(house)) == left
 
 
 def test_a_person_and_work_on_data_files_wait_for_no_window() -> None:

@@ -138,6 +138,22 @@ def test_work_on_data_files_comes_first() -> None:
     assert said(house) == "after-data-files"
 
 
+def test_they_have_their_turn_when_the_work_on_data_files_came_to_nothing_and_nothing_has_changed() -> None:
+    house = lakehouse()
+    write(house, 12, MIB)
+    house.rounds(2)
+    assert said(house) == "after-data-files"  # looked into, since a person asked
+    house.control.dispatcher.cancel(house.all_tasks()[0].task_id)
+    house.catalog.set_properties(NAME, {"icewright.rewrite-data-files.min-input-files": "100"})
+    metadata = house.metadata().metadata_location
+    assert said(house) == "rewrite-manifests"
+    house.control.dispatcher.cancel(rewrites(house)[0].task_id)
+    house.pass_time(HOUR_MS + 1)
+    house.control.keeper.look(NAME)
+    assert house.metadata().metadata_location == metadata
+    assert len(rewrites(house)) == 2
+
+
 def test_unless_planning_is_in_danger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests_upkeep, "DANGER_OPENED", 10)
     house = lakehouse()
@@ -202,6 +218,9 @@ def test_tables_where_nothing_is_due_cost_no_read_of_their_manifests(monkeypatch
     for _ in range(90):
         house.control.keeper.look(NAME)
         house.pass_time(MINUTE_MS)
+    assert len(read) == 1  # it is as it was
+    house.catalog.set_properties(NAME, {"owner": "somebody else"})
+    house.control.keeper.look(NAME)
     assert len(read) == 2
     monkeypatch.setattr(upkeep, "_REMEMBERED_MAX", 1)  # what is remembered is bounded, and losing it costs a read
     house.control.keeper.look(NAME, plan_anew=True)

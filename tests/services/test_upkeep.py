@@ -20,7 +20,7 @@ from icewright.planning.check_expiry import ExpiryViolation
 from icewright.planning.expire_snapshots import ExpiryDecision, decide_expiry
 from icewright.ports.store import TaskFilter
 from icewright.services import expiry_planner
-from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
+from tests.services.lakehouse import AUTO, BONN, HOUR_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import FINAL, Worker
 
 REWRITE = RewritePrediction(1, 1, 1, 1, 1, 1)
@@ -72,7 +72,7 @@ def test_it_is_once_an_hour_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry_gain, "LEAST", 1)
     house = lakehouse()
     for _ in range(3 * 24 * 6):
-        house.append(1)
+        house.catalog.append(NAME, house.files(1, BONN, 600 * MIB))  # too large to be merged
         house.pass_time(10 * MINUTE_MS)
         house.control.loop.round()
     done = [task.created_at for task in expiries(house)]

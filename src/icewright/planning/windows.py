@@ -10,7 +10,7 @@ Whether a window is open, and when it opens next, is computed from the instant a
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Final
@@ -18,8 +18,9 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
+from icewright.domain.names import TableId
 from icewright.domain.policy import Policy
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import Instant
 
 CRON_LENGTH_MAX: Final = 100
 _CRON_FIELDS: Final = 5
@@ -47,17 +48,23 @@ class Window:
     delay_ms: int = 0
 
 
-def window_of(metadata: TableMetadata, policy: Policy) -> Window | None:
-    """The window of a table, None where upkeep may happen at any time.
-
-    Each table begins at a time of its own in the first half of the window, the same each time: told by its uuid, so
-    that 100,000 tables with one window do not wake together, and each of them has half of it at least.
-    """
+def window_of(policy: Policy) -> Window | None:
+    """The window that an owner gives, None where upkeep may happen at any time."""
     if policy.window_cron is None:
         return None
-    digest = hashlib.sha256(metadata.table_id.uuid.encode(errors="surrogatepass")).digest()
-    delay_ms = int.from_bytes(digest[:8]) % max(1, policy.window_duration_ms // 2)
-    return Window(policy.window_cron, policy.window_time_zone, policy.window_duration_ms, delay_ms)
+    return Window(policy.window_cron, policy.window_time_zone, policy.window_duration_ms)
+
+
+def spread(window: Window, table_id: TableId, *, was_left_out: bool = False) -> Window:
+    """The window of one table of the many that may have the same.
+
+    Each begins at a time of its own in the first half, the same each time: told by its uuid, so that 100,000 tables do
+    not wake together, and each of them has half of the window at least. One that ``was_left_out`` of the last window,
+    since that was too short for all, begins in the first eighth, or it would be left out each time.
+    """
+    digest = hashlib.sha256(table_id.uuid.encode(errors="surrogatepass")).digest()
+    delay_ms = int.from_bytes(digest[:8]) % max(1, window.duration_ms // 2)
+    return replace(window, delay_ms=delay_ms // 4 if was_left_out else delay_ms)
 
 
 def opens_at(window: Window, at: Instant) -> Instant | None:

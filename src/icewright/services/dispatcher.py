@@ -73,6 +73,8 @@ from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_execut
 SERVER: Final = "server"
 """The resource group of what the server carries out itself, and the name under which it does."""
 DEFAULT_GROUP: Final = "default"
+STALE_MAX: Final = 100
+"""Tasks that may end on the way to one that may run, in one claim: when a window closes on many there are thousands."""
 
 _ENDS = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
@@ -204,8 +206,8 @@ class Dispatcher:
     def _next(
         self, claimer: str, group: str, catalogs: frozenset[str], shareable_bytes_max: int | None = None
     ) -> Task | None:
-        """The best task that may run, claimed; those that may not any more end on the way."""
-        while True:
+        """The best task that may run, claimed; those that may not any more end on the way, some at a time."""
+        for _ in range(STALE_MAX):
             fault(Fault.CLAIM_BEFORE)
             task = self._tasks.claim(
                 claimer,
@@ -219,6 +221,7 @@ class Dispatcher:
             fault(Fault.CLAIM_AFTER)
             if self._may_start(task):
                 return task
+        return None
 
     def _may_start(self, task: Task) -> bool:
         """Whether a task that was just claimed may run; else it ends here."""

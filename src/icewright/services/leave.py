@@ -21,6 +21,7 @@ from icewright.planning.eligibility import obstacle_of
 from icewright.planning.executors import executor_obstacle
 from icewright.planning.expire_snapshots import automatic_rule
 from icewright.planning.policy import effective_policy
+from icewright.planning.windows import window_of
 from icewright.ports.store import TableStore
 from icewright.services.maintenance import closed
 from icewright.services.observer import Observer
@@ -46,7 +47,7 @@ class Leave:
         return (
             self._mode_obstacle(task, policy.mode)
             or _upkeep_obstacle(task, policy)
-            or self._window_obstacle(task, metadata, policy)
+            or self._window_obstacle(task, policy)
             or still_applies(task.action, task.table_id, metadata)
             or obstacle_of(task.action, metadata, policy)
         )
@@ -58,11 +59,10 @@ class Leave:
             return Reason("mode-approve", "the owner wants to approve plans by now, and nobody approved this one")
         return None
 
-    def _window_obstacle(self, task: Task, metadata: TableMetadata, policy: Policy) -> Reason | None:
+    def _window_obstacle(self, task: Task, policy: Policy) -> Reason | None:
         """Whether its maintenance window is closed. Not asked before a commit: what began in it may end after it."""
-        if not _is_upkeep(task) or policy.window_cron is None:
-            return None
-        shut = closed(metadata, policy, self._now())
+        window = window_of(policy) if _is_upkeep(task) else None
+        shut = None if window is None else closed(window, self._now())
         return None if shut is None else shut.reason()
 
     def known_obstacle(self, task: Task) -> Reason | None:

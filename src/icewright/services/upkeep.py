@@ -17,13 +17,14 @@ from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead
 from icewright.planning.manifests_upkeep import may_be_in_danger
+from icewright.planning.windows import Window, spread, window_of
 from icewright.ports.store import Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import parked
 from icewright.scheduling.upkeep import DANGER_PRIORITY, INTERVAL_MS, UPKEEP_PRIORITY, last_done, pause, taken_back
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.due import Due
 from icewright.services.expirer import holds_of_tasks
-from icewright.services.maintenance import Closed, closed
+from icewright.services.maintenance import Closed, closed, was_left_out
 from icewright.services.planner import Planner
 from icewright.services.refused import PlanRefused
 
@@ -67,20 +68,21 @@ class Upkeep:
 
     def __init__(self, planner: Planner, dispatcher: Dispatcher, tables: TableStore, tasks: TaskStore) -> None:
         self._planner, self._dispatcher, self._tables, self._tasks = planner, dispatcher, tables, tasks
-        self._nothing_at: dict[tuple[TableId, ActionKind], Instant] = {}
-        """When nothing was due last: looked into again no sooner than it would be done again."""
+        self._nothing_at: dict[tuple[TableId, ActionKind], tuple[Instant, str]] = {}
+        """When nothing was to be done last, and by which metadata where these alone told."""
 
     def keep_up(self, look: Look, latest: Callable[[ActionKind], Sequence[TaskHead]]) -> KeptUp:
         """Queue what is due. ``latest`` gives the table's last tasks of one kind, the newest first."""
-        metadata = look.observation.metadata
-        policy = self._planner.policy(metadata)
-        wanted = _wanted(policy)
-        shut = closed(metadata, policy, look.now) if wanted else None
-        kept = KeptUp(look_at=None if shut is None else shut.opens_at)
-        for kind in wanted:
+        policy = self._planner.policy(look.observation.metadata)
+        window, kept = window_of(policy), NOTHING_KEPT_UP
+        for kind in _wanted(policy):
+            tasks = latest(kind)
+            shut = _closed(window, look, tasks)
+            if shut is not None and shut.opens_at is not None:
+                kept = replace(kept, look_at=min(shut.opens_at, kept.look_at or shut.opens_at))
             try:
                 back = self._taken_back(look, kind, latest)
-                reason, enqueued = (back, None) if back is not None else self._keep_up(look, kind, latest(kind), shut)
+                reason, enqueued = (back, None) if back is not None else self._keep_up(look, kind, tasks, shut)
             except PlanRefused as error:
                 reason, enqueued = Reason(error.code, error.message), None
                 kept = replace(kept, problem=reason)
@@ -99,14 +101,14 @@ class Upkeep:
             resting = shut.reason()
         if resting is not None:
             return resting, None
-        if not look.tell and 0 <= now - self._nothing_at.get(key, now - INTERVAL_MS) < INTERVAL_MS:
-            return Reason("looked-lately", "nothing was due less than an hour ago"), None
+        if not look.tell and self._is_known(key, look):
+            return Reason("looked-lately", "nothing was due when it was last looked into"), None
         done_at = last_done(latest)
         due = self._due(look.observation, kind, None if done_at is None else now - done_at)
         if shut is not None:
             return (due.reason if due.keep is None else shut.reason(due)), None
         if due.keep is None:
-            self._remember(key, now)
+            self._remember(key, now, look.observation.metadata.metadata_location)
             return due.reason, None
         if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
             self._remember(key, now)
@@ -138,10 +140,26 @@ class Upkeep:
         holds = holds_of_tasks(self._tasks, metadata.table_id)
         return self._planner.expiry_due(metadata, record.marks, holds, rested_ms)
 
-    def _remember(self, key: tuple[TableId, ActionKind], now: Instant) -> None:
+    def _is_known(self, key: tuple[TableId, ActionKind], look: Look) -> bool:
+        """Whether nothing can have become due: in less time than it would be done again, or of what is as it was.
+
+        Snapshots come of age by themselves; manifests do not.
+        """
+        at, location = self._nothing_at.get(key, (look.now - INTERVAL_MS, ""))
+        as_it_was = key[1] is ActionKind.REWRITE_MANIFESTS and location == look.observation.metadata.metadata_location
+        return as_it_was or 0 <= look.now - at < INTERVAL_MS
+
+    def _remember(self, key: tuple[TableId, ActionKind], now: Instant, location: str = "") -> None:
         if len(self._nothing_at) >= _REMEMBERED_MAX:
             self._nothing_at.clear()
-        self._nothing_at[key] = now
+        self._nothing_at[key] = now, location
+
+
+def _closed(window: Window | None, look: Look, latest: Sequence[TaskHead]) -> Closed | None:
+    if window is None:
+        return None
+    its = spread(window, look.observation.metadata.table_id, was_left_out=was_left_out(latest))
+    return closed(its, look.now)
 
 
 def _wanted(policy: Policy) -> list[ActionKind]:
