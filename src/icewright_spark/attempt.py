@@ -11,6 +11,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import (
     Conflict,
     IcewrightError,
@@ -40,6 +41,7 @@ from icewright.domain.undo import UndoExpiry
 from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.iceberg import SparkTable, first_line
+from icewright_spark.jobs.compute_statistics import compute_statistics
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.remove_dangling_deletes import remove_dangling_deletes
 from icewright_spark.jobs.rewrite_data_files import rewrite_data_files
@@ -150,6 +152,9 @@ class Attempt:
                 return _Done(remove_dangling_deletes(table, self._spec, action, self._phase, self.lease.may_commit))
             case ExpireSnapshots() | UndoExpiry():
                 raise NotAllowed("snapshots expire and come back by the server, which writes no rows")
+            case ComputeStatistics() as action:
+                said = compute_statistics(self._spark, table, self._spec, action, self._phase, self.lease.may_commit)
+                return _Done(said.result, (said.receipt,), (said.figures,), driver_cpu_ms=said.driver_cpu_ms)
 
     def _check_same_table(self, table: SparkTable) -> None:
         """Server and Spark must look at the same table through their two catalogs. Raises :class:`Conflict`."""

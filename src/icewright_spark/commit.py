@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from icewright.domain.actions import RewriteDataFiles
@@ -52,6 +53,22 @@ class Rewritten:
     path: str
     record_count: int
     data_file: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """A change of metadata that makes no snapshot: the catalog swaps what it was made on for what it made of it.
+
+    All three are Java's: ``TableOperations``, and twice ``TableMetadata``.
+    """
+
+    operations: Any
+    base: Any
+    updated: Any
+
+    def commit(self) -> None:
+        """Ask for it, once: Iceberg tries nothing again."""
+        self.operations.commit(self.base, self.updated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +140,20 @@ def commit_rewrite(
 
 
 def one_try(
-    table: SparkTable, spec: TaskSpec, operation: Any, may_commit: Callable[[], None]
+    table: SparkTable,
+    spec: TaskSpec,
+    operation: Any,
+    may_commit: Callable[[], None],
+    *,
+    found: Callable[[int | None], Committed | None] | None = None,
 ) -> CommitResult | Refused:
-    """Commit an operation that is signed with the task, once; what the table says of it counts, however that ends.
+    """Commit an operation, once; what the table says of it counts, however that ends.
 
-    ``may_commit`` as in :func:`commit_rewrite`.
+    ``found`` tells whether the table as it was last loaded has the commit, of that attempt where one is given; without
+    it, the operation is signed with the task, and its snapshot is looked for. ``may_commit`` as in
+    :func:`commit_rewrite`.
     """
+    look = partial(_look, table, found or partial(_snapshot_of, table, spec))
     fault(Fault.COMMIT_PREPARED)
     may_commit()
     fault(Fault.COMMIT_BEFORE)
@@ -138,11 +163,11 @@ def one_try(
     except Exception as error:  # noqa: BLE001 - py4j and PySpark raise several kinds, and each leaves doubt
         kind, detail = java_class(error), first_line(error)
     else:
-        return _look(table, spec, "the commit was reported as done, but its snapshot is not in the table")
+        return look("the commit was reported as done, and is not in the table")
     if kind not in (_CONFLICT, _FASTER):
-        return _look(table, spec, detail)
-    found = _look(table, spec, detail, attempt=spec.attempt, absent=Conflicted)
-    return Refused(found, was_slower=kind == _FASTER) if isinstance(found, Conflicted) else found
+        return look(detail)
+    seen = look(detail, attempt=spec.attempt, absent=Conflicted)
+    return Refused(seen, was_slower=kind == _FASTER) if isinstance(seen, Conflicted) else seen
 
 
 def outrun() -> Conflicted:
@@ -233,9 +258,14 @@ def _rewrite(
     return operation
 
 
+def _snapshot_of(table: SparkTable, spec: TaskSpec, attempt: int | None) -> Committed | None:
+    snapshot_id = table.snapshot_of_task(spec.task_id, attempt)
+    return None if snapshot_id is None else Committed(snapshot_id)
+
+
 def _look(
     table: SparkTable,
-    spec: TaskSpec,
+    found: Callable[[int | None], Committed | None],
     detail: str,
     *,
     attempt: int | None = None,
@@ -244,7 +274,7 @@ def _look(
     """What the table itself says about the commit of the task (of that ``attempt``, where one is given)."""
     try:
         table.refresh()
-        snapshot_id = table.snapshot_of_task(spec.task_id, attempt)
+        commit = found(attempt)
     except Exception as error:  # noqa: BLE001 - whatever kept us from looking, the doubt stays
         return CommitUnknown(f"{detail}; looking again failed: {first_line(error)}")
-    return absent(detail) if snapshot_id is None else Committed(snapshot_id)
+    return absent(detail) if commit is None else commit

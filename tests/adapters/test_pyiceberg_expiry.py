@@ -363,6 +363,31 @@ def test_e6_a_rest_catalog_is_asked_for_the_place_of_every_ref(
     ]
 
 
+def test_e9_a_rest_catalog_is_told_that_statistics_go_with_their_snapshot(
+    entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Iceberg's own client tells it: not every catalog knows by itself."""
+    before = raw(seen(entry).metadata_location)
+    first, second, third, fourth = (one["snapshot-id"] for one in before["snapshots"])
+    before["statistics"] = [statistics(second, "s2"), statistics(fourth, "s4")]
+    of_partitions = [(second, "p2"), (fourth, "p4")]
+    before["partition-statistics"] = [
+        {"snapshot-id": one, "statistics-path": path, "file-size-in-bytes": 1} for one, path in of_partitions
+    ]
+    put(entry, before)
+    asked: list[Any] = []
+    metadata, rest = seen(entry), rest_over(entry, asked, monkeypatch)
+    with pytest.raises(NotAllowed):
+        rest.expire(NAME, metadata.table_id, planned(metadata), may_commit=lambda: None, keep=SHELF.keep)
+    assert asked[0]["updates"] == [
+        {"action": "remove-snapshots", "snapshot-ids": [first]},
+        {"action": "remove-snapshots", "snapshot-ids": [second]},
+        {"action": "remove-statistics", "snapshot-id": second},
+        {"action": "remove-partition-statistics", "snapshot-id": second},
+        {"action": "remove-snapshots", "snapshot-ids": [third]},
+    ]
+
+
 def test_o12_a_rest_catalog_that_leaves_snapshots_out_is_found_by_the_file(
     entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

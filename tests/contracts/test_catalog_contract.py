@@ -155,6 +155,21 @@ def test_loads_what_a_commit_did(lake: Lake) -> None:
     assert [(ref.name, ref.kind, ref.snapshot_id) for ref in metadata.refs] == [("main", RefKind.BRANCH, second)]
 
 
+def test_the_table_as_it_was_before(lake: Lake) -> None:
+    lake.create(EVENTS)
+    lake.append(EVENTS, ["Bonn"])
+    before = lake.catalog.load(named(EVENTS))
+    lake.append(EVENTS, ["Kyoto"])
+    now = lake.catalog.load(named(EVENTS))
+    assert now.metadata_log[-1].location == before.metadata_location
+    assert lake.catalog.earlier(now, before.metadata_location) == before
+    with pytest.raises(Unreadable):
+        lake.catalog.earlier(now, f"{before.metadata_location}.gone")
+    lake.damage(before.metadata_location)
+    with pytest.raises(Unreadable):
+        lake.catalog.earlier(now, before.metadata_location)
+
+
 def test_l4_a_dropped_and_recreated_table_has_another_id(lake: Lake) -> None:
     lake.create(EVENTS)
     before = lake.catalog.load(named(EVENTS)).table_id

@@ -10,15 +10,18 @@ import typer
 from icewright.cli import figures as text
 from icewright.cli.deletes import delete_costs_pairs
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
+from icewright.cli.statistics import statistics_pairs
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.actions import RewriteFigures
 from icewright.domain.asked import (
     Asked,
+    AskedComputeStatistics,
     AskedExpireSnapshots,
     AskedRemoveDanglingDeletes,
     AskedRewriteDataFiles,
     AskedRewriteManifests,
 )
+from icewright.domain.compute_statistics import ComputeStatisticsPrediction
 from icewright.domain.errors import NotFound, Rejected, Unavailable
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
@@ -51,6 +54,7 @@ class Action(StrEnum):
     EXPIRE_SNAPSHOTS = "expire-snapshots"
     REWRITE_MANIFESTS = "rewrite-manifests"
     REMOVE_DANGLING_DELETES = "remove-dangling-deletes"
+    COMPUTE_STATISTICS = "compute-statistics"
 
 
 OlderThan = Annotated[
@@ -60,6 +64,14 @@ OlderThan = Annotated[
 RetainLast = Annotated[
     int | None,
     typer.Option("--retain-last", min=1, metavar="N", help="Keep the last so many of each branch, whatever their age."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B", help="Count distinct values of these columns, not of those by policy."),
+]
+SnapshotId = Annotated[
+    int | None,
+    typer.Option("--snapshot", min=0, max=2**63 - 1, metavar="N", help="Compute statistics of this snapshot."),
 ]
 
 
@@ -81,6 +93,8 @@ def plan(
     ] = None,
     older_than: OlderThan = None,
     retain_last: RetainLast = None,
+    columns: Columns = None,
+    snapshot: SnapshotId = None,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
@@ -90,7 +104,12 @@ def plan(
     Exit status 1 when there is something to do.
     """
     invocation = begin(context, as_json=as_json)
-    asked = _asked(migrate, action, older_than, retain_last)
+    asked = _asked(
+        migrate,
+        action,
+        AskedExpireSnapshots(older_than, retain_last),
+        AskedComputeStatistics(_names(columns), snapshot),
+    )
     planned = _plan(invocation, table, asked, show_api=show_api)
     if as_json:
         invocation.terminal.document(planned.document)
@@ -149,11 +168,32 @@ def expire_snapshots(
 
     It is a task of the server's. Exit status 1 when there is something to do and it was only shown.
     """
+    _shown_or_done(begin(context, as_json=as_json), table, AskedExpireSnapshots(older_than, retain_last), yes, show_api)
+
+
+def compute_statistics(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    columns: Columns = None,
+    snapshot: SnapshotId = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Compute statistics: distinct values of columns, and figures of partitions. Only shown without --yes.
+
+    Exit status 1 when there is something to do and it was only shown.
+    """
+    asked = AskedComputeStatistics(_names(columns), snapshot)
+    _shown_or_done(begin(context, as_json=as_json), table, asked, yes, show_api)
+
+
+def _shown_or_done(invocation: Invocation, table: str, asked: Asked, yes: bool, show_api: bool) -> None:  # noqa: FBT001 - both are the caller's own options
+    """Plan what is asked for; carry it out where the person said so beforehand."""
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.cli.tasks import read_task  # noqa: PLC0415 - see above
 
-    invocation = begin(context, as_json=as_json)
-    asked = AskedExpireSnapshots(older_than, retain_last)
     planned = _plan(invocation, table, asked, show_api=show_api)
     if not yes or not planned.view.can_apply:
         show_only(invocation.terminal, planned)
@@ -182,23 +222,30 @@ def print_applied(terminal: Terminal, view: PlanView, task: TaskView) -> None:
     terminal.say(f"Next: icewright tasks show {task.task_id}")
 
 
+def _names(columns: str | None) -> tuple[str, ...] | None:
+    return None if columns is None else tuple(name.strip() for name in columns.split(","))
+
+
 def _asked(
-    migrate: Migration | None, action: Action | None, older_than: str | None, retain_last: int | None
+    migrate: Migration | None, action: Action | None, expiry: AskedExpireSnapshots, statistics: AskedComputeStatistics
 ) -> Asked | None:
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
-    if action is Action.EXPIRE_SNAPSHOTS and migrate is None:
-        return AskedExpireSnapshots(older_than, retain_last)
-    expiring = older_than is not None or retain_last is not None
+    expiring, computing = expiry != AskedExpireSnapshots(), statistics != AskedComputeStatistics()
+    if migrate is None and action is Action.EXPIRE_SNAPSHOTS and not computing:
+        return expiry
+    if migrate is None and action is Action.COMPUTE_STATISTICS and not expiring:
+        return statistics
     alone: dict[Action | None, Asked] = {
         Action.REWRITE_MANIFESTS: AskedRewriteManifests(),
         Action.REMOVE_DANGLING_DELETES: AskedRemoveDanglingDeletes(),
     }
-    if action in alone and migrate is None and not expiring:
+    if migrate is None and action in alone and not (expiring or computing):
         return alone[action]
-    if expiring or action is not None:
+    if expiring or computing or action is not None:
         raise Rejected(
             "these options do not go together",
-            hint="--older-than and --retain-last go with --action expire-snapshots, and --migrate by itself",
+            hint="--older-than and --retain-last go with --action expire-snapshots, --columns and --snapshot with "
+            "--action compute-statistics, and --migrate by itself",
         )
     return None if migrate is None else AskedRewriteDataFiles(migrate)
 
@@ -287,7 +334,7 @@ def print_plan(terminal: Terminal, planned: Planned) -> None:
         )
 
 
-def _predicted(view: PlanView) -> list[tuple[str, str]]:
+def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a case for each kind of action
     """What carrying out a plan would bring."""
     match view.prediction:
         case None:
@@ -308,6 +355,8 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:
             ]
         case RemoveDanglingDeletesPrediction() as said:
             return delete_costs_pairs(said.before, said.after)
+        case ComputeStatisticsPrediction() as said:
+            return statistics_pairs(said, view.rules)
         case ExpireSnapshotsPrediction() as said:
             return [
                 ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),

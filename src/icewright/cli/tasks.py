@@ -11,6 +11,7 @@ from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
 from icewright.cli.terminal import Column, Terminal
 from icewright.domain.actions import RewriteFigures
 from icewright.domain.codec import from_json
+from icewright.domain.compute_statistics import ComputeStatisticsFigures, ComputeStatisticsPrediction
 from icewright.domain.events import CommitEvent
 from icewright.domain.expire_snapshots import ExpireSnapshotsFigures, ExpireSnapshotsPrediction
 from icewright.domain.names import TableName
@@ -195,6 +196,10 @@ def _work(task: TaskView) -> str:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,}"
         case UndoExpiryPrediction() as said:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,} again"
+        case ComputeStatisticsPrediction() as said:
+            return f"statistics of {text.count(len(said.columns), 'column')}" + (
+                " and of partitions" if said.of_partitions else ""
+            )
 
 
 def _undo(task: TaskView) -> str:
@@ -292,7 +297,9 @@ def _read(task: TaskView) -> tuple[str, str]:
             return text.number(action.input_files), text.size(action.input_bytes)
         case RewriteManifestsFigures() as action:
             return text.number(action.manifests_replaced), text.size(action.input_bytes)
-        case ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures() | UndoExpiryFigures():
+        case (
+            ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures() | UndoExpiryFigures() | ComputeStatisticsFigures()
+        ):
             return "-", "-"
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Literal, TypeAlias
 
+from icewright.domain.compute_statistics import ComputeStatistics, ComputeStatisticsFigures
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsFigures
 from icewright.domain.files import DeleteFile, FileFormat, Partition
 from icewright.domain.layouts import Layout, Level
@@ -98,6 +99,8 @@ class ActionKind(StrEnum):
     REWRITE_MANIFESTS = "rewrite_manifests"
     REMOVE_DANGLING_DELETES = "remove_dangling_deletes"
     UNDO_EXPIRE_SNAPSHOTS = "undo_expire_snapshots"
+    COMPUTE_STATISTICS = "compute_statistics"
+    """Both ``compute_table_stats`` and ``compute_partition_stats``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +189,18 @@ class RewriteDataFiles:
         )
 
 
-Action: TypeAlias = RewriteDataFiles | ExpireSnapshots | RewriteManifests | RemoveDanglingDeletes | UndoExpiry
+Action: TypeAlias = (
+    RewriteDataFiles | ExpireSnapshots | RewriteManifests | RemoveDanglingDeletes | UndoExpiry | ComputeStatistics
+)
 """Any action."""
 
 ActionFigures: TypeAlias = (
-    RewriteFigures | ExpireSnapshotsFigures | RewriteManifestsFigures | RemoveDanglingDeletesFigures | UndoExpiryFigures
+    RewriteFigures
+    | ExpireSnapshotsFigures
+    | RewriteManifestsFigures
+    | RemoveDanglingDeletesFigures
+    | UndoExpiryFigures
+    | ComputeStatisticsFigures
 )
 """Those of any action."""
 
@@ -211,6 +221,8 @@ def names_in(action: Action) -> int:
             return len(action.deletes)
         case UndoExpiry():
             return len(action.snapshot_ids)
+        case ComputeStatistics():
+            return len(action.columns)
 
 
 def shareable_bytes(action: Action) -> int | None:

@@ -43,5 +43,23 @@ class AskedRemoveDanglingDeletes:
     kind: ClassVar[Literal["remove_dangling_deletes"]] = "remove_dangling_deletes"
 
 
-Asked: TypeAlias = AskedRewriteDataFiles | AskedExpireSnapshots | AskedRewriteManifests | AskedRemoveDanglingDeletes
+@dataclass(frozen=True, slots=True)
+class AskedComputeStatistics:
+    """Compute statistics of a snapshot, the current one by default.
+
+    ``columns`` are names of the top level, those that the table's policy chooses by default.
+    """
+
+    kind: ClassVar[Literal["compute_statistics"]] = "compute_statistics"
+    columns: tuple[str, ...] | None = None
+    snapshot_id: int | None = None
+
+
+Asked: TypeAlias = (
+    AskedRewriteDataFiles
+    | AskedExpireSnapshots
+    | AskedRewriteManifests
+    | AskedRemoveDanglingDeletes
+    | AskedComputeStatistics
+)
 """Anything of which a plan can be asked for, by the kind of its action."""

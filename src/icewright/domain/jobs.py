@@ -13,7 +13,7 @@ from icewright.domain.actions import Action, RewriteDataFiles, rewrite_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import Progress
 
-PROTOCOL_VERSION = 7
+PROTOCOL_VERSION = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import ClassVar, Literal, TypeAlias
 
 from icewright.domain.actions import Action, FileGroup, RewriteDataFiles
+from icewright.domain.compute_statistics import ComputeStatisticsPrediction
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
@@ -124,6 +125,7 @@ Prediction: TypeAlias = (
     | RewriteManifestsPrediction
     | RemoveDanglingDeletesPrediction
     | UndoExpiryPrediction
+    | ComputeStatisticsPrediction
 )
 """What carrying out a plan would bring, by the kind of its action."""
 
@@ -134,7 +136,8 @@ class Plan:
 
     ``verdicts`` lists the partitions that a person would ask about, most files first, at most as many as the
     planner's limit; ``verdict_counts`` counts them all. ``rules`` are those by which the table is looked after, with
-    what is missing until each fires; of an expiry, what stays and why. A plan that is ``asked``, or has a
+    what is missing until each fires; of an expiry, what stays and why; of
+    statistics, which columns have none and why. A plan that is ``asked``, or has a
     ``migration``, was asked for by a person and does nothing else; it is only carried out when that person applies it.
     """
 

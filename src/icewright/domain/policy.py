@@ -109,6 +109,10 @@ class Policy:
     window_cron: str | None = None
     window_time_zone: str = "UTC"
     window_duration_ms: int = 14_400_000
+    computes_statistics: bool = False
+    statistics_columns: tuple[str, ...] | None = None
+    statistics_min_change: float = 0.1
+    statistics_interval_ms: int = 86_400_000
 
     @property
     def output_size_bytes_max(self) -> int:

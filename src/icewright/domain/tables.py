@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from icewright.domain.names import TableId, TableName
+from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsFile
 
 Instant: TypeAlias = int
 """Milliseconds since the Unix epoch, UTC."""
@@ -178,6 +179,10 @@ class TableMetadata:
     snapshot_log: tuple[LoggedSnapshot, ...] = ()
     metadata_log: tuple[LoggedMetadata, ...] = ()
     """Both in their order, the oldest first, as far back as they are kept."""
+    statistics: tuple[StatisticsFile, ...] = ()
+    partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
+    statistics_problem: str = ""
+    """Why it is not known which statistics there are; nothing else depends on them."""
 
     @property
     def schema(self) -> Schema:
@@ -207,6 +212,14 @@ class TableMetadata:
             if spec.spec_id == spec_id:
                 return spec
         raise KeyError(spec_id)
+
+    def statistics_of(self, snapshot_id: int) -> StatisticsFile | None:
+        """The statistics file of a snapshot, None where it has none."""
+        return next((one for one in reversed(self.statistics) if one.snapshot_id == snapshot_id), None)
+
+    def partition_statistics_of(self, snapshot_id: int) -> PartitionStatisticsFile | None:
+        """The partition statistics file of a snapshot, None where it has none."""
+        return next((one for one in reversed(self.partition_statistics) if one.snapshot_id == snapshot_id), None)
 
     def ancestors(self, snapshot_id: int | None = None) -> tuple[Snapshot, ...]:
         """The lineage of a snapshot (the current one by default), newest first, as far back as it is kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from icewright.domain.actions import Action, RewriteDataFiles
+from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
@@ -11,6 +12,7 @@ from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
 from icewright.planning.executors import executor_obstacle
+from icewright.planning.statistics_commit import statistics_conflict
 
 
 def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) -> Reason | None:
@@ -23,7 +25,8 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     to 3 is, since rows have a lineage from then on that the plan knows nothing of.
     Snapshots are expired by what the rule says at the commit, and put back by what is missing then, so that nothing
     else matters to it. Of manifests the job itself sees whether those to be replaced are still there, which is all that
-    matters. So it does of delete files that dangle, on the very snapshot that its commit comes after.
+    matters. So it does of delete files that dangle, on the very snapshot that its commit comes after. Statistics are of
+    a snapshot, and whatever leaves that alone, and the statistics that it has, leaves them to be computed.
     This is asked before a task is queued; the commit itself validates from the same snapshot once more.
     """
     if table_id != metadata.table_id:
@@ -38,6 +41,8 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
             return _specs_gone({each.belongs_to.spec_id for each in action.manifests}, metadata)
         case RemoveDanglingDeletes():
             return _specs_gone({each.partition.spec_id for each in action.deletes}, metadata)
+        case ComputeStatistics():
+            return statistics_conflict(action, metadata)
 
 
 def _files_moved(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from icewright.domain.actions import Action, RewriteDataFiles
+from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import InvalidConfiguration, Unsupported
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.observation import WorkerAccess
@@ -42,7 +43,7 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
             return table_obstacle(metadata, policy)
         case ExpireSnapshots() | UndoExpiry():
             return metadata_obstacle(metadata, policy)
-        case RewriteManifests() | RemoveDanglingDeletes():
+        case RewriteManifests() | RemoveDanglingDeletes() | ComputeStatistics():
             return manifests_obstacle(metadata, policy)
 
 
@@ -59,7 +60,11 @@ def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
 
 
 def manifests_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
-    """Why no manifest of this table can be rewritten, nor entries removed, or None; of rows nothing is asked."""
+    """Why nothing can be done that reads its manifests and no rows by ourselves, or None.
+
+    That is to rewrite manifests, to remove entries, or to have Iceberg compute statistics. Of executors and workers
+    nothing is asked.
+    """
     return metadata_obstacle(metadata, policy) or _snapshot_obstacle(metadata) or encryption_obstacle(metadata)
 
 

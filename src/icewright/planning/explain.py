@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from icewright.domain.compute_statistics import ComputeStatisticsPrediction
 from icewright.domain.plans import Estimate, Plan, Verdict
 from icewright.domain.policy import Mode
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
@@ -32,6 +33,8 @@ def explain(plan: Plan) -> tuple[str, ...]:
     if isinstance(plan.prediction, RemoveDanglingDeletesPrediction):
         listed = wording.count(plan.prediction.after.listed, "delete file")
         lines.append(f"The table would have {listed} instead of {plan.prediction.before.listed:,}.")
+    if isinstance(plan.prediction, ComputeStatisticsPrediction):
+        lines.append(f"What for: {plan.prediction.gain}.")
     said = plan.rewrite_prediction
     if said is not None:
         other = said.data_files_after != said.data_files_before

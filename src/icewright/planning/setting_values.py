@@ -101,6 +101,8 @@ def value_text(setting: Setting, value: Any) -> str:
         return ""
     if setting.parse is duration_ms or isinstance(setting.parse, DurationWithin):
         return _duration_text(value)
+    if isinstance(value, tuple):
+        return ", ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

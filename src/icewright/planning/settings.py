@@ -19,6 +19,7 @@ from icewright.planning.setting_values import (
     whole_number,
     yes_or_no,
 )
+from icewright.planning.statistics_settings import STATISTICS_SETTINGS
 from icewright.planning.window_settings import WINDOW_SETTINGS
 from icewright.planning.windows import WindowTextError
 
@@ -329,6 +330,7 @@ SETTINGS: tuple[Setting, ...] = (
     *EXPIRY_SETTINGS,
     *MANIFEST_SETTINGS,
     *WINDOW_SETTINGS,
+    *STATISTICS_SETTINGS,
 )
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}

@@ -39,6 +39,10 @@ class Catalog(Protocol):
         """
         ...
 
+    def earlier(self, table: TableMetadata, metadata_location: str) -> TableMetadata:
+        """The table as an earlier metadata file of its log has it; writers may delete these: raises ``Unreadable``."""
+        ...
+
     def metadata_location(self, name: TableName) -> str:
         """Where the catalog's pointer is now: the cheap question whether a table changed. Raises ``NotFound``."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
@@ -14,6 +15,7 @@ from icewright.domain.tasks import Task
 from icewright.domain.undo import UndoExpiry
 from icewright.planning.expiry_commit import left_of
 from icewright.planning.expiry_undo import is_undone
+from icewright.planning.statistics_commit import computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
             return None if left_of(action, metadata) else Effect("none of the snapshots and refs is there any more")
         case UndoExpiry() as action:
             return Effect("it was put back") if is_undone(action, task.task_id, metadata) else None
+        case ComputeStatistics() as action:
+            return None if computed(action, metadata) is None else Effect("the snapshot has these statistics")
 
 
 def done_by_others(task: Task) -> Reason | None:
@@ -49,6 +53,8 @@ def done_by_others(task: Task) -> Reason | None:
             return Reason("gone-already", "somebody else removed all that was to expire")
         case UndoExpiry():
             return Reason("there-already", "somebody else put all of it back")
+        case ComputeStatistics():
+            return Reason("there-already", "somebody else computed all these statistics")
 
 
 def snapshot_made_by(task: Task, metadata: TableMetadata) -> Snapshot | None:

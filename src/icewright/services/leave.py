@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import NotFound
 from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
 from icewright.domain.plans import Reason
@@ -118,6 +119,8 @@ def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
                 return Reason("upkeep-changed", "the owner wants snapshots to stay longer by now, or more of them")
         case RewriteManifests() if not policy.rewrites_manifests:
             return Reason("upkeep-off", "the owner does not let manifests be rewritten by themselves any more")
+        case ComputeStatistics() if not policy.computes_statistics:
+            return Reason("upkeep-off", "the owner does not let statistics be computed by themselves any more")
         case _:
             pass
     return None

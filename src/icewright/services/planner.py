@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from icewright.domain.asked import (
     Asked,
+    AskedComputeStatistics,
     AskedExpireSnapshots,
     AskedRemoveDanglingDeletes,
     AskedRewriteDataFiles,
@@ -46,6 +48,7 @@ from icewright.services.expiry_planner import ExpiryPlanner
 from icewright.services.manifests_planner import ManifestsPlanner
 from icewright.services.observer import Observer
 from icewright.services.refused import PlanRefused
+from icewright.services.statistics_planner import StatisticsPlanner
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Planner:
         self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
         self._deletes = DeletePlanner(observer, clock, ids, self.policy)
+        self._statistics = StatisticsPlanner(clock, ids, self.policy, partial(self._keep, is_present=False))
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
@@ -99,6 +103,9 @@ class Planner:
                 checked = self._deletes.plan_dangling(observation)
                 self._keep(checked.plan, checked.violations, is_present=False)
                 return Planned(checked.plan, observation, self.policy(observation.metadata))
+            case AskedComputeStatistics():
+                plan, policy = self._statistics.plan_asked(observation, asked)
+                return Planned(plan, observation, policy)
 
     def expiry_due(
         self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None
@@ -109,6 +116,10 @@ class Planner:
     def manifests_due(self, observation: Observation) -> Due:
         """See :meth:`icewright.services.manifests_planner.ManifestsPlanner.due`."""
         return self._manifests.due(observation)
+
+    def statistics_due(self, observation: Observation, rested_ms: int | None) -> Due:
+        """See :meth:`icewright.services.statistics_planner.StatisticsPlanner.due`."""
+        return self._statistics.due(observation, rested_ms)
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""

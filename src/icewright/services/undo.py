@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unsupported
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.jobs import Committed, Result
@@ -102,6 +103,8 @@ class Undoer:
                 return self._plan_expiry(task, action)
             case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes():
                 raise _never(task, "it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
+            case ComputeStatistics():
+                raise _never(task, "it changed no row", "readers may ignore statistics, and expiry takes them away")
             case UndoExpiry():
                 raise _never(task, "it was an undo", "let the snapshots expire again: `icewright expire-snapshots`")
 

@@ -32,6 +32,7 @@ _REMEMBERED_MAX: Final = 200_000
 _SAID: Final = {
     ActionKind.EXPIRE_SNAPSHOTS: "Snapshots expire by themselves",
     ActionKind.REWRITE_MANIFESTS: "Manifests are rewritten by themselves",
+    ActionKind.COMPUTE_STATISTICS: "Statistics are computed by themselves",
 }
 
 
@@ -133,6 +134,8 @@ class Upkeep:
     def _due(self, observation: Observation, kind: ActionKind, rested_ms: int | None) -> Due:
         if kind is ActionKind.REWRITE_MANIFESTS:
             return self._planner.manifests_due(observation)
+        if kind is ActionKind.COMPUTE_STATISTICS:
+            return self._planner.statistics_due(observation, rested_ms)
         metadata = observation.metadata
         record = self._tables.record(metadata.table_id)
         if record is None:
@@ -167,6 +170,7 @@ def _wanted(policy: Policy) -> list[ActionKind]:
     wanted = {
         ActionKind.EXPIRE_SNAPSHOTS: policy.expires_snapshots,
         ActionKind.REWRITE_MANIFESTS: policy.rewrites_manifests,
+        ActionKind.COMPUTE_STATISTICS: policy.computes_statistics,
     }
     return [kind for kind, is_wanted in wanted.items() if is_wanted]
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
@@ -24,6 +25,7 @@ from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.planning import wording
 from icewright.planning.expiry_commit import EXPIRY_UNSEEN, left_of
 from icewright.planning.expiry_undo import missing_of
+from icewright.planning.statistics_commit import STATISTICS_UNSEEN, computed
 from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
@@ -37,6 +39,7 @@ from icewright.services.manifest_evidence import manifests_changed, problem_of_m
 from icewright.services.measured_lookups import measured_lookups
 from icewright.services.observer import Observer
 from icewright.services.reports import report_of
+from icewright.services.statistics_evidence import problem_of_commit, verified_statistics
 from icewright.services.undo import Undoer
 
 VERIFY_PATIENCE_MS = 60 * 60 * 1000
@@ -148,6 +151,8 @@ class Verifier:
                 outcome = Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
             case UndoExpiry() as action:
                 outcome = Outcome(undone(action, task.task_id, metadata, self._undoer.problem(task, metadata)))
+            case ComputeStatistics() as action:
+                outcome = Outcome(self._statistics(task, action, metadata))
         state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED
         return _change(task, state, outcome)
 
@@ -191,6 +196,19 @@ class Verifier:
         problem = problem_of_dangling(action, snapshot, changes)
         reason = verified_dangling(action, parent, snapshot) if problem is None else _failed(problem)
         return Outcome(reason, snapshot.snapshot_id)
+
+    def _statistics(self, task: Task, action: ComputeStatistics, metadata: TableMetadata) -> Reason:
+        """What the table says of statistics. That they have gone with their snapshot since is no alarm."""
+        if computed(action, metadata) is None and metadata.snapshot(action.base_snapshot_id) is None:
+            return Reason(UNVERIFIED, "the commit was reported; its snapshot has expired since, with all statistics")
+        if computed(action, metadata) is None:
+            return Reason(COMMIT_NOT_FOUND, "the commit was reported, and the snapshot has no such statistics")
+        problem = problem_of_commit(self._observer.catalog(task.table_name.catalog), metadata, action)
+        if problem is None:
+            return verified_statistics(action, metadata)
+        seen = problem.code != STATISTICS_UNSEEN
+        text = problem.text if seen else f"the statistics are there; {problem.text}"
+        return Reason(VERIFICATION_FAILED if seen else UNVERIFIED, text, problem.figures)
 
     def _verdict(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, task: Task) -> Outcome:
         action = task.rewrite

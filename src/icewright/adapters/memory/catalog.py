@@ -53,6 +53,15 @@ class MemoryCatalog(MemoryTables):
         self.check_readable(metadata.metadata_location)
         return metadata
 
+    def earlier(self, table: TableMetadata, metadata_location: str) -> TableMetadata:
+        """The table as an earlier metadata file has it."""
+        self._answer()
+        self.check_readable(metadata_location)
+        with self._lock:
+            if metadata_location not in self._states:
+                raise Unreadable(f"{metadata_location} is not there")
+            return replace(self._states[metadata_location], name=table.name)
+
     def metadata_location(self, name: TableName) -> str:
         """Where the pointer is now; it changes with every change of the table."""
         self._answer()

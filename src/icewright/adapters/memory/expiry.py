@@ -9,6 +9,7 @@ from typing import Final
 
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.lake import MemoryTable
+from icewright.adapters.memory.tables import without_statistics
 from icewright.domain.codec import dumps, loads
 from icewright.domain.errors import Conflict, InvalidMessage, TableReplaced, Unreadable
 from icewright.domain.expire_snapshots import ExpireSnapshots, Hold, RefAt
@@ -128,6 +129,7 @@ def _without(action: ExpireSnapshots, table: MemoryTable) -> MemoryTable:
         refs=tuple(ref for ref in table.metadata.refs if RefAt.of(ref) not in refs),
         snapshot_log=tuple(trimmed(table.metadata.snapshot_log, lambda entry: entry.snapshot_id, gone)),
     )
+    metadata = without_statistics(metadata, gone)
     return replace(table, metadata=metadata)  # what is in manifest lists stays: files are not touched
 
 
@@ -141,6 +143,8 @@ def _taken(action: ExpireSnapshots, now: TableMetadata) -> _Taken:
         snapshots=tuple(one for one in now.snapshots if one.snapshot_id in gone),
         refs=tuple(ref for ref in now.refs if RefAt.of(ref) in action.refs_removed),
         snapshot_log=cut,
+        statistics=tuple(one for one in now.statistics if one.snapshot_id in gone),
+        partition_statistics=tuple(one for one in now.partition_statistics if one.snapshot_id in gone),
     )
     return _Taken(table, left[0] if left else None)
 
@@ -155,7 +159,7 @@ def _read(content: bytes) -> _Taken:
 def _with(action: UndoExpiry, taken: _Taken, task_id: str, now: TableMetadata) -> TableMetadata:
     back = only_back(action, taken.table)
     snapshots = sorted((*now.snapshots, *back.snapshots), key=lambda one: (one.sequence_number, one.committed_at))
-    known = {one.snapshot_id for one in snapshots}
+    known, ids = {one.snapshot_id for one in snapshots}, {one.snapshot_id for one in back.snapshots}
     log, cut = now.snapshot_log, taken.table.snapshot_log
     goes_on = taken.log_next is None or log[:1] == (taken.log_next,)
     if goes_on and {entry.snapshot_id for entry in cut} <= known:
@@ -166,4 +170,9 @@ def _with(action: UndoExpiry, taken: _Taken, task_id: str, now: TableMetadata) -
         refs=tuple(sorted((*now.refs, *back.refs), key=lambda ref: ref.name)),
         snapshot_log=log,
         properties={**now.properties, SIGNATURE_KEY: task_id},
+        statistics=(*now.statistics, *(one for one in taken.table.statistics if one.snapshot_id in ids)),
+        partition_statistics=(
+            *now.partition_statistics,
+            *(one for one in taken.table.partition_statistics if one.snapshot_id in ids),
+        ),
     )

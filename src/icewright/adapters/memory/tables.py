@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 from typing import Any
@@ -12,6 +12,7 @@ from icewright.adapters.memory.lake import Commit, Entry, MemoryFile, MemoryTabl
 from icewright.domain.errors import Conflict, NotFound, Rejected
 from icewright.domain.files import FileContent
 from icewright.domain.names import TableId, TableName
+from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsFile
 from icewright.domain.tables import (
     MAIN_BRANCH,
     Instant,
@@ -48,6 +49,8 @@ class MemoryTables:
         self._lock = RLock()
         self._uuids: dict[TableName, str] = {}
         self._tables: dict[str, MemoryTable] = {}
+        self._states: dict[str, TableMetadata] = {}
+        """Earlier states of tables, by their metadata files, as far as the logs name them."""
         self._numbers = 0
 
     @property
@@ -230,7 +233,24 @@ class MemoryTables:
             log = tuple(trimmed(table.metadata.snapshot_log, lambda entry: entry.snapshot_id, gone))
             manifests = {key: value for key, value in table.manifests.items() if key not in gone}
             metadata = replace(table.metadata, snapshots=kept, snapshot_log=log)
-            return replace(table, metadata=metadata, manifests=manifests)
+            return replace(table, metadata=without_statistics(metadata, gone), manifests=manifests)
+
+        self._change(name, change)
+
+    def set_statistics(
+        self, name: TableName, statistics: StatisticsFile | None, of_partitions: PartitionStatisticsFile | None = None
+    ) -> None:
+        """Set the statistics files of a snapshot, in one commit; those that it had are not listed any more."""
+
+        def change(table: MemoryTable) -> MemoryTable:
+            metadata = table.metadata
+            if statistics is not None:
+                others = [one for one in metadata.statistics if one.snapshot_id != statistics.snapshot_id]
+                metadata = replace(metadata, statistics=(*others, statistics))
+            if of_partitions is not None:
+                rest = [one for one in metadata.partition_statistics if one.snapshot_id != of_partitions.snapshot_id]
+                metadata = replace(metadata, partition_statistics=(*rest, of_partitions))
+            return replace(table, metadata=metadata)
 
         self._change(name, change)
 
@@ -298,6 +318,9 @@ class MemoryTables:
                 metadata_log=_longer_log(before.metadata),
             )
             self._tables[self._uuids[name]] = replace(after, metadata=metadata)
+            self._states[before.metadata.metadata_location] = before.metadata
+            for entry in set(before.metadata.metadata_log) - set(metadata.metadata_log):
+                self._states.pop(entry.location, None)
 
     def _next(self) -> int:
         with self._lock:
@@ -314,6 +337,15 @@ class MemoryTables:
 def _longer_log(before: TableMetadata) -> tuple[LoggedMetadata, ...]:
     log = (*before.metadata_log, LoggedMetadata(before.updated_at, before.metadata_location))
     return log[-_LOG_MAX:]
+
+
+def without_statistics(metadata: TableMetadata, snapshot_ids: Collection[int]) -> TableMetadata:
+    """The metadata without the statistics of these snapshots, which leave it with them."""
+    return replace(
+        metadata,
+        statistics=tuple(one for one in metadata.statistics if one.snapshot_id not in snapshot_ids),
+        partition_statistics=tuple(one for one in metadata.partition_statistics if one.snapshot_id not in snapshot_ids),
+    )
 
 
 def _deletes_since(base: Snapshot, entry: Entry) -> bool:

@@ -24,7 +24,7 @@ from icewright.adapters.pyiceberg.manifests import (
     read_manifest_list,
 )
 from icewright.adapters.pyiceberg.metadata import parse_metadata
-from icewright.adapters.pyiceberg.pointers import Pointers
+from icewright.adapters.pyiceberg.pointers import Pointers, read_metadata
 from icewright.adapters.pyiceberg.rest_pointers import RestPointers
 from icewright.adapters.pyiceberg.sort_keys import SortKeys, Spans
 from icewright.adapters.pyiceberg.sql_pointers import SqlPointers
@@ -81,6 +81,12 @@ class PyIcebergCatalog:
         pointed = self._pointers.load(name)
         with reading(f"metadata of table {name} in {pointed.metadata_location}"):
             return parse_metadata(pointed.metadata, name=name, metadata_location=pointed.metadata_location)
+
+    def earlier(self, table: TableMetadata, metadata_location: str) -> TableMetadata:
+        """The table as an earlier metadata file has it."""
+        pointed = read_metadata(self._io(table.metadata_location), table.name, metadata_location)
+        with reading(f"metadata of table {table.name} in {metadata_location}"):
+            return parse_metadata(pointed.metadata, name=table.name, metadata_location=metadata_location)
 
     def manifests(self, table: TableMetadata, snapshot: Snapshot) -> Sequence[ManifestKey]:
         """The keys of all manifests of a snapshot."""

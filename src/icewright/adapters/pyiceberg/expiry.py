@@ -29,6 +29,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.reachable import Roots
 from icewright.domain.tables import MAIN_BRANCH, TableMetadata
 from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
+from icewright.planning.commit_search import commit_in_log
 from icewright.planning.expiry_commit import expiry_conflict, is_expired
 from icewright.planning.expiry_undo import is_undone, undo_conflict
 from icewright.ports.clock import Clock
@@ -70,7 +71,7 @@ class PyIcebergExpiry:
             if isinstance(self._commits, RestCommits):
                 refs: dict[str, int | None] = {ref.name: ref.snapshot_id for ref in now.refs}
                 refs.setdefault(MAIN_BRANCH, None)
-                return partial(self._commits.commit, name, table_id.uuid, expiry_updates(action), refs)
+                return partial(self._commits.commit, name, table_id.uuid, expiry_updates(action, now), refs)
             with reading(f"metadata of table {name} in {pointed.metadata_location}"):
                 changed = without_snapshots(pointed.metadata, action)
                 taken = taken_by(pointed.metadata, pointed.metadata_location, action)
@@ -86,21 +87,17 @@ class PyIcebergExpiry:
         if not is_expired(action, now):
             return None
         places = [entry.location for entry in now.metadata_log]
-        first = places.index(action.base_metadata_location) if action.base_metadata_location in places else -1
-        states: dict[int, TableMetadata] = {len(places): now}
-        last = len(places)
         try:
-            while last - first > 1:
-                middle = (first + last) // 2
-                states[middle] = self._state(now, places[middle])
-                if is_expired(action, states[middle]):
-                    last = middle
-                else:
-                    first = middle
-            before = None if first < 0 else states.get(first) or self._state(now, places[first])
+            before, after = commit_in_log(
+                places,
+                action.base_metadata_location,
+                now,
+                partial(self._state, now),
+                partial(is_expired, action),
+            )
         except Unreadable:
             return Expired(None, now)  # writers may delete the files of their log
-        return Expired(before, states[last])
+        return Expired(before, after)
 
     def read_taken(self, name: TableName, content: bytes) -> TableMetadata:
         """What an expiry took: its snapshots and refs alone, with the schemas and specs of then."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from icewright.domain.errors import Unreadable, Unsupported
 from icewright.domain.names import TableId, TableName
+from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsBlob, StatisticsFile
 from icewright.domain.tables import (
     MAIN_BRANCH,
     Json,
@@ -82,6 +83,7 @@ def parse_metadata(raw: Any, *, name: TableName, metadata_location: str) -> Tabl
             LoggedMetadata(_int(item["timestamp-ms"]), _str(item["metadata-file"]))
             for item in raw.get("metadata-log") or ()
         ),
+        **_all_statistics(raw),
     )
     _check_references(table)
     return table
@@ -173,6 +175,42 @@ def _snapshot(item: Json) -> Snapshot:
         manifest_list=_str(item.get("manifest-list", "")),
         schema_id=None if schema_id is None else _int(schema_id),
         summary={_str(key): _str(value) for key, value in summary.items()},
+    )
+
+
+def _all_statistics(raw: Json) -> dict[str, Any]:
+    """The statistics files; entries that are damaged keep nobody from reading the table, who may well ignore them."""
+    try:
+        return {
+            "statistics": tuple(_statistics(item) for item in raw.get("statistics") or ()),
+            "partition_statistics": tuple(
+                PartitionStatisticsFile(
+                    _int(item["snapshot-id"]), _str(item["statistics-path"]), _int(item["file-size-in-bytes"])
+                )
+                for item in raw.get("partition-statistics") or ()
+            ),
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return {"statistics_problem": f"its entries of statistics files are damaged ({error!r:.100})"}
+
+
+def _statistics(item: Json) -> StatisticsFile:
+    """One statistics file; a blob of any type is described, known or not."""
+    return StatisticsFile(
+        snapshot_id=_int(item["snapshot-id"]),
+        path=_str(item["statistics-path"]),
+        size_bytes=_int(item["file-size-in-bytes"]),
+        footer_size_bytes=_int(item["file-footer-size-in-bytes"]),
+        blobs=tuple(
+            StatisticsBlob(
+                type=_str(blob["type"]),
+                snapshot_id=_int(blob["snapshot-id"]),
+                sequence_number=_int(blob["sequence-number"]),
+                field_ids=tuple(_int(field) for field in blob["fields"]),
+                properties={_str(key): _str(value) for key, value in (blob.get("properties") or {}).items()},
+            )
+            for blob in item.get("blob-metadata") or ()
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from icewright.adapters.pyiceberg.translate import asking
 from icewright.domain.errors import NotAllowed, NotFound, Unavailable
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableName
+from icewright.domain.tables import TableMetadata
 
 _OK, _MULTIPLE = 200, 300
 _NONE: Mapping[str, int | None] = MappingProxyType({})
@@ -32,10 +33,20 @@ def property_updates(changes: Mapping[str, str | None]) -> list[dict[str, Any]]:
     return asked
 
 
-def expiry_updates(action: ExpireSnapshots) -> list[dict[str, Any]]:
-    """Removals of refs, and of one snapshot each: as Iceberg's own client words it, and older catalogs want it."""
+def expiry_updates(action: ExpireSnapshots, now: TableMetadata) -> list[dict[str, Any]]:
+    """Removals of refs, and of one snapshot each: as Iceberg's own client words it, and older catalogs want it.
+
+    So are those of the statistics that snapshots have ``now``, which not every catalog takes away with them.
+    """
     refs = [{"action": "remove-snapshot-ref", "ref-name": ref.name} for ref in action.refs_removed]
-    return [*refs, *({"action": "remove-snapshots", "snapshot-ids": [one]} for one in action.snapshot_ids)]
+    updates: list[dict[str, Any]] = []
+    for one in action.snapshot_ids:
+        updates.append({"action": "remove-snapshots", "snapshot-ids": [one]})
+        if now.statistics_of(one) is not None:
+            updates.append({"action": "remove-statistics", "snapshot-id": one})
+        if now.partition_statistics_of(one) is not None:
+            updates.append({"action": "remove-partition-statistics", "snapshot-id": one})
+    return [*refs, *updates]
 
 
 class RestCommits(RestPointers):

@@ -1,0 +1,28 @@
+"""What is shown of plans to compute statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from icewright.cli import figures as text
+from icewright.domain.compute_statistics import ComputeStatisticsPrediction
+from icewright.domain.plans import Reason
+
+
+def statistics_pairs(said: ComputeStatisticsPrediction, notes: Sequence[Reason]) -> list[tuple[str, str]]:
+    """Which statistics there would be, what is read for them, and who gains."""
+    return [
+        ("columns", ", ".join(said.columns)),
+        ("partitions", "a row of figures for each" if said.of_partitions else ""),
+        ("reads", _read(said)),
+        ("gain", said.gain),
+        *(("note", note.text) for note in notes),
+    ]
+
+
+def _read(said: ComputeStatisticsPrediction) -> str:
+    """What of the table is read for them."""
+    if not said.columns:
+        return "manifests alone"
+    bytes_read = f"about {text.size(said.read_bytes)} of {text.size(said.data_bytes)}, by the types of the columns"
+    return f"{said.read_records:,} rows in {text.count(said.read_files, 'file')}: {bytes_read}"

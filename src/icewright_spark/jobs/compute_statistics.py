@@ -1,0 +1,129 @@
+"""``compute_statistics``: have Iceberg compute statistics of one snapshot, prove what was written, and commit it.
+
+Nothing of the table is changed but its lists of statistics files, so that there is no row to lose. What is proved is
+that readers who plan by the statistics are told what the snapshot has.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from icewright.domain.compute_statistics import ComputeStatistics, PartitionTotals
+from icewright.domain.errors import Conflict, TableReplaced
+from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
+from icewright_spark.commit import CommitResult
+from icewright_spark.commit_statistics import (
+    StatisticsUpdate,
+    check_base,
+    check_update,
+    commit_statistics,
+    current_metadata,
+    entry_of,
+)
+from icewright_spark.driver_cost import DriverCost, jvm_thread_clock
+from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.phase import Phase
+from icewright_spark.statistics_files import (
+    ComputedFiles,
+    partition_figures,
+    proved_sketches,
+    proved_totals,
+    sketch_columns,
+)
+
+METHOD: Final = "statistics-read-back"
+"""Sketches by their bytes and their bounds, totals of partitions against the inventory."""
+
+FORMAT_VERSION_MAX: Final = 3
+_ONE_GROUP: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedStatistics:
+    """What an attempt did: how the commit ended, its proof, and what it cost.
+
+    CPU is of the job's own thread, in Python and in the JVM; what Spark spends on reading the columns is not in it.
+    ``driver_cpu_ms`` is what of it is Python's.
+    """
+
+    result: CommitResult
+    receipt: Receipt
+    figures: GroupFigures
+    driver_cpu_ms: int
+
+
+def compute_statistics(
+    spark: SparkSession,
+    table: SparkTable,
+    spec: TaskSpec,
+    action: ComputeStatistics,
+    phase: Phase,
+    may_commit: Callable[[], None],
+) -> ComputedStatistics:
+    """Carry out one attempt.
+
+    Raises :class:`Conflict` when the snapshot or its statistics are not what was planned any more, and
+    :class:`~icewright_spark.merge.errors.ProofFailed` when what was written is not what the snapshot has; then nothing
+    has been committed. What was written stays, and nothing points to it.
+    """
+    started_ns, cost = time.perf_counter_ns(), DriverCost(jvm_thread_clock(table.jvm))
+    if table.uuid != spec.table_id.uuid:
+        raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
+    if table.format_version > FORMAT_VERSION_MAX:
+        raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
+    check_base(current_metadata(table), action)
+    phase.name = "computing"
+    files = ComputedFiles(
+        of_columns=sketch_columns(spark, table, spec, action) if action.columns else None,
+        of_partitions=None if action.partition_totals is None else partition_figures(table, action),
+    )
+    phase.name = "proving"
+    with cost.proof():
+        proved = prove(table, action, files)
+    phase.name = "committing"
+    result = commit_statistics(table, spec, action, files, may_commit=may_commit)
+    phase.name = "done"
+    planned = proof_text(action, [column.field_id for column in action.columns], action.partition_totals)
+    figures = GroupFigures(
+        group_id=_ONE_GROUP,
+        input_files=0 if action.partition_totals is None else action.partition_totals.data_files,
+        input_bytes=0,
+        output_paths=tuple(file.path for file in files),
+        output_bytes=sum(file.size_bytes for file in files),
+        records=action.records,
+        cpu_ms=cost.cpu_ms,
+        wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
+        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        proof_cpu_ms=cost.proof_cpu_ms,
+    )
+    receipt = Receipt(_ONE_GROUP, METHOD, planned, proved, action.records)
+    return ComputedStatistics(result, receipt, figures, cost.python_ms)
+
+
+def prove(table: SparkTable, action: ComputeStatistics, files: ComputedFiles) -> str:
+    """What was read back of the files, which is as the metadata would say and as the snapshot has it."""
+    update = StatisticsUpdate(table, files)
+    check_update(update.before, update.after, action, files)
+    counts: dict[int, int] = {}
+    totals: PartitionTotals | None = None
+    if files.of_columns is not None:
+        entry = entry_of(update.after, "statistics", action.base_snapshot_id) or {}
+        counts = proved_sketches(table, action, files.of_columns, entry)
+    if files.of_partitions is not None and action.partition_totals is not None:
+        totals = proved_totals(table, action.partition_totals, files.of_partitions)
+    return proof_text(action, counts, totals)
+
+
+def proof_text(action: ComputeStatistics, field_ids: Iterable[int], totals: PartitionTotals | None) -> str:
+    """What there are statistics of, as it was planned or as it was read back."""
+    fields = ",".join(str(field_id) for field_id in field_ids)
+    counted = ""
+    if totals is not None:
+        counted = f";files={totals.data_files};records={totals.records};deletes={totals.delete_files}"
+    return f"snapshot={action.base_snapshot_id};fields={fields}{counted}"

@@ -1,0 +1,258 @@
+"""Statistics computed on real Spark: what readers plan by is what the table has, and nothing else of it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icewright.adapters.clock import SystemClock
+from icewright.adapters.memory.table_store import MemoryTableStore
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.compute_statistics import ComputeStatistics
+from icewright.domain.errors import Conflict
+from icewright.domain.jobs import PROTOCOL_VERSION, Committed, TaskSpec
+from icewright.domain.names import TableName
+from icewright.domain.observation import Observation
+from icewright.domain.tables import TableMetadata
+from icewright.domain.tasks import TaskState
+from icewright.planning.check_statistics import statistics_violations
+from icewright.planning.compute_statistics import StatisticsDecision, decide_statistics
+from icewright.planning.policy import effective_policy
+from icewright.services.observer import Observer
+from icewright.services.statistics_evidence import problem_of_commit
+from icewright_spark import statistics_files
+from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.compute_statistics import ComputedStatistics, compute_statistics
+from icewright_spark.jobs.phase import Phase
+from icewright_spark.merge.errors import ProofFailed
+from tests.lakes.sqlite import writer
+from tests.spark.loop import OPTIMIZER, SparkLoop
+from tests.spark.tables import contents, local, missing_files, sql_name
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "id BIGINT, city STRING, day DATE, amount DECIMAL(12, 2), weight DOUBLE, at TIMESTAMP"
+DISTINCT = {"id": 6000, "city": 4, "day": 50, "amount": 700}
+"""Of 6,000 rows; the ids are more than a sketch counts one by one."""
+TYPES = {"id": 1, "city": 2, "day": 3, "amount": 4}
+
+
+@dataclass(frozen=True)
+class StatisticsLake:
+    """A catalog as the server and as Spark see it."""
+
+    spark: SparkSession
+    entry: CatalogEntry
+
+    def observe(self, name: TableName) -> Observation:
+        clock = SystemClock()
+        return Observer({self.entry.name: PyIcebergCatalog(self.entry)}, MemoryTableStore(clock), clock).observe(name)
+
+    def metadata(self, name: TableName) -> TableMetadata:
+        return PyIcebergCatalog(self.entry).load(name)
+
+    def decide(self, name: TableName, snapshot_id: int | None = None) -> StatisticsDecision:
+        """What would be done, which must hold before the checker."""
+        observation = self.observe(name)
+        policy = effective_policy(observation.metadata, ())
+        decision = decide_statistics(observation, policy, None, snapshot_id)
+        if decision.action is not None and decision.prediction is not None:
+            assert list(statistics_violations(decision.action, decision.prediction, observation, policy)) == []
+        return decision
+
+    def plan(self, name: TableName, snapshot_id: int | None = None) -> TaskSpec:
+        action = self.decide(name, snapshot_id).action
+        assert action is not None
+        return TaskSpec(
+            protocol_version=PROTOCOL_VERSION,
+            task_id="task-1",
+            attempt=1,
+            fencing_token=1,
+            table_id=self.metadata(name).table_id,
+            table_name=name,
+            action=action,
+            lease_ms=30_000,
+        )
+
+    def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> ComputedStatistics:
+        """As an attempt does."""
+        table = SparkTable(self.spark, spec.table_name)
+        return compute_statistics(self.spark, table, spec, action_of(spec), Phase(1), may_commit)
+
+
+def action_of(spec: TaskSpec) -> ComputeStatistics:
+    assert isinstance(spec.action, ComputeStatistics)
+    return spec.action
+
+
+@pytest.fixture
+def its_lake(spark: SparkSession, lake: CatalogEntry) -> StatisticsLake:
+    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
+    return StatisticsLake(spark, lake)
+
+
+def make(lake: StatisticsLake, name: str, version: int = 2) -> TableName:
+    found = TableName(lake.entry.name, ("db",), name)
+    lake.spark.sql(
+        f"CREATE TABLE {sql_name(found)} ({COLUMNS}) USING iceberg PARTITIONED BY (city) "
+        f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read')"
+    )
+    insert(lake, found, 0, 6000)
+    return found
+
+
+def insert(lake: StatisticsLake, name: TableName, first: int, end: int) -> None:
+    lake.spark.sql(
+        f"INSERT INTO {sql_name(name)} SELECT id, concat('city ', id % 4), date_add(DATE'2026-01-01', int(id % 50)), "  # noqa: S608 - a test
+        f"CAST(id % 700 AS DECIMAL(12, 2)), id / 3, timestamp_seconds(id) FROM range({first}, {end}, 1, 1)"
+    )
+
+
+def untouched(metadata: TableMetadata) -> TableMetadata:
+    """All of a table but what a commit of statistics changes."""
+    return replace(
+        metadata, metadata_location="", updated_at=0, metadata_log=(), statistics=(), partition_statistics=()
+    )
+
+
+def counts_of(lake: StatisticsLake, name: TableName) -> dict[int, int | None]:
+    metadata = lake.metadata(name)
+    (file,) = metadata.statistics
+    return {blob.field_ids[0]: blob.ndv for blob in file.blobs}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_readers_are_told_what_the_table_has_and_nothing_else_changes(its_lake: StatisticsLake, version: int) -> None:
+    name = make(its_lake, "t", version)
+    spark, table = its_lake.spark, sql_name(name)
+    spark.sql(f"DELETE FROM {table} WHERE id IN (5, 6)")  # noqa: S608 - a test
+    spark.sql(f"ALTER TABLE {table} CREATE TAG old")
+    rows, before = contents(spark, name), its_lake.metadata(name)
+    spec = its_lake.plan(name)
+    assert {column.name: column.field_id for column in action_of(spec).columns} == TYPES
+
+    made = its_lake.carry_out(spec)
+
+    assert made.result == Committed(None)
+    assert made.receipt.input_digest == made.receipt.output_digest
+    after = its_lake.metadata(name)
+    assert untouched(after) == untouched(before)
+    assert contents(spark, name) == rows
+    assert missing_files(spark, name) == []
+    assert all(local(path).exists() for path in made.figures.output_paths)
+    assert [after.statistics[0].path, after.partition_statistics[0].path] == list(made.figures.output_paths)
+    assert "task-1" in after.statistics[0].path
+    assert problem_of_commit(PyIcebergCatalog(its_lake.entry), after, action_of(spec)) is None
+    exact = spark.table(table).selectExpr(*(f"count(DISTINCT {column})" for column in DISTINCT)).first()
+    assert exact is not None
+    for column, distinct in zip(DISTINCT, exact, strict=True):
+        said = counts_of(its_lake, name)[TYPES[column]]
+        assert said == pytest.approx(distinct, rel=0.1 if distinct > 4096 else 0), column
+    assert its_lake.decide(name).action is None
+    assert reported(spark, table) > 0
+    assert writer(its_lake.entry).load_table(("db", "t")).scan().to_arrow().num_rows == rows.total()
+
+    # Partitions go on from the statistics that there are, with what came and went since.
+    insert(its_lake, name, 6000, 6010)
+    spark.sql(f"DELETE FROM {table} WHERE city = 'city 1'")  # noqa: S608 - a test
+    again = its_lake.carry_out(its_lake.plan(name))
+    assert again.result == Committed(None)
+    assert len(its_lake.metadata(name).statistics) == len(its_lake.metadata(name).partition_statistics) == 2
+    tagged = its_lake.plan(name, before.snapshots[0].snapshot_id)
+    assert its_lake.carry_out(tagged).result == Committed(None)
+
+
+def reported(spark: SparkSession, table: str) -> int:
+    """How many columns Spark plans by with distinct values."""
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    try:
+        plan: Any = spark.table(table)._jdf.queryExecution().optimizedPlan()
+        return str(plan.stats().attributeStats().toString()).count("ColumnStat(Some(")
+    finally:
+        spark.conf.set("spark.sql.cbo.enabled", "false")
+
+
+class TestFaults:
+    """What was not written as it was computed is caught before the commit."""
+
+    @pytest.mark.parametrize("place", [40, -12])
+    def test_a_sketch_or_its_footer_is_damaged(
+        self, its_lake: StatisticsLake, monkeypatch: pytest.MonkeyPatch, place: int
+    ) -> None:
+        name, content = make(its_lake, "t"), statistics_files._content
+        spec, before = its_lake.plan(name), its_lake.metadata(name)
+
+        def damaged(table: SparkTable, made: statistics_files.ComputedFile) -> bytes:
+            read = bytearray(content(table, made))
+            read[place] ^= 0x11
+            return bytes(read)
+
+        monkeypatch.setattr(statistics_files, "_content", damaged)
+        with pytest.raises(ProofFailed):
+            its_lake.carry_out(spec)
+        assert its_lake.metadata(name) == before
+
+    def test_totals_and_bounds_are_not_those_of_the_snapshot(self, its_lake: StatisticsLake) -> None:
+        name = make(its_lake, "t")
+        spec, before = its_lake.plan(name), its_lake.metadata(name)
+        action = action_of(spec)
+        assert action.partition_totals is not None
+        more = replace(action, partition_totals=replace(action.partition_totals, records=6001))
+        for wrong, said in ((more, "add up to"), (replace(action, records=100), "6[0-9]{3} distinct values")):
+            with pytest.raises(ProofFailed, match=said):
+                its_lake.carry_out(replace(spec, action=wrong))
+        assert its_lake.metadata(name) == before
+
+
+class TestOthers:
+    """Commits of others while the job runs."""
+
+    def test_c1_an_append_is_no_conflict_and_other_statistics_are(self, its_lake: StatisticsLake) -> None:
+        name = make(its_lake, "t")
+        spec = its_lake.plan(name)
+        coming = [lambda: insert(its_lake, name, 6000, 6010)]
+        made = its_lake.carry_out(spec, lambda: coming.pop()() if coming else None)
+        assert made.result == Committed(None)
+        assert len(its_lake.metadata(name).snapshots) == 2
+        with pytest.raises(Conflict, match="somebody else set statistics"):
+            its_lake.carry_out(replace(spec, attempt=2))
+        assert all(local(path).exists() for path in made.figures.output_paths)
+
+    def test_e9_a_snapshot_that_expires_meanwhile_gets_none(self, its_lake: StatisticsLake) -> None:
+        name = make(its_lake, "t")
+        spec = its_lake.plan(name)
+        insert(its_lake, name, 6000, 6010)
+        call = f"CALL {its_lake.entry.name}.system.expire_snapshots('db.t', TIMESTAMP '2100-01-01', 1)"
+
+        def expire() -> None:
+            its_lake.spark.sql(call)
+
+        with pytest.raises(Conflict, match="expired meanwhile"):
+            its_lake.carry_out(spec, expire)
+        assert its_lake.metadata(name).statistics == ()
+
+
+def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(spark: SparkSession, lake: CatalogEntry) -> None:
+    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
+    of, loop = StatisticsLake(spark, lake), SparkLoop(spark, lake)
+    name = make(of, "t")
+    spark.sql(
+        f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ('icewright.compute-statistics.enabled' = 'true', "
+        "'icewright.compute-statistics.columns' = 'city, id')"
+    )
+    loop.control.keeper.look(name)
+    spec = loop.control.dispatcher.claim(OPTIMIZER)
+    assert spec is not None
+    loop.control.dispatcher.report(loop.attempt(spec))
+    loop.control.loop.round()
+    task = loop.control.tasks.get(spec.task_id)
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert task.outcome is not None
+    assert task.outcome.reason.code == "verified"
+    assert counts_of(of, name) == {TYPES["city"]: 4, TYPES["id"]: pytest.approx(6000, rel=0.1)}
+    assert loop.control.keeper.look(name, plan_anew=True).upkeep.enqueued == ()
