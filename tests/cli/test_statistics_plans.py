@@ -26,7 +26,7 @@ def test_a_plan_says_which_columns_what_is_read_and_what_for() -> None:
     assert said.status == 1
     assert "distinct values of 2 columns and figures of its partitions" in said.out
     assert "city, id" in said.out
-    assert "20 rows in 2 files" in said.out
+    assert "10 rows in 2 files" in said.out
     assert "spark.sql.cbo.enabled" in said.out
     assert "system.compute_table_stats(" in said.out
     assert "system.compute_partition_stats(" in said.out

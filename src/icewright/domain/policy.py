@@ -112,7 +112,7 @@ class Policy:
     computes_statistics: bool = False
     statistics_columns: tuple[str, ...] | None = None
     statistics_min_change: float = 0.1
-    statistics_interval_ms: int = 86_400_000
+    statistics_interval_ms: int = 72_000_000
 
     @property
     def output_size_bytes_max(self) -> int:

@@ -57,8 +57,8 @@ STATISTICS_SETTINGS: Final = (
         INTERVAL_KEY,
         "statistics_interval_ms",
         duration_ms,
-        86_400_000,
+        72_000_000,
         DURATIONS,
-        "Statistics are computed at most once in this time.",
+        "Statistics are computed by themselves at most once in this time; the default finds the same window each day.",
     ),
 )
