@@ -10,6 +10,7 @@ from benchmarks.lake import BenchTable, Mismatch
 from benchmarks.measure import Meter
 from icewright import __version__
 from icewright.adapters.clock import SystemClock, SystemIds
+from icewright.adapters.memory.removals import memory_removals
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
@@ -97,6 +98,7 @@ class IcewrightRewriter:
             MemoryTaskStore(clock),
             clock,
             SystemIds(clock),
+            memory_removals(clock),
             limits=DispatchLimits(lease_ms=_LEASE_MS),
         )
         plane.dispatcher.hello(

@@ -18,6 +18,7 @@ from typing import Any, Final
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.kept import MemoryKept
+from icewright.adapters.memory.removals import memory_removals
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.objects.local import LocalObjects
@@ -94,6 +95,7 @@ class Upkeep:
             tasks,
             clock,
             SystemIds(clock),
+            memory_removals(clock),
             expiries=expiries,
         )
         plane.keeper.look(name)

@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.ids import SequentialIds
+from icewright.adapters.memory.removals import memory_removals
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.api.access import Access, loopback_hosts
@@ -91,7 +92,8 @@ def routes() -> str:
 def document() -> Any:
     """The OpenAPI document of a server over nothing."""
     clock = ManualClock()
-    control = build_control_plane({}, MemoryTableStore(clock), MemoryTaskStore(clock), clock, SequentialIds())
+    stores = MemoryTableStore(clock), MemoryTaskStore(clock)
+    control = build_control_plane({}, *stores, clock, SequentialIds(), memory_removals(clock))
     app = create_app(control, Access(_NOBODYS_TOKEN, loopback_hosts("127.0.0.1", _PORT)))
     with TestClient(app, f"http://127.0.0.1:{_PORT}", headers={"Authorization": f"Bearer {_NOBODYS_TOKEN}"}) as client:
         return client.get(_DOCUMENT).raise_for_status().json()

@@ -213,7 +213,9 @@ THE_DOOR = {
     "icewright/adapters/objects/local_quarantine.py": "the door itself, on local disks",
     "icewright/adapters/objects/opened.py": "the doors of one catalog's storages, by scheme",
     "icewright/adapters/objects/s3_quarantine.py": "the door itself, on S3",
+    "icewright/app/control.py": "opens the doors of each catalog, and hands them on",
     "icewright/ports/quarantine.py": "says what the door is",
+    "icewright/ports/removals.py": "hands the doors of a catalog on, together with its other ports",
     "icewright/services/deleter.py": "the only one that opens it",
 }
 """Who names the door through which files go, each with its reason."""

@@ -36,6 +36,8 @@ from icewright.domain.jobs import (
     TaskSpec,
 )
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.undo import UndoExpiry
 from icewright_spark.batch import Seat
@@ -150,8 +152,8 @@ class Attempt:
                 return _Done(made.result, (made.receipt,), (made.figures,), driver_cpu_ms=made.driver_cpu_ms)
             case RemoveDanglingDeletes() as action:
                 return _Done(remove_dangling_deletes(table, self._spec, action, self._phase, self.lease.may_commit))
-            case ExpireSnapshots() | UndoExpiry():
-                raise NotAllowed("snapshots expire and come back by the server, which writes no rows")
+            case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RestoreFiles() as action:
+                raise NotAllowed(f"{action.kind} is the server's own work, which writes no rows")
             case ComputeStatistics() as action:
                 said = compute_statistics(self._spark, table, self._spec, action, self._phase, self.lease.may_commit)
                 return _Done(said.result, (said.receipt,), (said.figures,), driver_cpu_ms=said.driver_cpu_ms)

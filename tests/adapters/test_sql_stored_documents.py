@@ -42,6 +42,7 @@ from icewright.domain.ownership import SeenClaim
 from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePrediction, Risk
 from icewright.domain.storage import AccessRecord
 from icewright.domain.tasks import Outcome, Progress
+from icewright.ports.store import WaitingPlan
 from tests.contracts.samples import new_task, plan, record
 
 LOOKUP = {"column": "ts", "partition": "", "files_before": 40, "files_after": 2}
@@ -76,6 +77,7 @@ KINDS: dict[str, Any] = {
     "SeenClaim": SeenClaim,
     "TableName": TableName,
     "TaskReport": TaskReport,
+    "WaitingPlan": WaitingPlan,
 }
 STORED = json.loads((Path(__file__).parent / "stored_documents.json").read_text())
 

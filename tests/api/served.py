@@ -14,6 +14,7 @@ from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.removals import memory_removals
 from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
@@ -56,6 +57,7 @@ class Served:
             tasks,
             self.clock,
             SequentialIds(),
+            memory_removals(self.clock),
             expiries={"lake": MemoryExpiry(self.lake)},
             files={"lake": MemoryTableFiles(self.lake)},
             kept=MemoryKept(),

@@ -3,12 +3,17 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 from fastapi.routing import iter_route_contexts
+from fastapi.testclient import TestClient
 
+from icewright.api.access import Access, loopback_hosts
+from icewright.api.app import create_app
+from icewright.api.plans import ApprovalGiven
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
@@ -17,8 +22,9 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Migration
 from icewright.domain.storage import ProbeReport, ProbeReports
 from icewright.domain.tasks import Progress
-from tests.api.served import EVENTS, V1, Served, hello
+from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, hello
 from tests.api.test_api_tasks import carry_out, claimed, report
+from tests.lakes.house import House, litter
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +84,10 @@ def test_every_code_that_is_answered_is_documented(document: Any) -> None:
         assert code in said
 
 
-def test_real_answers_are_as_the_document_says(document: Any) -> None:
+def test_real_answers_are_as_the_document_says(document: Any, tmp_path: Path) -> None:
     described = {(method, path): operation for method, path, operation in operations(document)}
     seen = set()
-    for method, path, response in a_life(Served()):
+    for method, path, response in (*a_life(Served()), *a_removal(House(tmp_path))):
         seen.add((method, path))
         operation = described[method, path]
         said = operation["responses"][str(response.status_code)]
@@ -117,6 +123,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/optimizers/{optimizer_id}/probe-reports": ProbeReports((probe_report(spec.table_id, WorkerAccess.REFUSED),)),
         "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
         "/tables/{uuid}/plans": AskedRewriteDataFiles(Migration.SPEC),
+        "/plans/{plan_id}/approve": ApprovalGiven("Ada"),
         "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
     }
     accepting = {path for method, path, operation in operations(document) if "requestBody" in operation}
@@ -145,6 +152,30 @@ def expired(served: Served, uuid: str) -> str:
     served.control.loop.round()
     assert served.get(f"/tasks/{task_id}")["task"]["state"] == "succeeded"
     return task_id
+
+
+def a_removal(house: House) -> Iterator[tuple[str, str, Any]]:
+    """The operations that take files away, on a table with garbage."""
+    app = create_app(house.control, Access(TOKEN, loopback_hosts("127.0.0.1", PORT), LOGIN_CODE))
+    client = TestClient(app, f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
+
+    def call(method: str, template: str, body: Any = None, **values: str) -> tuple[str, str, Any]:
+        content = None if body is None else to_json(body)
+        response = client.request(method, V1 + template.format(**values), json=content)
+        assert response.is_success, response.text
+        return method, V1 + template, response
+
+    litter(house.table(), "aborted.parquet")
+    house.days(10)
+    waiting = call("GET", "/plans/waiting")
+    yield waiting
+    plan_id = waiting[2].json()["items"][0]["plan_id"]
+    yield call("GET", "/plans/{plan_id}/files", plan_id=plan_id)
+    approved = call("POST", "/plans/{plan_id}/approve", ApprovalGiven("Ada"), plan_id=plan_id)
+    yield approved
+    house.round()
+    yield call("GET", "/quarantine")
+    yield call("POST", "/quarantine/{task_id}/purge", task_id=approved[2].json()["task_id"])
 
 
 def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:

@@ -44,7 +44,8 @@ def write_configuration(folder: Path, entry: CatalogEntry, more: str = "") -> No
 
 def _catalog(entry: CatalogEntry) -> str:
     values = {"name": entry.name, "type": "sql", "uri": entry.uri, "warehouse": entry.warehouse}
-    return "[[catalogs]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    places = {"quarantine": list(entry.quarantine)} if entry.quarantine else {}
+    return "[[catalogs]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in {**values, **places}.items())
 
 
 def make_sample_lake(folder: Path) -> CatalogEntry:

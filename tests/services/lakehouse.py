@@ -11,6 +11,7 @@ from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.removals import memory_removals
 from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
@@ -91,6 +92,7 @@ class Lakehouse:
         self.kept = MemoryKept()
         self.moved_away: list[str] = []
         """Tasks because of which files were moved away, and whose files were brought back."""
+        self.removals = memory_removals(self.store_clock)
         self._files = 0
         self.control = self.restart()
 
@@ -104,6 +106,7 @@ class Lakehouse:
             self.tasks,
             self.server_clock,
             self.ids,
+            self.removals,
             rules=self.rules,
             limits=limits,
             carriers=self.carriers,

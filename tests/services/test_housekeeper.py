@@ -20,8 +20,8 @@ from icewright.domain.tasks import NewTask, Task, TaskState
 from icewright.planning.expiry_commit import EXPIRY_UNSEEN
 from icewright.scheduling.breaker import UNVERIFIED
 from icewright.services import expirer, housekeeper
-from icewright.services.dispatcher import SERVER
 from icewright.services.leave import APPROVED
+from icewright.services.resource_groups import SERVER
 from icewright.services.verifier import COMMIT_NOT_FOUND, expired
 from tests.services.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker, hello

@@ -17,6 +17,7 @@ from icewright.domain.tasks import Task, TaskState
 from icewright.planning import windows
 from icewright.services import dispatcher
 from icewright.services.maintenance import Closed
+from icewright.services.resource_groups import SERVER
 from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 
 DAY_MS = 24 * HOUR_MS
@@ -150,7 +151,7 @@ def test_what_is_claimed_too_late_does_not_begin_and_what_has_begun_may_commit()
     assert obstacle is not None
     assert obstacle.code == "window-closed"
     assert leave.veto(waiting) is None
-    assert house.control.dispatcher.claim_own(frozenset({"lake"})) is None
+    assert house.control.dispatcher.claim_own(SERVER, frozenset({"lake"})) is None
     assert house.tasks.get(waiting.task_id).state is TaskState.SUPERSEDED
 
 
@@ -174,7 +175,7 @@ def test_a_claim_is_answered_however_many_were_left_out(monkeypatch: pytest.Monk
             house.control.keeper.look(name)
     house.pass_time(HOUR_MS)
     for left in (2, 0):
-        assert house.control.dispatcher.claim_own(frozenset({"lake"})) is None
+        assert house.control.dispatcher.claim_own(SERVER, frozenset({"lake"})) is None
         assert sum(task.state is TaskState.QUEUED for task in expiries(house)) == left
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from icewright.adapters.memory.deletion_store import MemoryDeletionStore
 from icewright.adapters.memory.quarantine import MemoryQuarantine
-from icewright.domain.deletion import Candidate, Cause, DeletePlan, DeleteSettings, plan_deletes
+from icewright.domain.deletion import Approval, Candidate, Cause, DeletePlan, DeleteSettings, plan_deletes
 from icewright.domain.knowledge import Complete
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
@@ -72,7 +72,7 @@ class World:
 
     def carry_out(self, plan: DeletePlan) -> None:
         deleter = self.deleter()
-        deleter.approve(plan, "somebody")
+        self.store.approve(self.store.epoch(), Approval(plan.plan_hash, "somebody", 0))
         deleter.begin(plan, "run-1")
         for _ in range(20):
             if deleter.advance("run-1").is_done:

@@ -16,9 +16,9 @@ from icewright.domain.faults import Fault, arm
 from icewright.domain.jobs import Result
 from icewright.domain.plans import Plan
 from icewright.domain.tables import RefKind, TableMetadata
-from icewright.domain.tasks import Task, TaskState
+from icewright.domain.tasks import Progress, Task, TaskState
 from icewright.domain.undo import SIGNATURE_KEY, UNDO_KEPT_MS, UNDO_WINDOW_MS, Kept, UndoExpiryPrediction
-from icewright.services.housekeeper import Carrier
+from icewright.services.housekeeper import COMMITS, Carrier, MayGoOn
 from icewright.services.missing_files import first_missing
 from icewright.services.undo import NothingKept
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
@@ -326,9 +326,9 @@ class Stumbling:
         self.before: Callable[[], None] = lambda: None
         self.after: Callable[[], None] = lambda: None
 
-    def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
-        def leave() -> None:
-            may_commit()
+    def carry_out(self, task: Task, may_commit: MayGoOn) -> Result:
+        def leave(progress: Progress = COMMITS) -> None:
+            may_commit(progress)
             self.carried += 1
 
         self.before()

@@ -8,6 +8,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from icewright.adapters.clock import SystemClock, SystemIds
+from icewright.adapters.memory.removals import memory_removals
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
@@ -78,6 +79,7 @@ class SparkLoop:
             MemoryTaskStore(self.clock),
             self.clock,
             SystemIds(),
+            memory_removals(self.clock),
             rules=[PolicyRule(entry.name, (), AUTO)],
         )
         self.control.dispatcher.hello(

@@ -8,7 +8,7 @@ from fastapi import APIRouter, FastAPI, Response
 from fastapi.openapi.utils import get_openapi
 
 from icewright import __version__
-from icewright.api import events, optimizers, page, plans, status, tables, tasks
+from icewright.api import events, optimizers, page, plans, quarantine, status, tables, tasks
 from icewright.api.access import Access
 from icewright.api.door import Door
 from icewright.api.lookups import Lookups
@@ -51,7 +51,7 @@ def create_app(control: ControlPlane, access: Access) -> FastAPI:
     )
     app.state.control, app.state.access, app.state.lookups = control, access, Lookups(control)
     api = APIRouter(prefix=PREFIX)
-    for routes in (status, tables, plans, tasks, events, optimizers):
+    for routes in (status, tables, plans, tasks, quarantine, events, optimizers):
         api.include_router(routes.router)
     api.include_router(tasks.attempts_router)
     document: dict[str, Any] = {}

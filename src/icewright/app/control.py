@@ -8,19 +8,27 @@ from dataclasses import dataclass
 from typing import Final
 
 from icewright.adapters.clock import SystemClock, SystemIds
+from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
+from icewright.adapters.spool import open_disk_spool
 from icewright.adapters.sql.claims import SqlClaims
+from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.kept import SqlKept
+from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.app.alone import alone_with
 from icewright.config.model import Config
 from icewright.config.secrets import resolve, resolve_entry
+from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.locations import Aliases
 from icewright.planning.place_rules import place_rules
+from icewright.ports.clock import Clock
+from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
 
@@ -33,6 +41,12 @@ class Opened:
 
     control: ControlPlane
     check_alone: Callable[[], None]
+
+
+def _files_of(entry: CatalogEntry, aliases: Aliases, clock: Clock) -> CatalogFiles:
+    """What a catalog's tables keep where, and where removed files wait."""
+    roots = [aliases.canonical(root) for root in entry.quarantine]
+    return CatalogFiles(PyIcebergTableFiles(entry), CatalogObjects(entry, clock), CatalogQuarantine(entry, roots))
 
 
 @contextmanager
@@ -53,18 +67,24 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     engine = open_store(config.server.store_url, password=password)
     try:
         with alone_with(engine) as alone:
-            clock = SystemClock()
+            clock, places = SystemClock(), place_rules(entries)
             control = build_control_plane(
                 {entry.name: PyIcebergCatalog(entry) for entry in entries},
                 SqlTableStore(alone.engine),
                 SqlTaskStore(alone.engine),
                 clock,
                 SystemIds(),
+                RemovalPorts(
+                    SqlDeletionStore(alone.engine),
+                    SqlSightings(alone.engine),
+                    open_disk_spool,
+                    {entry.name: _files_of(entry, places.aliases_of(entry.name), clock) for entry in entries},
+                ),
                 rules=config.rules,
                 limits=DispatchLimits(lease_ms=config.server.lease_ms),
                 keep_tasks_ms=config.server.keep_tasks_days * _DAY_MS,
                 expiries={entry.name: PyIcebergExpiry(entry, clock) for entry in entries},
-                places=place_rules(entries),
+                places=places,
                 claims=SqlClaims(alone.engine),
                 files={entry.name: PyIcebergTableFiles(entry) for entry in entries},
                 kept=SqlKept(alone.engine),

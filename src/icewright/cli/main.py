@@ -12,7 +12,19 @@ import typer
 from typer.core import TyperGroup
 
 from icewright import __version__
-from icewright.cli import configuration, plans, policies, processes, scan, tables, tasks, undo
+from icewright.cli import (
+    approvals,
+    configuration,
+    plans,
+    policies,
+    procedures,
+    processes,
+    quarantine,
+    scan,
+    tables,
+    tasks,
+    undo,
+)
 from icewright.cli.invocation import AsJson, Invocation, begin
 from icewright.cli.terminal import Terminal
 from icewright.domain.errors import IcewrightError
@@ -71,11 +83,14 @@ app.add_typer(tables.app, name="table")
 app.command("plan")(plans.plan)
 app.command("explain")(plans.explain)
 app.command("apply")(plans.apply)
-app.command("expire-snapshots")(plans.expire_snapshots)
+app.command("approve")(approvals.approve)
+app.command("expire-snapshots")(procedures.expire_snapshots)
+app.command("remove-orphan-files")(procedures.remove_orphan_files)
 app.command("undo")(undo.undo)
-app.command("compute-statistics")(plans.compute_statistics)
+app.command("compute-statistics")(procedures.compute_statistics)
 app.add_typer(policies.app, name="policy")
 app.add_typer(tasks.app, name="tasks")
+app.add_typer(quarantine.app, name="quarantine")
 app.command("notify")(tasks.notify)
 app.command("status")(tasks.status)
 app.add_typer(configuration.app, name="config")

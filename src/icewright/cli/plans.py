@@ -18,6 +18,7 @@ from icewright.domain.asked import (
     AskedComputeStatistics,
     AskedExpireSnapshots,
     AskedRemoveDanglingDeletes,
+    AskedRemoveOrphanFiles,
     AskedRewriteDataFiles,
     AskedRewriteManifests,
 )
@@ -26,6 +27,8 @@ from icewright.domain.errors import NotFound, Rejected, Unavailable
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
+from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
+from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPrediction
 from icewright.domain.undo import UndoExpiryPrediction
 
@@ -55,11 +58,12 @@ class Action(StrEnum):
     REWRITE_MANIFESTS = "rewrite-manifests"
     REMOVE_DANGLING_DELETES = "remove-dangling-deletes"
     COMPUTE_STATISTICS = "compute-statistics"
+    REMOVE_ORPHAN_FILES = "remove-orphan-files"
 
 
 OlderThan = Annotated[
     str | None,
-    typer.Option("--older-than", metavar="DURATION", help="Expire snapshots that are older (P5D, PT12H)."),
+    typer.Option("--older-than", metavar="DURATION", help="Only what is older (P5D, PT12H)."),
 ]
 RetainLast = Annotated[
     int | None,
@@ -108,9 +112,9 @@ def plan(
         migrate,
         action,
         AskedExpireSnapshots(older_than, retain_last),
-        AskedComputeStatistics(_names(columns), snapshot),
+        AskedComputeStatistics(column_names(columns), snapshot),
     )
-    planned = _plan(invocation, table, asked, show_api=show_api)
+    planned = plan_of(invocation, table, asked, show_api=show_api)
     if as_json:
         invocation.terminal.document(planned.document)
     else:
@@ -123,7 +127,7 @@ def explain(
 ) -> None:
     """Say in sentences why something is, or is not, being done to a table."""
     invocation = begin(context, as_json=as_json)
-    planned = _plan(invocation, table, None, show_api=show_api)
+    planned = plan_of(invocation, table, None, show_api=show_api)
     if as_json:
         invocation.terminal.document({**planned.document, "upkeep": planned.upkeep})
         return
@@ -154,53 +158,6 @@ def apply(
         invocation.terminal.say(f"Next: icewright tasks show {task.task_id}")
 
 
-def expire_snapshots(
-    context: typer.Context,
-    table: TableArgument,
-    *,
-    older_than: OlderThan = None,
-    retain_last: RetainLast = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
-    """Expire snapshots, in the table's metadata alone: no file is deleted. Only shown without --yes.
-
-    It is a task of the server's. Exit status 1 when there is something to do and it was only shown.
-    """
-    _shown_or_done(begin(context, as_json=as_json), table, AskedExpireSnapshots(older_than, retain_last), yes, show_api)
-
-
-def compute_statistics(
-    context: typer.Context,
-    table: TableArgument,
-    *,
-    columns: Columns = None,
-    snapshot: SnapshotId = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
-    """Compute statistics: distinct values of columns, and figures of partitions. Only shown without --yes.
-
-    Exit status 1 when there is something to do and it was only shown.
-    """
-    asked = AskedComputeStatistics(_names(columns), snapshot)
-    _shown_or_done(begin(context, as_json=as_json), table, asked, yes, show_api)
-
-
-def _shown_or_done(invocation: Invocation, table: str, asked: Asked, yes: bool, show_api: bool) -> None:  # noqa: FBT001 - both are the caller's own options
-    """Plan what is asked for; carry it out where the person said so beforehand."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.cli.tasks import read_task  # noqa: PLC0415 - see above
-
-    planned = _plan(invocation, table, asked, show_api=show_api)
-    if not yes or not planned.view.can_apply:
-        show_only(invocation.terminal, planned)
-    with server(invocation, show_api=show_api) as client:
-        print_applied(invocation.terminal, planned.view, read_task(client.apply(planned.view.plan_id)))
-
-
 def show_only(terminal: Terminal, planned: Planned) -> NoReturn:
     """Show a plan that is not applied, and leave: with exit status 1 when there is something to do."""
     if terminal.as_json:
@@ -222,7 +179,8 @@ def print_applied(terminal: Terminal, view: PlanView, task: TaskView) -> None:
     terminal.say(f"Next: icewright tasks show {task.task_id}")
 
 
-def _names(columns: str | None) -> tuple[str, ...] | None:
+def column_names(columns: str | None) -> tuple[str, ...] | None:
+    """Names of columns, with commas between them; None where none are said."""
     return None if columns is None else tuple(name.strip() for name in columns.split(","))
 
 
@@ -231,6 +189,8 @@ def _asked(
 ) -> Asked | None:
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
     expiring, computing = expiry != AskedExpireSnapshots(), statistics != AskedComputeStatistics()
+    if migrate is None and action is Action.REMOVE_ORPHAN_FILES and expiry.retain_last is None and not computing:
+        return AskedRemoveOrphanFiles(expiry.older_than)
     if migrate is None and action is Action.EXPIRE_SNAPSHOTS and not computing:
         return expiry
     if migrate is None and action is Action.COMPUTE_STATISTICS and not expiring:
@@ -244,8 +204,8 @@ def _asked(
     if expiring or computing or action is not None:
         raise Rejected(
             "these options do not go together",
-            hint="--older-than and --retain-last go with --action expire-snapshots, --columns and --snapshot with "
-            "--action compute-statistics, and --migrate by itself",
+            hint="--older-than and --retain-last go with --action expire-snapshots, --older-than with "
+            "remove-orphan-files as well, --columns and --snapshot with compute-statistics, and --migrate by itself",
         )
     return None if migrate is None else AskedRewriteDataFiles(migrate)
 
@@ -267,7 +227,7 @@ class Planned(NamedTuple):
         return {"plan": self.view, "from_server": self.from_server, "problem": self.problem}
 
 
-def _plan(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> Planned:
+def plan_of(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> Planned:
     """The plan. Without a server that knows the table it is made here."""
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.plan_views import plan_view  # noqa: PLC0415 - see above
@@ -327,11 +287,18 @@ def print_plan(terminal: Terminal, planned: Planned) -> None:
         terminal.say(f"  {view.prediction.call}")
     if view.can_apply:
         terminal.say()
+        approved = isinstance(view.prediction, RemoveOrphanFilesPrediction) and view.prediction.needs_approval
+        verb = "approve" if approved else "apply"
         terminal.say(
-            f"Next: icewright apply {view.plan_id}"
+            f"Next: icewright {verb} {view.plan_id}"
             if from_server
             else "To carry it out: start `icewright serve` and `icewright optimizer`, then plan again."
         )
+
+
+def print_stored_plan(terminal: Terminal, view: PlanView) -> None:
+    """Print a plan that a server has kept."""
+    print_plan(terminal, Planned(view, from_server=True))
 
 
 def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a case for each kind of action
@@ -371,6 +338,25 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a ca
                 ("until", text.instant(said.until)),
                 *(("note", note.text) for note in view.rules),
             ]
+        case RemoveOrphanFilesPrediction() | RestoreFilesPrediction() as said:
+            return _files_moved(view, said)
+
+
+def _files_moved(view: PlanView, said: RemoveOrphanFilesPrediction | RestoreFilesPrediction) -> list[tuple[str, str]]:
+    """What goes into quarantine, or comes back from there."""
+    files = f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)})"
+    if isinstance(said, RestoreFilesPrediction):
+        purged = f", {said.purged_files:,} were purged and are gone" if said.purged_files else ""
+        return [("come back", files + purged)]
+    later = f", {said.left_for_later:,} more later" if said.left_for_later else ""
+    listed = f"{text.count(said.listed_files, 'file')} ({text.size(said.listed_bytes)})"
+    return [
+        ("go", f"{files} into quarantine{later}"),
+        ("listed", listed + ("" if said.listing_is_complete else ", not all of it: see the notes")),
+        ("needed", f"{text.count(said.reachable_files, 'file')} ({text.size(said.reachable_bytes)})"),
+        ("approval", "by a person: it is beyond the budget" if said.needs_approval else ""),
+        *(("note", note.text) for note in view.rules),
+    ]
 
 
 def _opened(said: Opened) -> str:

@@ -17,6 +17,8 @@ from icewright.domain.expire_snapshots import ExpireSnapshotsFigures, ExpireSnap
 from icewright.domain.names import TableName
 from icewright.domain.plans import Estimate, RewritePrediction
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesFigures, RemoveDanglingDeletesPrediction
+from icewright.domain.remove_orphan_files import RemoveOrphanFilesFigures, RemoveOrphanFilesPrediction
+from icewright.domain.restore_files import RestoreFilesFigures, RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
 from icewright.domain.tables import Json, Operation
 from icewright.domain.tasks import TaskState
@@ -183,7 +185,7 @@ def print_task(terminal: Terminal, task: TaskView) -> None:
     )
 
 
-def _work(task: TaskView) -> str:
+def _work(task: TaskView) -> str:  # noqa: PLR0911 - one case for each action
     """What is to be done, in a few words."""
     match task.prediction:
         case RewritePrediction() as said:
@@ -200,6 +202,11 @@ def _work(task: TaskView) -> str:
             return f"statistics of {text.count(len(said.columns), 'column')}" + (
                 " and of partitions" if said.of_partitions else ""
             )
+
+        case RemoveOrphanFilesPrediction() as said:
+            return f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) go into quarantine"
+        case RestoreFilesPrediction() as said:
+            return f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) come back"
 
 
 def _undo(task: TaskView) -> str:
@@ -300,6 +307,8 @@ def _read(task: TaskView) -> tuple[str, str]:
         case (
             ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures() | UndoExpiryFigures() | ComputeStatisticsFigures()
         ):
+            return "-", "-"
+        case RemoveOrphanFilesFigures() | RestoreFilesFigures():
             return "-", "-"
 
 

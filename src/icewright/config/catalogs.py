@@ -38,6 +38,7 @@ def entry(given: Mapping[Key, Given], name: str) -> tuple[CatalogEntry, PolicyRu
         found["properties"],
         found["aliases"],
         found["roots"],
+        found["quarantine"],
     )
     check_entry(built, origin)
     properties = _with_mode(found["mode"], found["policy"], f"{origin}: {dotted(head)}")

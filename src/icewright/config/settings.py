@@ -237,6 +237,13 @@ CATALOG = (
         "table that cannot be read is taken to be below them. By default anywhere.",
         default=(),
     ),
+    Setting(
+        "quarantine",
+        Kind.TEXTS,
+        "Where removed files wait until they are purged, outside of all tables: a folder for each bucket or file "
+        "system, as URIs or absolute paths. On storages without one, no file is ever removed.",
+        default=(),
+    ),
     MODE,
     Setting("policy", Kind.MAPPING, "Table properties (icewright.* and Iceberg's) that hold unless a table says more."),
 )

@@ -48,8 +48,9 @@ def _all(config: Config) -> Iterator[tuple[str, str, str]]:
         fields = {"type": str(entry.kind), "uri": entry.uri, "warehouse": entry.warehouse}
         properties = {f"properties.{name}": text for name, text in sorted(entry.properties.items())}
         aliases = {f"aliases.{name}": text for name, text in sorted(entry.aliases.items())}
-        roots = {"roots": _text(entry.roots)} if entry.roots else {}
-        for name, text in {**fields, **properties, **aliases, **roots}.items():
+        places = {"roots": entry.roots, "quarantine": entry.quarantine}
+        said = {key: _text(found) for key, found in places.items() if found}
+        for name, text in {**fields, **properties, **aliases, **said}.items():
             yield f"{head}.{name}", text, config.origins.get(f"{head}.{name}", fallback)
     for rule in config.rules:
         for name, text in sorted(rule.properties.items()):

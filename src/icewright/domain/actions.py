@@ -16,6 +16,8 @@ from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsFi
 from icewright.domain.files import DeleteFile, FileFormat, Partition
 from icewright.domain.layouts import Layout, Level
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesFigures
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles, RemoveOrphanFilesFigures
+from icewright.domain.restore_files import RestoreFiles, RestoreFilesFigures
 from icewright.domain.rewrite_manifests import RewriteManifests, RewriteManifestsFigures
 from icewright.domain.undo import UndoExpiry, UndoExpiryFigures
 
@@ -101,6 +103,9 @@ class ActionKind(StrEnum):
     UNDO_EXPIRE_SNAPSHOTS = "undo_expire_snapshots"
     COMPUTE_STATISTICS = "compute_statistics"
     """Both ``compute_table_stats`` and ``compute_partition_stats``."""
+    REMOVE_ORPHAN_FILES = "remove_orphan_files"
+    RESTORE_FILES = "restore_files"
+    """No procedure of Iceberg's: what was removed is put back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +195,14 @@ class RewriteDataFiles:
 
 
 Action: TypeAlias = (
-    RewriteDataFiles | ExpireSnapshots | RewriteManifests | RemoveDanglingDeletes | UndoExpiry | ComputeStatistics
+    RewriteDataFiles
+    | ExpireSnapshots
+    | RewriteManifests
+    | RemoveDanglingDeletes
+    | UndoExpiry
+    | ComputeStatistics
+    | RemoveOrphanFiles
+    | RestoreFiles
 )
 """Any action."""
 
@@ -201,14 +213,19 @@ ActionFigures: TypeAlias = (
     | RemoveDanglingDeletesFigures
     | UndoExpiryFigures
     | ComputeStatisticsFigures
+    | RemoveOrphanFilesFigures
+    | RestoreFilesFigures
 )
 """Those of any action."""
 
-ACTIONS_OF_THE_SERVER: Final = frozenset({ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS})
+FILE_MOVES: Final = frozenset({ActionKind.REMOVE_ORPHAN_FILES, ActionKind.RESTORE_FILES})
+"""What takes files away or puts them back, and commits nothing."""
+
+ACTIONS_OF_THE_SERVER: Final = FILE_MOVES | {ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS}
 """What reads and writes no rows, so that the server carries it out itself (decision 0027); the rest is Spark's."""
 
 
-def names_in(action: Action) -> int:
+def names_in(action: Action) -> int:  # noqa: PLR0911 - one case for each action
     """How many files, snapshots and partitions an action names: what it weighs in memory."""
     match action:
         case RewriteDataFiles():
@@ -223,6 +240,10 @@ def names_in(action: Action) -> int:
             return len(action.snapshot_ids)
         case ComputeStatistics():
             return len(action.columns)
+        case RemoveOrphanFiles():
+            return len(action.files)
+        case RestoreFiles():
+            return 0
 
 
 def shareable_bytes(action: Action) -> int | None:

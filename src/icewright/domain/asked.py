@@ -55,11 +55,24 @@ class AskedComputeStatistics:
     snapshot_id: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AskedRemoveOrphanFiles:
+    """Look for orphan files of a table now, and plan what may go of them.
+
+    ``older_than`` is an age as an ISO-8601 duration (``P7D``); what is not said, the table's policy says. No age is
+    below the floor.
+    """
+
+    kind: ClassVar[Literal["remove_orphan_files"]] = "remove_orphan_files"
+    older_than: str | None = None
+
+
 Asked: TypeAlias = (
     AskedRewriteDataFiles
     | AskedExpireSnapshots
     | AskedRewriteManifests
     | AskedRemoveDanglingDeletes
     | AskedComputeStatistics
+    | AskedRemoveOrphanFiles
 )
 """Anything of which a plan can be asked for, by the kind of its action."""

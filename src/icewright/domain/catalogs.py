@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from icewright.domain import object_stores
 from icewright.domain.errors import InvalidConfiguration, InvalidLocation
-from icewright.domain.locations import declared, is_ambiguous
+from icewright.domain.locations import Aliases, declared, is_ambiguous, storage_and_key
+from icewright.domain.objects import prefix_of
 from icewright.domain.sql_urls import SqlDatabase, SqliteFile, parse_sql_url
 
 CONNECT_TIMEOUT_MS: Final = 10_000
@@ -29,6 +31,7 @@ _CANNOT_BE_DRIVEN: Final = {
     "rest.sigv4-enabled": "requests signed for AWS (SigV4)",
     "hive.kerberos-authentication": "Kerberos",
 }
+_QUARANTINE_SCHEMES: Final = frozenset({"file", "hdfs", "s3"})
 _DELEGATION: Final = "header.X-Iceberg-Access-Delegation"
 
 
@@ -49,7 +52,8 @@ class CatalogEntry:
     between them. ``warehouse`` is a URI or an absolute path, or a REST catalog's own name for one, or empty where the
     catalog knows. ``properties`` go to both clients, each by the names that it has for them. ``aliases`` are other
     names of storages (:func:`icewright.domain.locations.declared`), and ``roots`` the only places where its tables may
-    lie, if any are said; neither client is told of them.
+    lie, if any are said; ``quarantine`` has the places, outside of all tables, where removed files wait, one for each
+    bucket or file system. Neither client is told of them.
     """
 
     name: str
@@ -59,6 +63,7 @@ class CatalogEntry:
     properties: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     roots: tuple[str, ...] = ()
+    quarantine: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Whether both clients can be pointed at it. Raises :class:`InvalidConfiguration` with the catalog's name."""
@@ -71,8 +76,9 @@ class CatalogEntry:
         """The part of :meth:`check` that needs no secret: names of storages, and roots."""
         try:
             declared(self.aliases)
-            for root in self.roots:
+            for root in (*self.roots, *self.quarantine):
                 _check_root(root)
+            _check_quarantine(declared(self.aliases), self.quarantine)
         except InvalidConfiguration as error:
             raise InvalidConfiguration(f"catalog {self.name}: {error.message}", hint=error.hint) from error
 
@@ -204,6 +210,22 @@ def _check_root(root: str) -> None:
             raise InvalidConfiguration(f"the root {root!r} may be another folder to a file system as well")
     except InvalidLocation as error:
         raise InvalidConfiguration(f"the root {root!r} is neither a URI nor an absolute path") from error
+
+
+def _check_quarantine(aliases: Aliases, places: tuple[str, ...]) -> None:
+    """Each place is a folder of its own, on a storage where files can be moved, and no storage's root."""
+    canonical = [aliases.canonical(place) for place in places]
+    for place, found in zip(places, canonical, strict=True):
+        scheme, key = found.partition(":")[0], storage_and_key(found)[1].strip("/")
+        if scheme not in _QUARANTINE_SCHEMES:
+            known = ", ".join(sorted(_QUARANTINE_SCHEMES))
+            raise InvalidConfiguration(f"the quarantine {place!r} is on {scheme}; files are removed on {known} alone")
+        if not key:
+            raise InvalidConfiguration(f"the quarantine {place!r} is a whole storage; name a folder of its own")
+    folders = sorted(prefix_of(found) for found in canonical)
+    for one, other in pairwise(folders):
+        if other.startswith(one):
+            raise InvalidConfiguration(f"the quarantines {one!r} and {other!r} overlap")
 
 
 def _check_address(parts: SplitResult, schemes: tuple[str, ...], example: str) -> None:

@@ -130,8 +130,25 @@ class DeletePlan:
 
     @property
     def plan_hash(self) -> str:
-        """SHA-256 of everything in it, in hexadecimal: what is approved, and what intents refer to."""
-        return hashlib.sha256(codec.dumps(self).encode("utf-8", "surrogatepass")).hexdigest()
+        """What is approved, and what its run refers to."""
+        return plan_hash_of(self.plan_id, self.table_id, self.cause, self.candidates)
+
+
+def plan_hash_of(plan_id: str, table_id: TableId, cause: Cause, candidates: tuple[Candidate, ...]) -> str:
+    """SHA-256, in hexadecimal, of which files of which table go, and why, with all that tells each from another one.
+
+    What the table was at the time is no part of it: that is looked at anew before each batch.
+    """
+    said = codec.dumps(_Named(plan_id, table_id, cause, candidates))
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    plan_id: str
+    table_id: TableId
+    cause: Cause
+    candidates: tuple[Candidate, ...]
 
 
 def plan_deletes(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from icewright.domain.actions import Action, RewriteDataFiles, rewrite_of
+from icewright.domain.errors import VersionMismatch
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import Progress
 
@@ -204,3 +205,12 @@ class OptimizerHello:
     catalogs: tuple[str, ...]
     spark_version: str
     iceberg_version: str
+
+
+def check_protocol(version: int, who: str) -> None:
+    """Whether somebody speaks our version. Raises :class:`~icewright.domain.errors.VersionMismatch`."""
+    if version != PROTOCOL_VERSION:
+        raise VersionMismatch(
+            f"{who} speaks version {version} of the protocol, the server speaks {PROTOCOL_VERSION}",
+            hint="run the same release of icewright on both sides",
+        )

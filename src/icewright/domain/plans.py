@@ -15,6 +15,8 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
 from icewright.domain.reasons import Reason as Reason  # noqa: PLC0414 - most find it here
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
+from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
+from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
 from icewright.domain.tables import Instant
 from icewright.domain.undo import UndoExpiryPrediction
@@ -126,6 +128,8 @@ Prediction: TypeAlias = (
     | RemoveDanglingDeletesPrediction
     | UndoExpiryPrediction
     | ComputeStatisticsPrediction
+    | RemoveOrphanFilesPrediction
+    | RestoreFilesPrediction
 )
 """What carrying out a plan would bring, by the kind of its action."""
 

@@ -102,6 +102,8 @@ class Policy:
     min_snapshots_to_keep: int = 10
     max_hold_ms: int = 2_592_000_000
     rewrites_manifests: bool = False
+    removes_orphan_files: bool = False
+    orphan_age_ms: int = 604_800_000
     manifest_target_size_bytes: int = 8 << 20
     manifest_min_count: int = 100
     manifest_merge: bool = True

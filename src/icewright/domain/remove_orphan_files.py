@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
-from icewright.domain.deletion import BUDGET_FILES, BUDGET_PERCENT, GRACE_FLOOR_MS, ORPHAN_GRACE_MS, Cause
+from icewright.domain.deletion import BUDGET_FILES, BUDGET_PERCENT, GRACE_FLOOR_MS, ORPHAN_GRACE_MS, Candidate, Cause
+from icewright.domain.locations import CanonicalPath
+from icewright.domain.objects import ListedObject
 from icewright.domain.tables import Instant
 
 _DAY_MS: Final = 24 * 3_600_000
@@ -74,6 +76,12 @@ class OrphanFile:
     first_seen_at: Instant
     passes: int
 
+    @property
+    def candidate(self) -> Candidate:
+        """As the Deleter takes it."""
+        listed = ListedObject(CanonicalPath(self.path), self.size_bytes, self.modified_at, self.etag, self.version_id)
+        return Candidate(listed, self.first_seen_at)
+
 
 @dataclass(frozen=True, slots=True)
 class RemoveOrphanFilesFigures:
@@ -112,6 +120,11 @@ class RemoveOrphanFiles:
     orphan_bytes: int
     budget_files: int
     budget_bytes: int
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Its files as the Deleter takes them."""
+        return tuple(file.candidate for file in self.files)
 
     @property
     def size_bytes(self) -> int:

@@ -8,6 +8,8 @@ from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
@@ -35,8 +37,8 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     match action:
         case RewriteDataFiles():
             return _files_moved(action, metadata)
-        case ExpireSnapshots() | UndoExpiry():
-            return None
+        case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RestoreFiles():
+            return None  # asked anew, one by one, right before each goes
         case RewriteManifests():
             return _specs_gone({each.belongs_to.spec_id for each in action.manifests}, metadata)
         case RemoveDanglingDeletes():

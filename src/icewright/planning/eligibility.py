@@ -18,6 +18,8 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
@@ -41,7 +43,7 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
     match action:
         case RewriteDataFiles():
             return table_obstacle(metadata, policy)
-        case ExpireSnapshots() | UndoExpiry():
+        case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RestoreFiles():
             return metadata_obstacle(metadata, policy)
         case RewriteManifests() | RemoveDanglingDeletes() | ComputeStatistics():
             return manifests_obstacle(metadata, policy)

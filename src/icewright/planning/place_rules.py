@@ -32,7 +32,8 @@ class PlaceRules:
 def place_rules(entries: Sequence[CatalogEntry], reserved: Iterable[str] = ()) -> PlaceRules:
     """The rules by these catalogs, and by further places of icewright's own, as spelled.
 
-    What one catalog declares holds for the others as well, unless they declare something else.
+    What one catalog declares holds for the others as well, unless they declare something else. Quarantines are
+    icewright's own.
     """
     aliases = {entry.name: _aliases(entry, entries) for entry in entries}
     allowed = {
@@ -41,7 +42,8 @@ def place_rules(entries: Sequence[CatalogEntry], reserved: Iterable[str] = ()) -
         if entry.roots
     }
     everywhere = Aliases() if not entries else _aliases(None, entries)
-    own = tuple(sorted({everywhere.folder(place) for place in reserved}))
+    held = (place for entry in entries for place in entry.quarantine)
+    own = tuple(sorted({everywhere.folder(place) for place in (*reserved, *held)}))
     named = {storage_and_key(place)[0] for places in (*allowed.values(), own) for place in places}
     meant = {storage for found in aliases.values() for storage in found.authorities.values()}
     return PlaceRules(aliases, allowed, own, frozenset(named | meant))

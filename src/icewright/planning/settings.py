@@ -7,6 +7,7 @@ from icewright.planning import wording
 from icewright.planning.expiry_settings import EXPIRY_SETTINGS
 from icewright.planning.layout_text import LayoutTextError, parse_layout
 from icewright.planning.manifest_settings import MANIFEST_SETTINGS
+from icewright.planning.orphan_settings import ORPHAN_SETTINGS
 from icewright.planning.setting_values import (
     BYTES,
     DURATIONS,
@@ -331,6 +332,7 @@ SETTINGS: tuple[Setting, ...] = (
     *MANIFEST_SETTINGS,
     *WINDOW_SETTINGS,
     *STATISTICS_SETTINGS,
+    *ORPHAN_SETTINGS,
 )
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}

@@ -237,6 +237,18 @@ PLANS_KEPT: Final = 20
 """How many plans of a table are kept whatever became of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingPlan:
+    """A plan that a person has to approve before anything happens, and since when and why it waits."""
+
+    plan_id: str
+    table_id: TableId
+    table_name: TableName
+    kind: ActionKind
+    reason: Reason
+    since: Instant
+
+
 class TableStore(Protocol):
     """What icewright knows of tables: records, inventory, plans, the inbox of events, and optimizers seen.
 
@@ -313,6 +325,21 @@ class TableStore(Protocol):
         """The latest plans of a table, newest first."""
         ...
 
+    def wait(self, waiting: WaitingPlan) -> None:
+        """Let a plan wait, in place of another one of the same table and kind of action."""
+        ...
+
+    def waits_no_more(self, plan_id: str) -> None:
+        """Forget that a plan waits; harmless for one that does not."""
+        ...
+
+    def waiting(self, *, limit: int, after: str | None = None) -> Sequence[WaitingPlan]:
+        """Plans that wait, of tables not known to be dropped, by the ids of plans.
+
+        ``after`` is the id that the last page ended with.
+        """
+        ...
+
     def receive(self, event: CommitEvent) -> bool:
         """Put an event into the inbox; False when it was there already (same table, same snapshot id)."""
         ...
@@ -331,8 +358,8 @@ class TableStore(Protocol):
         Those are events that were worked on more than ``EVENTS_KEPT_MS`` ago, what was found out of storages more than
         ``ACCESS_KEPT_MS`` ago, optimizers that were not heard of for ``OPTIMIZERS_KEPT_MS``, and plans.
 
-        Needed are a table's present plan, the plans that tasks were made from, and the newest ``PLANS_KEPT`` of each
-        table.
+        Needed are a table's present plan, plans that wait for a person, the plans that tasks were made from, and the
+        newest ``PLANS_KEPT`` of each table. No plan of a table that was dropped waits any more.
         """
         ...
 

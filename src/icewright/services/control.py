@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from icewright.domain.actions import ActionKind
+from icewright.domain.actions import FILE_MOVES, ActionKind
 from icewright.domain.policy import PolicyRule
 from icewright.planning.place_rules import PlaceRules
 from icewright.ports.catalog import Catalog
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock, Ids
+from icewright.ports.deletions import DeletionStore
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
+from icewright.ports.removals import RemovalPorts
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.services.access import AccessBook
+from icewright.services.approvals import Approvals
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.expirer import Expirer
 from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.keeper import TableKeeper
 from icewright.services.loop import TASKS_KEPT_MS, Loop
 from icewright.services.observer import Observer
+from icewright.services.orphan_planner import OrphanPlanner
 from icewright.services.planner import Planner
 from icewright.services.registry import Registry
+from icewright.services.removal_rounds import RemovalRounds
+from icewright.services.removal_wiring import build_finders, build_remover, sleep_ms
+from icewright.services.resource_groups import SERVER_FILES
+from icewright.services.restores import RestorePlanner
 from icewright.services.undo import BringFilesBack, NothingKept, Undoer, Undoing, no_files_moved
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
@@ -46,6 +54,8 @@ class ControlPlane:
     verifier: Verifier
     undoer: Undoer
     loop: Loop
+    deletions: DeletionStore
+    removal_rounds: RemovalRounds
 
 
 def build_control_plane(
@@ -54,6 +64,7 @@ def build_control_plane(
     tasks: TaskStore,
     clock: Clock,
     ids: Ids,
+    removals: RemovalPorts,
     *,
     rules: Sequence[PolicyRule] = (),
     limits: DispatchLimits | None = None,
@@ -65,6 +76,7 @@ def build_control_plane(
     files: Mapping[str, TableFiles] = MappingProxyType({}),
     kept: KeptStore | None = None,
     bring_files_back: BringFilesBack = no_files_moved,
+    pause: Callable[[int], None] = sleep_ms,
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -72,7 +84,7 @@ def build_control_plane(
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
     ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``files`` tell
     of all files of tables, ``kept`` is where it is kept what tasks take, without which none takes anything, and
-    ``bring_files_back`` whoever moved files away.
+    ``bring_files_back`` whoever moved files away. ``pause`` waits for so many ms.
     """
     limits = limits or DispatchLimits()
     access = AccessBook(tables, clock)
@@ -80,13 +92,33 @@ def build_control_plane(
     registry = Registry(catalogs, clock, places, claims)
     observer = Observer(catalogs, tables, clock, access, unfit, registry)
     planner = Planner(observer, tables, clock, ids, rules)
-    dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit)
-    keeper = TableKeeper(observer, planner, dispatcher, access, tables, tasks, clock, limits.chance)
+    approvals = Approvals(tables, removals.store, clock)
+    dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit, approvals=approvals)
+    remover = build_remover(removals, registry, pause)
+    finders = build_finders(removals, registry)
+    orphans = OrphanPlanner(finders, catalogs, registry, tables, clock, ids, planner.policy)
+    files_keeper = Housekeeper(dispatcher, dict.fromkeys(FILE_MOVES, remover), clock, SERVER_FILES)
+    rounds = RemovalRounds(
+        files_keeper, remover, orphans, approvals, dispatcher, tasks, removals.store, removals.sightings
+    )
+    keeper = TableKeeper(
+        observer,
+        planner,
+        dispatcher,
+        access,
+        tables,
+        tasks,
+        clock,
+        orphans=orphans,
+        want_pass=rounds.want,
+        chance=limits.chance,
+    )
     kept = NothingKept() if kept is None else kept
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
-    doors = Undoing(expiries, files, kept, bring_files_back)
+    restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)
+    doors = Undoing(expiries, files, kept, restores.plan, bring_files_back)
     undoer = Undoer(doors, observer, tables, tasks, ids, planner.policy, registry.namesakes)
-    verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer)
+    verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer, remover)
     own: dict[ActionKind, Carrier] = {
         ActionKind.EXPIRE_SNAPSHOTS: expirer,
         ActionKind.UNDO_EXPIRE_SNAPSHOTS: undoer,
@@ -103,9 +135,23 @@ def build_control_plane(
         housekeeper,
         clock,
         registry=registry,
+        removals=rounds,
         keep_tasks_ms=keep_tasks_ms,
         kept=kept,
     )
     return ControlPlane(
-        catalogs, tables, tasks, clock, observer, planner, dispatcher, keeper, registry, verifier, undoer, loop
+        catalogs,
+        tables,
+        tasks,
+        clock,
+        observer,
+        planner,
+        dispatcher,
+        keeper,
+        registry,
+        verifier,
+        undoer,
+        loop,
+        removals.store,
+        rounds,
     )

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from icewright.domain.deletion import (
-    Approval,
     Checked,
     DeletePlan,
     DeleteSettings,
@@ -46,6 +45,8 @@ from icewright.services.needs import NeedsOf
 BATCH_FILES: Final = 100
 ASKED_FILES: Final = 10_000
 """Of how many files it is asked at once whether the table needs them; several batches share one reading."""
+RESTING: Final = "resting"
+"""Why a batch waits that came too soon after the one before."""
 _MINUTE_MS: Final = 60_000
 _PLANNED: Final = frozenset({IntentState.PLANNED})
 _UNKNOWN: Final = frozenset({IntentState.UNKNOWN})
@@ -96,10 +97,6 @@ class Deleter:
         self._needs, self._place, self._aliases = needs, place, aliases
         self._settings = settings or DeleteSettings()
         self._epoch = store.epoch()
-
-    def approve(self, plan: DeletePlan, approved_by: str) -> Approval:
-        """Let a plan go beyond the budget; it is for this plan and no other, and floors stay what they are."""
-        return self._store.approve(self._epoch, Approval(plan.plan_hash, approved_by, self._store.now()))
 
     def begin(self, plan: DeletePlan, run_id: str, *, fencing_token: int | None = None) -> DeletionRun:
         """Write down what a plan intends. Nothing is touched yet; doing it again changes nothing.
@@ -171,6 +168,20 @@ class Deleter:
         done, waits = self._step(held, Step.RESTORE, None)
         return Batch((*looked, *done), waits, held[-1].number)
 
+    def leave(self, run_id: str, reason: Reason) -> Batch:
+        """Quarantine nothing more of a run, and let it end: whoever carried it out does not any more.
+
+        What is in quarantine stays there, and is looked after as ever.
+        """
+        run = self._store.run(run_id)
+        looked = self._settle(run_id)
+        if run.is_open and (planned := self._store.intents(run_id, _PLANNED, limit=ASKED_FILES)):
+            return Batch((*looked, *self._leave(planned, reason)))
+        waits = _in_doubt(looked)
+        if run.is_open and waits is None:
+            self._close(run_id)
+        return Batch(looked, waits, is_done=waits is None)
+
     def tend(self, run_id: str, after: int | None = None) -> Batch:
         """Look after what a run has in quarantine: put back what the table needs by now, purge what was there for long.
 
@@ -178,10 +189,11 @@ class Deleter:
         """
         run = self._store.run(run_id)
         looked = self._settle(run_id)
-        held = self._store.intents(run_id, _QUARANTINED, limit=BATCH_FILES, after=after)
+        held = self._store.intents(run_id, _QUARANTINED, limit=ASKED_FILES, after=after)
         if not held:
             return Batch(looked, is_done=True)
-        facts = self._facts(run, held)
+        block = _block(held)
+        facts, held = self._facts(run, block), block[:BATCH_FILES]
         if isinstance(facts, _Never):
             facts = facts.reason
         if isinstance(facts, Reason):
@@ -200,13 +212,15 @@ class Deleter:
         may_go_on: Callable[[], None],
     ) -> Batch:
         if self._store.now() < run.next_at:
-            return Batch(tuple(looked), Reason("resting", "files go no faster than the settings allow"))
-        facts = self._facts(run, planned)
+            return Batch(tuple(looked), Reason(RESTING, "files go no faster than the settings allow"))
+        facts = self._facts(run, _block(planned))
         if isinstance(facts, _Never):
             return Batch((*looked, *self._leave(planned, facts.reason)))
         if isinstance(facts, Reason):
             return Batch(tuple(looked), facts)
-        batch = [(intent, why_not(intent, run.cause, facts, self._settings)) for intent in planned[:BATCH_FILES]]
+        batch = [
+            (intent, why_not(intent, run.cause, facts, self._settings)) for intent in _block(planned)[:BATCH_FILES]
+        ]
         left = [replace(intent, state=IntentState.SKIPPED, why=why) for intent, why in batch if why is not None]
         going = [intent for intent, why in batch if why is None]
         fault(Fault.DELETION_CHECKED)
@@ -365,6 +379,15 @@ def _in_doubt(looked: Sequence[Intent]) -> Reason | None:
     if not looked or looked[-1].state is not IntentState.UNKNOWN:
         return None
     return looked[-1].why or Reason("not-found", "nobody knows what became of a file")
+
+
+def _block(intents: Sequence[Intent]) -> Sequence[Intent]:
+    """The first intents whose paths are asked about together: the same ones for each batch of them.
+
+    So the answer to the first batch serves the others as long as nothing is committed to the table.
+    """
+    number = intents[0].number // ASKED_FILES
+    return [intent for intent in intents if intent.number // ASKED_FILES == number]
 
 
 def _partial(text: str, gaps: Sequence[Gap]) -> Reason:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from icewright.domain.actions import ACTIONS_OF_THE_SERVER, Action
 from icewright.domain.codec import dumps
 from icewright.domain.errors import (
     Conflict,
@@ -23,7 +22,6 @@ from icewright.domain.errors import (
     NotFound,
     Rejected,
     Unavailable,
-    VersionMismatch,
 )
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
@@ -40,6 +38,7 @@ from icewright.domain.jobs import (
     OptimizerHello,
     TaskReport,
     TaskSpec,
+    check_protocol,
 )
 from icewright.domain.names import TableName
 from icewright.domain.observation import WorkerAccess
@@ -65,14 +64,13 @@ from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import TRIES_CARRIED_OUT
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.access import REFUSED_CODES, AccessBook
+from icewright.services.approvals import Approvals
 from icewright.services.effects import done_by_others, effect_of
 from icewright.services.leave import APPROVED, Leave
 from icewright.services.observer import Observer
+from icewright.services.resource_groups import OWN, resource_group
 from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
 
-SERVER: Final = "server"
-"""The resource group of what the server carries out itself, and the name under which it does."""
-DEFAULT_GROUP: Final = "default"
 STALE_MAX: Final = 100
 """Tasks that may end on the way to one that may run, in one claim: when a window closes on many there are thousands."""
 
@@ -102,9 +100,10 @@ class Dispatcher:
         rules: Sequence[PolicyRule] = (),
         *,
         unfit: UnfitFiles,
+        approvals: Approvals,
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
-        self._access, self._unfit, self._rules = access, unfit, tuple(rules)
+        self._access, self._unfit, self._rules, self._approvals = access, unfit, tuple(rules), approvals
         self.leave = Leave(tables, observer, self._rules, tasks.now)
         self._moved: SimpleQueue[TableName] = SimpleQueue()
 
@@ -150,9 +149,9 @@ class Dispatcher:
     def apply(self, plan_id: str) -> Task:
         """Queue exactly that plan, because a person says so.
 
-        Raises ``NotFound``; :class:`NotAllowed` when there is nothing to do, or the mode was ``observe`` for the plan
-        or is so now; and :class:`Conflict` when the table has moved on so that the plan would not be the one that was
-        looked at.
+        Raises ``NotFound``; :class:`NotAllowed` when there is nothing to do, when the mode was ``observe`` for the plan
+        or is so now, and when the plan has to be approved first; and :class:`Conflict` when the table has moved on so
+        that the plan would not be the one that was looked at.
         """
         plan = self._tables.plan(plan_id)
         if not plan.actions:
@@ -164,12 +163,16 @@ class Dispatcher:
                 f"{plan.table_name} is in mode observe: plans and explanations only",
                 hint="set the table property icewright.mode to approve or auto, then plan again",
             )
+        missing = self._approvals.missing(plan)
+        if missing is not None:
+            hint = f"look at what would go, then `icewright approve {plan_id}`"
+            raise NotAllowed(f"plan {plan_id} has to be approved first: {missing.text}", hint=hint)
         (action,) = plan.actions
         obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy)
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.
-        figures = {**plan.reason.figures, APPROVED: 1}
+        figures = {**plan.reason.figures, APPROVED: 1, **self._approvals.figures(plan)}
         if plan.migration is not None:
             figures[ASKED_FOR] = plan.migration.value
         elif plan.asked:
@@ -178,13 +181,26 @@ class Dispatcher:
         enqueued = self.enqueue(replace(plan, reason=approved), priority=1)
         if enqueued is None or enqueued.task.plan_id != plan_id:
             raise Conflict(f"{plan.table_name} has a task under way already", hint="see `icewright tasks list`")
+        self._tables.waits_no_more(plan_id)
         return enqueued.task
+
+    def approve(self, plan_id: str, approved_by: str) -> Task:
+        """Let a plan go beyond its budget because somebody says so, who is remembered with it; and queue it.
+
+        Raises as :meth:`apply`, and ``InvalidMessage`` where nobody is named. What cannot be queued is approved all the
+        same, and may be applied later.
+        """
+        plan = self._tables.plan(plan_id)
+        if not plan.actions:
+            raise NotAllowed(f"plan {plan_id} is to do nothing: {plan.reason.text}")
+        self._approvals.give(plan, approved_by)
+        return self.apply(plan_id)
 
     def hello(self, hello: OptimizerHello) -> None:
         """An optimizer introduces itself. Raises :class:`VersionMismatch`, and :class:`NotAllowed` for the server's."""
-        _check_protocol(hello.protocol_version, "this optimizer")
-        if SERVER in (hello.optimizer_id, hello.resource_group):
-            raise NotAllowed(f"{SERVER!r} is the server's own name", hint="call optimizer and resource group otherwise")
+        check_protocol(hello.protocol_version, "this optimizer")
+        for own in {hello.optimizer_id, hello.resource_group} & set(OWN):
+            raise NotAllowed(f"{own!r} is the server's own name", hint="call optimizer and resource group otherwise")
         self._tables.optimizer_seen(hello)
 
     def claim(self, optimizer_id: str, request: ClaimRequest = ANY_TASK) -> TaskSpec | None:
@@ -199,9 +215,12 @@ class Dispatcher:
         task = self._next(optimizer_id, hello.resource_group, reached, request.shareable_bytes_max)
         return None if task is None or task.lease is None else self._spec(task, task.lease)
 
-    def claim_own(self, catalogs: frozenset[str]) -> Task | None:
-        """The next task of these catalogs that the server carries out itself, as :meth:`claim` gives out the others."""
-        return self._next(SERVER, SERVER, catalogs)
+    def claim_own(self, group: str, catalogs: frozenset[str]) -> Task | None:
+        """The next task of these catalogs that the server carries out itself, as :meth:`claim` gives out the others.
+
+        ``group`` is one of the server's own.
+        """
+        return self._next(group, group, catalogs)
 
     def _next(
         self, claimer: str, group: str, catalogs: frozenset[str], shareable_bytes_max: int | None = None
@@ -239,7 +258,7 @@ class Dispatcher:
         known = next((o for o in self._tables.optimizers() if o.hello.optimizer_id == optimizer_id), None)
         if known is None:
             raise NotAllowed(f"optimizer {optimizer_id} has not introduced itself")
-        _check_protocol(known.hello.protocol_version, "this optimizer")
+        check_protocol(known.hello.protocol_version, "this optimizer")
         return known.hello
 
     def probes(self, optimizer_id: str) -> Probes:
@@ -318,7 +337,7 @@ class Dispatcher:
 
     def report(self, report: TaskReport) -> Task:
         """An attempt has ended. Raises :class:`LeaseLost` when its task is not its own any more."""
-        _check_protocol(report.protocol_version, "this report")
+        check_protocol(report.protocol_version, "this report")
         task = self._tasks.check_lease(report.task_id, report.fencing_token)
         fault(Fault.REPORT_BEFORE)
         self._note_unfit(task, report)
@@ -427,18 +446,5 @@ class Dispatcher:
                 return self.follow_up(task, end, Reason(code, detail), AttemptState.FAILED, text)
 
 
-def resource_group(action: Action) -> str:
-    """Whose turn an action is: the optimizers', or the server's own."""
-    return SERVER if action.kind in ACTIONS_OF_THE_SERVER else DEFAULT_GROUP
-
-
 def _optimizer_of(task: Task) -> str:
     return "" if task.lease is None else task.lease.optimizer_id
-
-
-def _check_protocol(version: int, who: str) -> None:
-    if version != PROTOCOL_VERSION:
-        raise VersionMismatch(
-            f"{who} speaks version {version} of the protocol, the server speaks {PROTOCOL_VERSION}",
-            hint="run the same release of icewright on both sides",
-        )

@@ -9,6 +9,8 @@ from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task
@@ -43,11 +45,14 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
         case ComputeStatistics() as action:
             return None if computed(action, metadata) is None else Effect("the snapshot has these statistics")
 
+        case RemoveOrphanFiles() | RestoreFiles():
+            return None  # it commits nothing: the next attempt goes on where the last one stopped
+
 
 def done_by_others(task: Task) -> Reason | None:
     """Why nothing is left to do where the effect is there before anybody tried; None where it can be our own alone."""
     match task.action:
-        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes():
+        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RemoveOrphanFiles() | RestoreFiles():
             return None
         case ExpireSnapshots():
             return Reason("gone-already", "somebody else removed all that was to expire")

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
@@ -31,39 +32,52 @@ from icewright.domain.jobs import (
 from icewright.domain.tasks import COMMITTING, Progress, Task
 from icewright.ports.clock import Clock
 from icewright.services.dispatcher import Dispatcher
+from icewright.services.resource_groups import SERVER
 
 _log = structlog.get_logger("icewright.housekeeper")
 
 BEATS_A_LEASE: Final = 3
 """As optimizers do."""
 LEASES_MAX: Final = 20
-"""At 30 s each, ten minutes: what is carried out here takes seconds, and a catalog a minute or two at worst."""
+"""From one step to the next, at 30 s each ten minutes: a step takes seconds, and a catalog a minute or two at worst."""
 CARRIED_OUT: Final = "carried out"
 """The phase of an attempt of the server's own before its commit."""
+COMMITS: Final = Progress(COMMITTING, 1, 1)
+
+
+class MayGoOn(Protocol):
+    """The leave to take the next step that changes something."""
+
+    def __call__(self, progress: Progress = COMMITS) -> None:
+        """Tell how far it is, and ask whether to go on. What it raises passes through."""
+        ...
 
 
 class Carrier(Protocol):
     """Carries out the actions of one kind, on the tables of any catalog."""
 
-    def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
-        """Do what the task's action says, all of it or nothing.
+    def carry_out(self, task: Task, may_commit: MayGoOn) -> Result:
+        """Do what the task's action says: all of it or nothing, or in steps, so that the next attempt goes on.
 
-        ``may_commit`` is called right before the commit; what it raises passes through, and nothing is committed then.
-        What else is raised says that nothing was committed, but for :class:`~icewright.domain.errors.Unknown`.
+        ``may_commit`` is called right before the commit, or before each step; what it raises passes through, and
+        nothing is committed then. What else is raised says that nothing was committed, but for
+        :class:`~icewright.domain.errors.Unknown`.
         """
         ...
 
 
 class Housekeeper:
-    """Takes the server's own tasks, one after the other, and sees each to its report."""
+    """Takes the server's own tasks of one group, one after the other, and sees each to its report."""
 
-    def __init__(self, dispatcher: Dispatcher, carriers: Mapping[ActionKind, Carrier], clock: Clock) -> None:
-        self._dispatcher, self._carriers, self._clock = dispatcher, dict(carriers), clock
+    def __init__(
+        self, dispatcher: Dispatcher, carriers: Mapping[ActionKind, Carrier], clock: Clock, group: str = SERVER
+    ) -> None:
+        self._dispatcher, self._carriers, self._clock, self._group = dispatcher, dict(carriers), clock, group
 
     def work(self, most: int, catalogs: Callable[[], frozenset[str]]) -> Iterator[Task]:
         """Carry out what waits, at most so many tasks of these ``catalogs``; each as its report left it."""
         for _ in range(most):
-            task = self._dispatcher.claim_own(catalogs()) if self._carriers else None
+            task = self._dispatcher.claim_own(self._group, catalogs()) if self._carriers else None
             if task is None:
                 return
             fault(Fault.HOUSEKEEPING_CLAIMED)
@@ -74,12 +88,7 @@ class Housekeeper:
             raise TypeError(f"task {task.task_id} was claimed without a lease")
         token, started_at, cpu_s = task.lease.fencing_token, self._clock.now(), time.thread_time()
 
-        def may_commit() -> None:
-            reply = self._dispatcher.heartbeat(task.task_id, Heartbeat(token, Progress(COMMITTING, 1, 1)))
-            if reply.cancel:
-                raise _Stopped("cancelled before the commit")
-
-        with self._beating(task, token):
+        with self._beating(task, token) as may_commit:
             result = self._result(task, may_commit)
         fault(Fault.HOUSEKEEPING_DONE)
         return self._dispatcher.report(
@@ -97,20 +106,28 @@ class Housekeeper:
         )
 
     @contextmanager
-    def _beating(self, task: Task, token: int) -> Iterator[None]:
+    def _beating(self, task: Task, token: int) -> Iterator[MayGoOn]:
         """Keep the lease while the task is carried out: catalogs may take longer than it for a lock, or an answer.
 
-        Without it an attempt would be given up while its commit is still on its way. What hangs for longer than
-        :data:`LEASES_MAX` leases is given up all the same.
+        Without it an attempt would be given up while its commit is still on its way. What hangs in one step for longer
+        than :data:`LEASES_MAX` leases is given up all the same. Gives the leave for each step.
         """
         ended = threading.Event()
+        now = _Step(Progress(CARRIED_OUT, 0, 1))
+
+        def may_commit(progress: Progress = COMMITS) -> None:
+            reply = self._dispatcher.heartbeat(task.task_id, Heartbeat(token, progress))
+            now.progress, now.beats = progress, 0
+            if reply.cancel:
+                raise _Stopped("cancelled before the commit" if progress == COMMITS else "cancelled on the way")
 
         def beat() -> None:
-            for _ in range(BEATS_A_LEASE * LEASES_MAX):
+            while now.beats < BEATS_A_LEASE * LEASES_MAX:
                 if ended.wait(self._dispatcher.lease_ms / 1000 / BEATS_A_LEASE):
                     return
+                now.beats += 1
                 try:
-                    self._dispatcher.heartbeat(task.task_id, Heartbeat(token, Progress(CARRIED_OUT, 0, 1)))
+                    self._dispatcher.heartbeat(task.task_id, Heartbeat(token, now.progress))
                 except LeaseLost:
                     return  # the attempt finds out at its commit, or by its report
                 except IcewrightError as error:
@@ -119,12 +136,12 @@ class Housekeeper:
         beating = threading.Thread(target=beat, name="lease", daemon=True)
         beating.start()
         try:
-            yield
+            yield may_commit
         finally:
             ended.set()
             beating.join()
 
-    def _result(self, task: Task, may_commit: Callable[[], None]) -> Result:
+    def _result(self, task: Task, may_commit: MayGoOn) -> Result:
         """How the attempt ended. What is no error of icewright's own passes through: its lease tells of it."""
         try:
             return self._carriers[ActionKind(task.action.kind)].carry_out(task, may_commit)
@@ -138,6 +155,14 @@ class Housekeeper:
             return CommitUnknown(error.message)
         except IcewrightError as error:
             return Failed(error.code, error.message, retryable=isinstance(error, Unavailable))
+
+
+@dataclass(slots=True)
+class _Step:
+    """How far an attempt is, and how often its lease was kept since it said so."""
+
+    progress: Progress
+    beats: int = 0
 
 
 class _Stopped(IcewrightError):

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 from icewright.domain.actions import ActionKind
-from icewright.domain.asked import Asked
+from icewright.domain.asked import Asked, AskedRemoveOrphanFiles
 from icewright.domain.errors import Conflict, IcewrightError, NotFound, Rejected, TableReplaced, Unreadable
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Reason
-from icewright.domain.policy import Mode
+from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.ports.clock import Clock
@@ -31,6 +31,7 @@ from icewright.services.experience import experience
 from icewright.services.expirer import holds_of_tasks
 from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer
+from icewright.services.orphan_planner import OrphanPlanner
 from icewright.services.planner import Planner
 from icewright.services.put_off import files_put_off
 from icewright.services.refused import PlanRefused
@@ -68,10 +69,15 @@ class TableKeeper:
         tables: TableStore,
         tasks: TaskStore,
         clock: Clock,
+        *,
+        orphans: OrphanPlanner,
+        want_pass: Callable[[TableMetadata, Policy], None],
         chance: Callable[[], float] = random.random,
     ) -> None:
+        """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
+        self._orphans, self._want_pass = orphans, want_pass
         self._latecomers = Latecomers(tasks)
         self._upkeep = Upkeep(planner, dispatcher, tables, tasks)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
@@ -95,8 +101,11 @@ class TableKeeper:
     def plan_asked(self, name: TableName, asked: Asked, table_id: TableId | None = None) -> Plan:
         """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
 
+        A search for orphan files takes as long as it takes, and keeps nobody from looking at tables meanwhile.
         Raises as :meth:`look`, and ``TableReplaced`` where the name leads to another table than ``table_id`` by now.
         """
+        if isinstance(asked, AskedRemoveOrphanFiles):
+            return self._orphans.plan(name, asked, table_id)
         with self._lock(name):
             observation = self._observer.observe(name)
             if table_id is not None and observation.metadata.table_id != table_id:
@@ -149,6 +158,7 @@ class TableKeeper:
             of_kind = partial(self._of_kind, everything, metadata.table_id)
             is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
             kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew), of_kind)
+            self._want_pass(metadata, self._planner.policy(metadata))
         # A refused plan is said, and looked at again when it is time, not in each round.
         self._save(observation, plan, kept.problem or problem, kept.look_at)
         return Looked(plan, is_new, enqueued, late, kept)

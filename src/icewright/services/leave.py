@@ -14,6 +14,7 @@ from icewright.domain.errors import NotFound
 from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy, PolicyRule
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import Task
@@ -104,7 +105,7 @@ def _is_upkeep(task: Task) -> bool:
     return not isinstance(task.action, RewriteDataFiles) and APPROVED not in task.reason.figures
 
 
-def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
+def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:  # noqa: PLR0911 - a case for each kind of action
     """Whether the owner does not let what the task does happen by itself any more."""
     if not _is_upkeep(task):
         return None
@@ -121,6 +122,16 @@ def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
             return Reason("upkeep-off", "the owner does not let manifests be rewritten by themselves any more")
         case ComputeStatistics() if not policy.computes_statistics:
             return Reason("upkeep-off", "the owner does not let statistics be computed by themselves any more")
+        case RemoveOrphanFiles() as action:
+            return _removal_obstacle(action, policy)
         case _:
             pass
+    return None
+
+
+def _removal_obstacle(action: RemoveOrphanFiles, policy: Policy) -> Reason | None:
+    if not policy.removes_orphan_files:
+        return Reason("upkeep-off", "the owner does not let orphan files be removed by themselves any more")
+    if action.age_min_ms < policy.orphan_age_ms:
+        return Reason("upkeep-changed", "the owner wants files that nothing needs to stay longer by now")
     return None

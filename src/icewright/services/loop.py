@@ -40,6 +40,7 @@ from icewright.services.dispatcher import Dispatcher
 from icewright.services.housekeeper import Housekeeper
 from icewright.services.keeper import Looked, TableKeeper
 from icewright.services.registry import Registry
+from icewright.services.removal_rounds import RemovalRounds
 from icewright.services.verifier import Verifier
 
 _log = structlog.get_logger("icewright.loop")
@@ -85,12 +86,13 @@ class Loop:
         *,
         registry: Registry,
         kept: KeptStore,
+        removals: RemovalRounds,
         keep_tasks_ms: int = TASKS_KEPT_MS,
     ) -> None:
         self._keep_tasks_ms, self._kept = keep_tasks_ms, kept
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
         self._keeper, self._dispatcher, self._verifier, self._housekeeper = keeper, dispatcher, verifier, housekeeper
-        self._registry = registry
+        self._registry, self._removals = registry, removals
         self._wake = threading.Event()
         self._stop = threading.Event()
         # All by the wall clock, which may be set back: what was noted later than now was noted before that.
@@ -127,11 +129,16 @@ class Loop:
         """Rounds until stopped, ``pause_s`` apart unless woken.
 
         Nothing that happens in a round ends the rounds, not even a log that cannot be written. What the server carries
-        out itself has a thread of its own: a slow commit must keep no lease from ending and no table from being seen.
-        One that is still at it after :data:`HOUSE_PATIENCE_S` is left behind, as a server that dies leaves it.
+        out itself has threads of its own, one for commits and one for files: a slow commit must keep no lease from
+        ending and no table from being seen. One that is still at it after :data:`HOUSE_PATIENCE_S` is left behind, as a
+        server that dies leaves it.
         """
-        house = threading.Thread(target=self._keep_house_on, args=(pause_s,), name="housekeeper", daemon=True)
-        house.start()
+        threads = [
+            threading.Thread(target=self._keep_on, args=(steps, pause_s), name=name, daemon=True)
+            for name, steps in (("housekeeper", lambda: (self._keep_house,)), ("removals", self._removal_steps))
+        ]
+        for thread in threads:
+            thread.start()
         self._round_ended_at = self._clock.now()
         while not self._stop.is_set():
             try:
@@ -142,11 +149,12 @@ class Loop:
                     _log.exception("round failed")
             self._wake.wait(pause_s)
             self._wake.clear()
-        house.join(HOUSE_PATIENCE_S)
+        for thread in threads:
+            thread.join(HOUSE_PATIENCE_S)
 
     def round(self) -> None:
         """Everything that is due now, once, by the calling thread."""
-        self._take((self._keep_house,))
+        self._take((self._keep_house, *self._removal_steps()))
         self.turn()
 
     def turn(self) -> None:
@@ -164,11 +172,14 @@ class Loop:
         )
         self._take(steps)
 
-    def _keep_house_on(self, pause_s: float) -> None:
-        """The housekeeper's thread. What fails in it is logged as that of a step is, and nothing ends it."""
+    def _keep_on(self, steps: Callable[[], Iterable[Callable[[], None]]], pause_s: float) -> None:
+        """A thread beside the loop's. What fails in it is logged as that of a step is, and nothing ends it."""
         while not self._stop.wait(max(pause_s, _HOUSE_PAUSE_S_MIN)):
             with suppress(Exception):  # what failed is the log itself
-                self._take((self._keep_house,))
+                self._take(steps())
+
+    def _removal_steps(self) -> Iterable[Callable[[], None]]:
+        return self._removals.steps(self._answering, self._wake.set)
 
     def _take(self, steps: Iterable[Callable[[], None]]) -> None:
         for step in steps:

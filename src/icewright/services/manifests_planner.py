@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from icewright.domain.faults import Fault, fault
 from icewright.domain.inventory import ManifestSummary
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan
@@ -16,7 +15,7 @@ from icewright.planning.rewrite_manifests import ManifestsDecision, plan_manifes
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
 from icewright.services.due import Due
-from icewright.services.refused import PlanRefused
+from icewright.services.kept_plans import keep_plan
 
 
 class ManifestsPlanner:
@@ -26,13 +25,13 @@ class ManifestsPlanner:
         self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
 
     def plan_asked(self, observation: Observation) -> tuple[Plan, Policy]:
-        """The plan that a person asks for, and the policy that it goes by. Raises :class:`PlanRefused`."""
+        """The plan that a person asks for, and the policy that it goes by. Raises ``PlanRefused``."""
         policy = self._policy(observation.metadata)
         decision, summaries = self._decide(observation, policy)
         return self._kept(observation, policy, decision, summaries, asked=True), policy
 
     def due(self, observation: Observation) -> Due:
-        """What is due by itself, of a table whose owner lets it. What is kept of it may raise :class:`PlanRefused`.
+        """What is due by itself, of a table whose owner lets it. What is kept of it may raise ``PlanRefused``.
 
         Where the keys of the manifests tell that nothing is, the store is not asked.
         """
@@ -83,12 +82,7 @@ class ManifestsPlanner:
             look_again_at=None,
             asked=asked,
         )
+        violations: Iterable[tuple[str, str]] = ()
         if decision.action is not None and decision.prediction is not None:
-            found = manifest_violations(decision.action, decision.prediction, observation, policy, summaries)
-            said = "; ".join(f"{code}: {text}" for code, text in found)
-            if said:
-                raise PlanRefused(f"the plan for {metadata.name} does not hold: {said}")
-        fault(Fault.PLAN_BEFORE)
-        self._tables.save_plan(plan, is_present=False)
-        fault(Fault.PLAN_AFTER)
-        return plan
+            violations = manifest_violations(decision.action, decision.prediction, observation, policy, summaries)
+        return keep_plan(self._tables, plan, violations)

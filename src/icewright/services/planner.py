@@ -14,11 +14,12 @@ from icewright.domain.asked import (
     AskedComputeStatistics,
     AskedExpireSnapshots,
     AskedRemoveDanglingDeletes,
+    AskedRemoveOrphanFiles,
     AskedRewriteDataFiles,
     AskedRewriteManifests,
 )
+from icewright.domain.errors import NotAllowed
 from icewright.domain.expire_snapshots import Hold
-from icewright.domain.faults import Fault, fault
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey
@@ -45,9 +46,9 @@ from icewright.services.access import assumed
 from icewright.services.delete_planner import DeletePlanner
 from icewright.services.due import Due
 from icewright.services.expiry_planner import ExpiryPlanner
+from icewright.services.kept_plans import keep_plan
 from icewright.services.manifests_planner import ManifestsPlanner
 from icewright.services.observer import Observer
-from icewright.services.refused import PlanRefused
 from icewright.services.statistics_planner import StatisticsPlanner
 
 
@@ -71,7 +72,7 @@ class Planner:
         self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
         self._deletes = DeletePlanner(observer, clock, ids, self.policy)
-        self._statistics = StatisticsPlanner(clock, ids, self.policy, partial(self._keep, is_present=False))
+        self._statistics = StatisticsPlanner(clock, ids, self.policy, partial(keep_plan, tables))
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
@@ -80,14 +81,14 @@ class Planner:
     def plan(self, name: TableName) -> Planned:
         """Observe the table and say what should be done to it.
 
-        Raises what :meth:`Observer.observe` raises, and :class:`PlanRefused`.
+        Raises what :meth:`Observer.observe` raises, and ``PlanRefused``.
         """
         return self.plan_observed(self._observer.observe(name))
 
     def plan_asked(self, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()) -> Planned:
         """Say what that takes which a person asks for, of a table just observed.
 
-        ``holds`` are the snapshots that tasks of the table go on from. Raises :class:`PlanRefused`, and ``Rejected``
+        ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRefused``, and ``Rejected``
         for what cannot be asked for.
         """
         match asked:
@@ -101,11 +102,16 @@ class Planner:
                 return Planned(plan, observation, policy)
             case AskedRemoveDanglingDeletes():
                 checked = self._deletes.plan_dangling(observation)
-                self._keep(checked.plan, checked.violations, is_present=False)
+                keep_plan(self._tables, checked.plan, checked.violations)
                 return Planned(checked.plan, observation, self.policy(observation.metadata))
             case AskedComputeStatistics():
                 plan, policy = self._statistics.plan_asked(observation, asked)
                 return Planned(plan, observation, policy)
+            case AskedRemoveOrphanFiles():
+                raise NotAllowed(
+                    "orphan files are looked for by the server alone, which remembers since when nothing needs them",
+                    hint="start `icewright serve`, then plan again",
+                )
 
     def expiry_due(
         self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None
@@ -122,7 +128,7 @@ class Planner:
         return self._statistics.due(observation, rested_ms)
 
     def plan_observed(self, observation: Observation) -> Planned:
-        """Say what should be done to a table that has just been observed. Raises :class:`PlanRefused`."""
+        """Say what should be done to a table that has just been observed. Raises ``PlanRefused``."""
         return self._plan_rewrite(observation, None)
 
     def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
@@ -162,20 +168,8 @@ class Planner:
             plan, observation, policy, files, deletes, layout if isinstance(layout, Layout) else None
         )
         said = [(violation.code, violation.text) for violation in violations]
-        self._keep(plan, said, is_present=migration is None)
+        keep_plan(self._tables, plan, said, is_present=migration is None)
         return Planned(plan, observation, policy)
-
-    def _keep(self, plan: Plan, violations: Sequence[tuple[str, str]], *, is_present: bool) -> None:
-        """Keep a plan that its checker accepts, as the table's present one or beside that.
-
-        Raises :class:`PlanRefused` for any other.
-        """
-        if violations:
-            said = "; ".join(f"{code}: {text}" for code, text in violations)
-            raise PlanRefused(f"the plan for {plan.table_name} does not hold: {said}")
-        fault(Fault.PLAN_BEFORE)
-        self._tables.save_plan(plan, is_present=is_present)
-        fault(Fault.PLAN_AFTER)
 
     def _with_rewrites(self, observation: Observation, now: Instant) -> Observation:
         """The observation with the time of our last rewrite of each partition."""

@@ -15,6 +15,7 @@ from typing import Final
 
 from icewright.domain.errors import IcewrightError, NotFound, StorageAway, Unavailable, Unreadable
 from icewright.domain.knowledge import Known
+from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
 from icewright.domain.ownership import Claim, Missing, Place, SeenClaim
 from icewright.domain.reasons import Reason
@@ -73,6 +74,10 @@ class Registry:
         self._not_listed: dict[str, Reason] = {}
         self._version = 0
         self._judged: tuple[int, Ownership] | None = None
+
+    def aliases_of(self, catalog: str) -> Aliases:
+        """Names of storages as a catalog means them."""
+        return self._rules.aliases_of(catalog)
 
     def saw(self, metadata: TableMetadata) -> None:
         """A table was just loaded. Raises ``Unavailable`` when the store does not answer."""

@@ -28,7 +28,7 @@ class StatisticsPlanner:
         clock: Clock,
         ids: Ids,
         policy: Callable[[TableMetadata], Policy],
-        keep: Callable[[Plan, Sequence[Wrong]], None],
+        keep: Callable[[Plan, Sequence[Wrong]], object],
     ) -> None:
         self._clock, self._ids, self._policy, self._keep = clock, ids, policy, keep
 

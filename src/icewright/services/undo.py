@@ -19,6 +19,8 @@ from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.reachable import Roots
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
@@ -31,6 +33,7 @@ from icewright.ports.kept import KeptStore
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
+from icewright.services.kept_plans import keep_plan
 from icewright.services.missing_files import first_missing
 from icewright.services.observer import Observer
 
@@ -67,11 +70,15 @@ class NothingKept:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """The doors that undoing goes through, by catalog; ``kept`` is what tasks took."""
+    """The doors that undoing goes through, by catalog; ``kept`` is what tasks took.
+
+    ``restore`` plans to put back the files that a task removed.
+    """
 
     expiries: Mapping[str, SnapshotExpiry]
     files: Mapping[str, TableFiles]
     kept: KeptStore
+    restore: Callable[[Task], Plan]
     bring_files_back: BringFilesBack = no_files_moved
 
 
@@ -107,6 +114,10 @@ class Undoer:
                 raise _never(task, "it changed no row", "readers may ignore statistics, and expiry takes them away")
             case UndoExpiry():
                 raise _never(task, "it was an undo", "let the snapshots expire again: `icewright expire-snapshots`")
+            case RemoveOrphanFiles():
+                return self._doors.restore(task)
+            case RestoreFiles():
+                raise _never(task, "it was an undo", "remove the files again: `icewright remove-orphan-files`")
 
     def _plan_expiry(self, task: Task, expiry: ExpireSnapshots) -> Plan:
         until = self._open_until(task)
@@ -138,8 +149,7 @@ class Undoer:
             rules=decision.notes,
             asked=True,
         )
-        self._tables.save_plan(plan, is_present=False)
-        return plan
+        return keep_plan(self._tables, plan)
 
     def _open_until(self, task: Task) -> Instant:
         """The end of the window. Raises :class:`NotAllowed` outside of it."""

@@ -18,6 +18,8 @@ from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GROUP_CONFLICT, GroupLeft
 from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
@@ -38,6 +40,7 @@ from icewright.services.expirer import Expirer
 from icewright.services.manifest_evidence import manifests_changed, problem_of_manifests, verified_manifests
 from icewright.services.measured_lookups import measured_lookups
 from icewright.services.observer import Observer
+from icewright.services.removals import Remover
 from icewright.services.reports import report_of
 from icewright.services.statistics_evidence import problem_of_commit, verified_statistics
 from icewright.services.undo import Undoer
@@ -72,9 +75,10 @@ class Verifier:
         dispatcher: Dispatcher,
         expirer: Expirer,
         undoer: Undoer,
+        remover: Remover,
     ) -> None:
         self._tasks, self._tables, self._observer, self._dispatcher = tasks, tables, observer, dispatcher
-        self._expirer, self._undoer = expirer, undoer
+        self._expirer, self._undoer, self._remover = expirer, undoer, remover
 
     def settle(self, task: Task) -> Task:
         """Decide a task in doubt by looking into the table; the task itself when it is too early to say.
@@ -153,6 +157,8 @@ class Verifier:
                 outcome = Outcome(undone(action, task.task_id, metadata, self._undoer.problem(task, metadata)))
             case ComputeStatistics() as action:
                 outcome = Outcome(self._statistics(task, action, metadata))
+            case RemoveOrphanFiles() | RestoreFiles():
+                outcome = Outcome(self._remover.outcome(task))
         state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED
         return _change(task, state, outcome)
 

@@ -103,6 +103,30 @@ class Client:
         """Queue exactly that plan; the task."""
         return self._object("POST", f"/plans/{_part(plan_id)}/apply")
 
+    def approve(self, plan_id: str, approved_by: str) -> Json:
+        """Let exactly that plan go beyond its budget, and queue it; the task."""
+        return self._object("POST", f"/plans/{_part(plan_id)}/approve", body={"approved_by": approved_by})
+
+    def waiting(self, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """Plans that wait for a person, oldest first."""
+        return self._page("/plans/waiting", {"limit": limit, "cursor": cursor})
+
+    def plan(self, plan_id: str) -> Json:
+        """One plan: a ``PlanView``."""
+        return self._object("GET", f"/plans/{_part(plan_id)}")
+
+    def plan_files(self, plan_id: str, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """The files that a plan would remove."""
+        return self._page(f"/plans/{_part(plan_id)}/files", {"limit": limit, "cursor": cursor})
+
+    def quarantine(self, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """Tasks whose removed files are in quarantine, newest first."""
+        return self._page("/quarantine", {"limit": limit, "cursor": cursor})
+
+    def purge(self, task_id: str) -> Json:
+        """Have it looked after now what a task removed: ``{"quarantine": QuarantineView, "waits": ...}``."""
+        return self._object("POST", f"/quarantine/{_part(task_id)}/purge")
+
     def tasks(
         self,
         *,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
@@ -26,6 +27,7 @@ from icewright.ports.store import (
     InventoryUpdate,
     OptimizerRecord,
     TableRecord,
+    WaitingPlan,
 )
 
 
@@ -49,6 +51,7 @@ class MemoryTableStore:
         self._records: dict[TableId, TableRecord] = {}
         self._inventories: dict[TableId, _StoredInventory] = {}
         self._plans: dict[str, Plan] = {}
+        self._waiting: dict[tuple[TableId, ActionKind], WaitingPlan] = {}
         self._events_received = 0
         self._events: dict[tuple[TableName, int], StoredEvent] = {}
         self._accesses: dict[tuple[str, str], AccessRecord] = {}
@@ -157,6 +160,28 @@ class MemoryTableStore:
             found = [plan for plan in self._plans.values() if plan.table_id == table_id]
             return sorted(found, key=lambda plan: (plan.planned_at, plan.plan_id), reverse=True)[:limit]
 
+    def wait(self, waiting: WaitingPlan) -> None:
+        """See the port."""
+        with self._lock:
+            self._waiting[waiting.table_id, waiting.kind] = waiting
+
+    def waits_no_more(self, plan_id: str) -> None:
+        """See the port."""
+        with self._lock:
+            self._waiting = {key: one for key, one in self._waiting.items() if one.plan_id != plan_id}
+
+    def waiting(self, *, limit: int, after: str | None = None) -> Sequence[WaitingPlan]:
+        """See the port."""
+        with self._lock:
+            found = sorted(
+                (one for one in self._waiting.values() if self._is_there(one.table_id)), key=lambda one: one.plan_id
+            )
+            return [one for one in found if after is None or one.plan_id > after][:limit]
+
+    def _is_there(self, table_id: TableId) -> bool:
+        record = self._records.get(table_id)
+        return record is not None and record.dropped_at is None
+
     def receive(self, event: CommitEvent) -> bool:
         """See the port."""
         with self._lock:
@@ -198,7 +223,9 @@ class MemoryTableStore:
                 for optimizer_id, seen in self._optimizers.items()
                 if seen.seen_at >= now - OPTIMIZERS_KEPT_MS
             }
+            self._waiting = {key: one for key, one in self._waiting.items() if self._is_there(one.table_id)}
             needed = {record.plan_id for record in self._records.values()}
+            needed |= {one.plan_id for one in self._waiting.values()}
             if self._tasks is not None:
                 needed |= self._tasks.plan_ids()
             for table_id in {plan.table_id for plan in self._plans.values()}:

@@ -194,6 +194,18 @@ _PRESENT = tables.c.dropped_at.is_(None)
 Index("uq_tables_name", tables.c.name_digest, unique=True, sqlite_where=_PRESENT, postgresql_where=_PRESENT)
 Index("ix_tables_due", tables.c.next_look_at, sqlite_where=_PRESENT, postgresql_where=_PRESENT)
 
+waiting_plans = Table(
+    "waiting_plans",
+    metadata,
+    Column("catalog", _Key, nullable=False),
+    Column("table_uuid", _Key, nullable=False),
+    Column("kind", _Key, nullable=False),
+    Column("plan_id", _Key, nullable=False),
+    Column("waiting", Text, nullable=False),
+    PrimaryKeyConstraint("catalog", "table_uuid", "kind", name="pk_waiting_plans"),
+)
+Index("uq_waiting_plans_plan", waiting_plans.c.plan_id, unique=True)
+
 manifests = Table(
     "manifests",
     metadata,

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.sql import transactions
@@ -19,6 +34,7 @@ from icewright.adapters.sql.schema import (
     runs,
     tables,
     tasks,
+    waiting_plans,
     worker_access,
 )
 from icewright.adapters.sql.table_rows import (
@@ -54,6 +70,7 @@ from icewright.ports.store import (
     InventoryUpdate,
     OptimizerRecord,
     TableRecord,
+    WaitingPlan,
 )
 
 FETCH_ROWS = 16
@@ -210,6 +227,31 @@ class SqlTableStore:
         with reading(self._engine) as connection:
             return [unpack(Plan, blob) for blob in connection.scalars(query)]
 
+    def wait(self, waiting: WaitingPlan) -> None:
+        """See the port."""
+        row = {
+            **id_columns(waiting.table_id),
+            "kind": waiting.kind.value,
+            "plan_id": waiting.plan_id,
+            "waiting": dump(waiting),
+        }
+        where = (*is_table(waiting_plans, waiting.table_id), waiting_plans.c.kind == waiting.kind.value)
+        with writing(self._engine) as connection:
+            _put(connection, waiting_plans, where, row)
+
+    def waits_no_more(self, plan_id: str) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            connection.execute(delete(waiting_plans).where(waiting_plans.c.plan_id == plan_id))
+
+    def waiting(self, *, limit: int, after: str | None = None) -> Sequence[WaitingPlan]:
+        """See the port."""
+        query = select(waiting_plans.c.waiting).where(_of_no_dropped_table()).order_by(waiting_plans.c.plan_id)
+        if after is not None:
+            query = query.where(waiting_plans.c.plan_id > after)
+        with reading(self._engine) as connection:
+            return [load(WaitingPlan, document) for document in connection.scalars(query.limit(limit))]
+
     def receive(self, event: CommitEvent) -> bool:
         """See the port."""
         with writing(self._engine) as connection:
@@ -256,8 +298,10 @@ class SqlTableStore:
             plans.c.plan_id.in_(select(ranked.c.plan_id).where(ranked.c.age > PLANS_KEPT)),
             plans.c.plan_id.not_in(select(tables.c.plan_id).where(tables.c.plan_id.is_not(None))),
             plans.c.plan_id.not_in(select(tasks.c.plan_id)),
+            plans.c.plan_id.not_in(select(waiting_plans.c.plan_id)),
         )
         with writing(self._engine) as connection:
+            connection.execute(delete(waiting_plans).where(not_(_of_no_dropped_table())))
             connection.execute(delete(inbox).where(inbox.c.done_at < now - EVENTS_KEPT_MS))
             connection.execute(delete(worker_access).where(worker_access.c.decided_at < now - ACCESS_KEPT_MS))
             connection.execute(delete(optimizers).where(optimizers.c.seen_at < now - OPTIMIZERS_KEPT_MS))
@@ -294,6 +338,12 @@ class SqlTableStore:
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
+
+
+def _of_no_dropped_table() -> ColumnElement[bool]:
+    """Whether the table of a plan that waits is known, and not known to be dropped."""
+    same = (tables.c.catalog == waiting_plans.c.catalog, tables.c.table_uuid == waiting_plans.c.table_uuid)
+    return exists().where(*same, tables.c.dropped_at.is_(None)).correlate(waiting_plans)
 
 
 def _save_record(connection: Connection, record: TableRecord) -> None:

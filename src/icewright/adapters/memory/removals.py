@@ -1,0 +1,16 @@
+"""The ports of removing files in memory, for simulations and tests, and for whoever removes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from icewright.adapters.memory.deletion_store import MemoryDeletionStore
+from icewright.adapters.memory.sightings import MemorySightings
+from icewright.adapters.memory.spool import open_memory_spool
+from icewright.ports.clock import Clock
+from icewright.ports.removals import CatalogFiles, RemovalPorts
+
+
+def memory_removals(clock: Clock, catalogs: Mapping[str, CatalogFiles] | None = None) -> RemovalPorts:
+    """Nothing is remembered beyond the process; without ``catalogs``, nothing is looked for anywhere."""
+    return RemovalPorts(MemoryDeletionStore(clock), MemorySightings(clock), open_memory_spool, dict(catalogs or {}))

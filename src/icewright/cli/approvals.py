@@ -1,0 +1,145 @@
+"""``icewright approve``: what goes beyond a budget, or happens to a table for the first time, a person decides."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from icewright.cli import figures as text
+from icewright.cli.invocation import AsJson, ShowApi, begin
+from icewright.cli.terminal import FINE, FOUND, Column, Terminal
+from icewright.domain.codec import from_json
+from icewright.domain.errors import Conflict, Rejected
+from icewright.domain.names import split_parts
+
+if TYPE_CHECKING:
+    from icewright.adapters.http.client import Client
+    from icewright.domain.remove_orphan_files import OrphanFile
+    from icewright.ports.store import WaitingPlan
+
+_WAITING: Final = (Column("plan"), Column("table"), Column("action"), Column("since"), Column("because"))
+_FILES: Final = (Column("file"), Column("bytes", is_number=True), Column("written"), Column("of no need since"))
+_PAGE: Final = 100
+_FILES_SHOWN: Final = 20
+
+
+def approve(
+    context: typer.Context,
+    plan_id: Annotated[
+        str | None, typer.Argument(metavar="[PLAN_ID]", help="The plan; else those of --namespace.")
+    ] = None,
+    *,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", metavar="NS", help="All plans that wait for tables of catalog.namespace."),
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Show the plan and its files, and approve nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve those of --namespace; else they are listed.")] = False,
+    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approves; else who is logged in.")] = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Let plans go that wait for a person: exactly these, which are queued then. Alone, list what waits.
+
+    Look at each first, with --show. A plan by its id is approved at once, those of a namespace with --yes. Exit status
+    1 when something waits and nothing was approved.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    if plan_id is not None and namespace is not None:
+        raise Rejected("approve one plan by its id, or those of a namespace", hint="leave one of the two out")
+    invocation = begin(context, as_json=as_json)
+    terminal, name = invocation.terminal, by or getpass.getuser()
+    with server(invocation, show_api=show_api) as client:
+        if plan_id is not None and show:
+            _show(terminal, client, plan_id)
+            return
+        if plan_id is not None:
+            _approve(terminal, client, [plan_id], name)
+            return
+        waiting = [one for one in _waiting(client) if namespace is None or _is_of(one, namespace)]
+        if namespace is not None and yes and waiting:
+            _approve(terminal, client, [one.plan_id for one in waiting], name)
+            return
+    if as_json:
+        terminal.documents(waiting)
+    elif waiting:
+        terminal.table(_WAITING, [_cells(one) for one in waiting])
+        terminal.say()
+        terminal.say("Next: icewright approve PLAN_ID, or --namespace NS --yes")
+    else:
+        terminal.say("no plan waits for anybody")
+    raise typer.Exit(FOUND if waiting else FINE)
+
+
+def _show(terminal: Terminal, client: Client, plan_id: str) -> None:
+    """The plan, and the first of its files."""
+    from icewright.cli.plans import print_stored_plan  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.remove_orphan_files import OrphanFile  # noqa: PLC0415 - see above
+    from icewright.services.plan_views import PlanView  # noqa: PLC0415 - see above
+
+    view, page = from_json(PlanView, client.plan(plan_id)), client.plan_files(plan_id, limit=_FILES_SHOWN)
+    files = [from_json(OrphanFile, item) for item in page.items]
+    if terminal.as_json:
+        terminal.document({"plan": view, "files": files, "next_cursor": page.next_cursor})
+        return
+    print_stored_plan(terminal, view)
+    if files:
+        terminal.say()
+        terminal.table(_FILES, [_file_cells(file) for file in files])
+    if page.next_cursor is not None:
+        terminal.aside(f"and more: GET /api/v1/plans/{plan_id}/files has them all")
+
+
+def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str) -> None:
+    """Approve plans one by one. What cannot be queued any more is told, and keeps nothing else from it."""
+    from icewright.cli.tasks import print_task, read_task  # noqa: PLC0415 - `--help` stays quick
+
+    refused: list[Conflict] = []
+    for plan_id in plan_ids:
+        try:
+            task = read_task(client.approve(plan_id, name))
+        except Conflict as error:
+            if len(plan_ids) == 1:
+                raise
+            refused.append(error)
+            terminal.note(error.message)
+            continue
+        if terminal.as_json:
+            terminal.document(task)
+        elif len(plan_ids) == 1:
+            print_task(terminal, task)
+            terminal.say(f"Next: icewright tasks show {task.task_id}")
+        else:
+            terminal.say(f"{task.table}: task {task.task_id}")
+    if refused:
+        raise typer.Exit(FOUND)
+
+
+def _waiting(client: Client) -> list[WaitingPlan]:
+    from icewright.ports.store import WaitingPlan  # noqa: PLC0415 - `--help` stays quick
+
+    found: list[WaitingPlan] = []
+    cursor: str | None = None
+    while True:
+        page = client.waiting(limit=_PAGE, cursor=cursor)
+        found += [from_json(WaitingPlan, item) for item in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+def _is_of(waiting: WaitingPlan, namespace: str) -> bool:
+    """Whether a plan is of a table of that catalog and namespace, or of one below it."""
+    wanted = tuple(split_parts(namespace))
+    return (waiting.table_name.catalog, *waiting.table_name.namespace)[: len(wanted)] == wanted
+
+
+def _cells(one: WaitingPlan) -> tuple[str, ...]:
+    return one.plan_id, str(one.table_name), one.kind.value, text.instant(one.since), one.reason.text
+
+
+def _file_cells(file: OrphanFile) -> tuple[str, ...]:
+    return file.path, text.size(file.size_bytes), text.instant(file.modified_at), text.instant(file.first_seen_at)

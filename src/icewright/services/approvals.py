@@ -1,0 +1,78 @@
+"""Plans that wait for a person, and who approved them: beyond a budget, and the first time, nothing goes by itself."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from icewright.domain import codec
+from icewright.domain.actions import ActionKind
+from icewright.domain.deletion import Approval, Cause, plan_hash_of
+from icewright.domain.errors import InvalidMessage
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.planning import wording
+from icewright.ports.clock import Clock
+from icewright.ports.deletions import DeletionStore
+from icewright.ports.store import TableStore, WaitingPlan
+
+NAME_LENGTH_MAX: Final = 200
+APPROVED_BY: Final = "approved_by"
+"""The figure of a task's reason that says who approved its plan beyond a budget."""
+
+
+class Approvals:
+    """Keeps which plans wait, and what was approved."""
+
+    def __init__(self, tables: TableStore, deletions: DeletionStore, clock: Clock) -> None:
+        self._tables, self._deletions, self._clock = tables, deletions, clock
+        self._epoch = deletions.epoch()
+
+    def missing(self, plan: Plan) -> Reason | None:
+        """Why a plan must not be carried out before somebody approves it; None when it may be."""
+        reason = beyond_budget(plan)
+        return None if reason is None or self.given(plan) is not None else reason
+
+    def given(self, plan: Plan) -> Approval | None:
+        """Who approved this very plan."""
+        return self._deletions.approval(approval_hash(plan))
+
+    def figures(self, plan: Plan) -> dict[str, str]:
+        """Who approved it, as a task's reason says it; nothing where nobody had to."""
+        approval = self.given(plan)
+        return {} if approval is None else {APPROVED_BY: approval.approved_by}
+
+    def give(self, plan: Plan, approved_by: str) -> Approval:
+        """Let a plan go beyond its budget: this one and no other. The first approval of a plan stays.
+
+        Raises :class:`InvalidMessage` for a name that is none.
+        """
+        name = approved_by.strip()
+        if not name or len(name) > NAME_LENGTH_MAX or not name.isprintable():
+            raise InvalidMessage("nobody is named who approves", hint=f"a name of 1 to {NAME_LENGTH_MAX} characters")
+        return self._deletions.approve(self._epoch, Approval(approval_hash(plan), name, self._clock.now()))
+
+    def wait(self, plan: Plan, reason: Reason) -> None:
+        """Let a plan wait for a person, in place of one of the same kind that waits for the table already."""
+        (action,) = plan.actions
+        kind = ActionKind(action.kind)
+        self._tables.wait(WaitingPlan(plan.plan_id, plan.table_id, plan.table_name, kind, reason, self._clock.now()))
+
+
+def beyond_budget(plan: Plan) -> Reason | None:
+    """Why somebody has to approve a plan, None when nobody has to."""
+    for action in plan.actions:
+        if isinstance(action, RemoveOrphanFiles) and action.needs_approval:
+            said = f"{wording.count(action.orphan_files, 'file')} ({wording.size(action.orphan_bytes)})"
+            budget = f"{action.budget_files:,} files, or {wording.size(action.budget_bytes)}"
+            figures = {"files": action.orphan_files, "bytes": action.orphan_bytes}
+            return Reason("beyond-budget", f"{said} would go, more than {budget} at a time by themselves", figures)
+    return None
+
+
+def approval_hash(plan: Plan) -> str:
+    """What an approval is for. Of a removal, what the Deleter asks for as well; else the whole plan."""
+    for action in plan.actions:
+        if isinstance(action, RemoveOrphanFiles):
+            return plan_hash_of(plan.plan_id, plan.table_id, Cause.ORPHAN, action.candidates)
+    return hashlib.sha256(codec.dumps(plan).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,124 @@
+"""Planning the removal of orphan files: look for them, say what may go, keep the plan.
+
+A pass takes as long as the listing of the table's place: minutes for a large one. So nothing here is done while
+anything else of the table waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from icewright.domain.asked import AskedRemoveOrphanFiles
+from icewright.domain.errors import InvalidMessage, TableReplaced, Unsupported
+from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.policy import Policy
+from icewright.domain.remove_orphan_files import OrphanPolicy
+from icewright.domain.tables import TableMetadata
+from icewright.planning import wording
+from icewright.planning.orphan_rules import WORDS, Kept
+from icewright.planning.setting_values import duration_ms
+from icewright.ports.catalog import Catalog
+from icewright.ports.clock import Clock, Ids
+from icewright.ports.store import TableStore
+from icewright.services.kept_plans import keep_plan
+from icewright.services.orphans import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
+from icewright.services.registry import Registry
+
+_GAPS_SAID_MAX: Final = 5
+_HINT: Final = "an age is a duration: P7D or PT96H; less than 3 days counts as 3 days"
+
+
+class OrphanPlanner:
+    """Makes plans of the removal of orphan files, and keeps them in the store."""
+
+    def __init__(
+        self,
+        finders: Mapping[str, OrphanFinder],
+        catalogs: Mapping[str, Catalog],
+        registry: Registry,
+        tables: TableStore,
+        clock: Clock,
+        ids: Ids,
+        policy: Callable[[TableMetadata], Policy],
+    ) -> None:
+        """``finders`` are by the names of their catalogs; without one, nothing is looked for in a catalog."""
+        self._finders, self._catalogs, self._registry = dict(finders), dict(catalogs), registry
+        self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
+
+    def plan(
+        self, name: TableName, asked: AskedRemoveOrphanFiles | None = None, table_id: TableId | None = None
+    ) -> Plan:
+        """Look for orphan files now, and plan what may go; what was asked for is never queued by itself.
+
+        Raises ``Unsupported`` where there is no finder, ``InvalidMessage`` for an age that is none, ``TableReplaced``
+        where the name leads to another table than ``table_id`` by now, and what :meth:`OrphanFinder.look` raises.
+        """
+        finder = self._finders.get(name.catalog)
+        if finder is None:
+            raise Unsupported(f"files of catalog {name.catalog!r} cannot be listed here")
+        asked_ms = _age_ms(asked)
+        metadata = self._catalogs[name.catalog].load(name)
+        if table_id is not None and metadata.table_id != table_id:
+            raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
+        policy = self._policy(metadata)
+        age_ms = policy.orphan_age_ms if asked_ms is None else asked_ms
+        found = finder.look(name, self._registry.place_now, OrphanPolicy(age_min_ms=age_ms))
+        return self._kept(metadata, policy, found, asked=asked is not None)
+
+    def _kept(self, metadata: TableMetadata, policy: Policy, found: OrphanPass, *, asked: bool) -> Plan:
+        """The plan of a pass, in the store; what is planned for the table's files stands beside it."""
+        action = found.action if isinstance(found, OrphansFound) else None
+        plan = Plan(
+            plan_id=self._ids.new("plan"),
+            table_id=metadata.table_id,
+            table_name=metadata.name,
+            snapshot_id=metadata.current_snapshot_id if action is None else action.base_snapshot_id,
+            planned_at=self._clock.now(),
+            mode=policy.mode,
+            actions=() if action is None else (action,),
+            reason=_reason(found),
+            verdicts=(),
+            verdict_counts={},
+            prediction=found.prediction if isinstance(found, OrphansFound) else None,
+            look_again_at=None,
+            rules=_rules(found),
+            asked=asked,
+        )
+        return keep_plan(self._tables, plan)
+
+
+def _age_ms(asked: AskedRemoveOrphanFiles | None) -> int | None:
+    if asked is None or asked.older_than is None:
+        return None
+    try:
+        return duration_ms(asked.older_than)
+    except ValueError as error:
+        raise InvalidMessage(f"{wording.quoted(asked.older_than)} is no duration", hint=_HINT) from error
+
+
+def _reason(found: OrphanPass) -> Reason:
+    match found:
+        case OrphansRefused(reason=reason):
+            return Reason(reason.code, f"no file is an orphan, as far as anybody can tell: {reason.text}")
+        case OrphansFound(action=None):
+            seen = found.finished.files
+            told = f"{wording.count(seen, 'file')} that nothing needs {'was' if seen == 1 else 'were'} seen"
+            figures = {"seen_files": seen, "seen_bytes": found.finished.size_bytes, "pass": found.finished.number}
+            return Reason("no-orphans", f"nothing may go by now: {told} in pass {found.finished.number}", figures)
+        case OrphansFound(action=action) if action is not None:
+            text = f"nothing needs {wording.count(len(action.files), 'file')} ({wording.size(action.size_bytes)})"
+            text += f", for {wording.duration(action.age_min_ms)} at least"
+            return Reason("remove-orphan-files", text, {"files": len(action.files), "bytes": action.size_bytes})
+    raise TypeError(f"no pass: {found!r}")
+
+
+def _rules(found: OrphanPass) -> tuple[Reason, ...]:
+    """What stays and why, and what was not known."""
+    kept = () if isinstance(found, OrphansRefused) else found.kept.items()
+    gaps = found.gaps if isinstance(found, OrphansRefused) else found.listing_gaps
+    return (
+        *(Reason(code, f"{wording.count(n, 'file')} stay: {WORDS[Kept(code)]}", {"files": n}) for code, n in kept),
+        *(Reason(gap.reason.code, f"{wording.cut(gap.what)}: {gap.reason.text}") for gap in gaps[:_GAPS_SAID_MAX]),
+    )

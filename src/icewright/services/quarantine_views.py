@@ -1,0 +1,67 @@
+"""What is shown of the quarantine: the runs that have something in it, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icewright.domain.deletion import WINDOW_FLOOR_MS, Cause, IntentState
+from icewright.domain.plans import Reason
+from icewright.domain.tables import Instant
+from icewright.ports.deletions import DeletionStore
+
+_UNKNOWN = frozenset({IntentState.UNKNOWN})
+_HELD = frozenset({IntentState.QUARANTINED})
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineView:
+    """What a task has in quarantine. Files are purged from ``purged_from`` on, the first ones first.
+
+    ``unknown_files`` are those of which nobody knows whether they were moved, for the reason ``why``: they are looked
+    for again and again, and no other removal of the table begins meanwhile.
+    """
+
+    task_id: str
+    table: str
+    catalog: str
+    uuid: str
+    cause: Cause
+    approved_by: str | None
+    begun_at: Instant
+    held_files: int
+    held_bytes: int
+    purged_from: Instant | None
+    purged_files: int
+    restored_files: int
+    unknown_files: int
+    why: Reason | None
+
+
+def quarantine_view(store: DeletionStore, run_id: str) -> QuarantineView:
+    """One run for display. Raises ``NotFound``."""
+    run, tally = store.run(run_id), store.tally(run_id)
+    first = store.intents(run_id, _HELD, limit=1)
+    unknown = store.intents(run_id, _UNKNOWN, limit=1)
+    held_at = first[0].held_at if first else None
+    return QuarantineView(
+        task_id=run_id,
+        table=str(run.table_name),
+        catalog=run.table_id.catalog,
+        uuid=run.table_id.uuid,
+        cause=run.cause,
+        approved_by=run.approved_by,
+        begun_at=run.begun_at,
+        held_files=tally[IntentState.QUARANTINED].files,
+        held_bytes=tally[IntentState.QUARANTINED].bytes,
+        purged_from=None if held_at is None else held_at + WINDOW_FLOOR_MS,
+        purged_files=tally[IntentState.PURGED].files,
+        restored_files=tally[IntentState.RESTORED].files,
+        unknown_files=tally[IntentState.UNKNOWN].files,
+        why=unknown[0].why if unknown else None,
+    )
+
+
+def quarantine_views(store: DeletionStore, *, limit: int, before: str | None) -> Sequence[QuarantineView]:
+    """Runs with something in quarantine, newest first; ``before`` is the id that the last page ended with."""
+    return [quarantine_view(store, run_id) for run_id in store.with_held(limit=limit, before=before)]

@@ -1,0 +1,54 @@
+"""The services that look for files and remove them, wired over the ports of each catalog."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from icewright.domain.objects import prefix_of
+from icewright.ports.removals import CatalogFiles, RemovalPorts
+from icewright.services.deleter import Deleter
+from icewright.services.foreign import MetadataUuids
+from icewright.services.needs import TableNeeds
+from icewright.services.orphans import OrphanFinder
+from icewright.services.registry import Registry
+from icewright.services.removals import Hands, Remover
+
+
+def build_finders(ports: RemovalPorts, registry: Registry) -> Mapping[str, OrphanFinder]:
+    """What looks for orphan files, by catalog; files in quarantine are found by none."""
+    uuids = MetadataUuids()
+    held = tuple(sorted({prefix_of(root) for own in ports.catalogs.values() for root in own.quarantine.roots}))
+    return {
+        name: OrphanFinder(
+            own.files,
+            own.objects,
+            ports.sightings,
+            ports.open_spool,
+            aliases=registry.aliases_of(name),
+            uuids=uuids,
+            quarantine=held,
+        )
+        for name, own in ports.catalogs.items()
+    }
+
+
+def build_remover(ports: RemovalPorts, registry: Registry, pause: Callable[[int], None]) -> Remover:
+    """What removes files, of the catalogs that have a quarantine."""
+    return Remover(
+        {name: _hands(ports, own, registry, name) for name, own in ports.catalogs.items() if own.quarantine.roots},
+        ports.store,
+        pause,
+    )
+
+
+def _hands(ports: RemovalPorts, own: CatalogFiles, registry: Registry, catalog: str) -> Hands:
+    aliases = registry.aliases_of(catalog)
+    needs = TableNeeds(own.files, ports.open_spool, aliases)
+    deleter = Deleter(ports.store, own.objects, own.quarantine, needs, registry.place_of, aliases=aliases)
+    return Hands(deleter, needs, own.files)
+
+
+def sleep_ms(wait_ms: int) -> None:
+    """Wait."""
+    time.sleep(wait_ms / 1000)

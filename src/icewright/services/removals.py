@@ -1,0 +1,224 @@
+"""Removing files as a task of the server's own: each attempt goes on where the last one stopped (decision 0037).
+
+What decides about single files, and touches them, is the Deleter alone. Here its batches become an attempt of a task:
+with a lease, a report and a verification as all others, and with an end, whatever became of the server.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from icewright.domain.deletion import Cause, IntentState, plan_deletes
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
+from icewright.domain.jobs import Committed, Failed, Result
+from icewright.domain.knowledge import Partial
+from icewright.domain.plans import Reason
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.restore_files import RestoreFiles
+from icewright.domain.tasks import Progress, Task
+from icewright.planning import wording
+from icewright.ports.deletions import DeletionStore, Tally
+from icewright.ports.table_files import TableFiles
+from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
+from icewright.services.deleter import RESTING, Batch, Deleter
+from icewright.services.housekeeper import MayGoOn
+from icewright.services.needs import NeedsOf
+
+REMOVING: Final = "removing"
+"""The phase of an attempt that moves files into quarantine."""
+RESTORING: Final = "restoring"
+"""The same of one that puts them back."""
+HEADS_LOOKED_AT: Final = 20
+MANIFESTS_LOOKED_AT: Final = 200
+"""Of so many refs, and in all so many manifests, it is seen behind a removal that they are where they were."""
+REST_MS_MAX: Final = 10_000
+"""How long nobody asks whether to go on, while files go no faster than they may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What removes files of one catalog's tables; ``lock`` is held for each batch, since it is for one thread."""
+
+    deleter: Deleter
+    needs: NeedsOf
+    files: TableFiles
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+class Remover:
+    """Carries out removals on the tables of all catalogs that have a quarantine."""
+
+    def __init__(self, hands: Mapping[str, Hands], store: DeletionStore, pause: Callable[[int], None]) -> None:
+        """``pause`` waits for so many ms, while files go no faster than they may."""
+        self._hands, self._store, self._pause = dict(hands), store, pause
+
+    @property
+    def catalogs(self) -> frozenset[str]:
+        """Those on whose tables files can be removed."""
+        return frozenset(self._hands)
+
+    def carry_out(self, task: Task, may_commit: MayGoOn) -> Result:
+        """Move files into quarantine, those that may still go; or put them back. See ``Carrier``.
+
+        Raises :class:`Conflict` where the table needs one of them by now, and ``Unavailable`` while that is not known.
+        """
+        hands = self.of(task.table_name.catalog)
+        match task.action:
+            case RemoveOrphanFiles():
+                self._remove(hands, task, may_commit)
+            case RestoreFiles() as action:
+                self._restore(hands, action, may_commit)
+            case action:
+                raise TypeError(f"task {task.task_id} moves no files: {action.kind}")
+        problem = self._unreadable(hands, task)
+        return Committed(None) if problem is None else Failed(VERIFICATION_FAILED, problem, retryable=False)
+
+    def outcome(self, task: Task) -> Reason:
+        """What became of the files of a task that was reported as done, by what is written down of each."""
+        run_id = task.action.undone_task_id if isinstance(task.action, RestoreFiles) else task.task_id
+        try:
+            run, tally = self._store.run(run_id), self._store.tally(run_id)
+        except NotFound:
+            return Reason(UNVERIFIED, "nothing is written down of the removal any more")
+        if run.is_open or tally[IntentState.UNKNOWN].files:
+            return Reason(UNVERIFIED, "it was reported as done, and it is not known what became of all files")
+        return _put_back(tally) if isinstance(task.action, RestoreFiles) else _removed(tally)
+
+    def held(self, run_id: str) -> tuple[Tally, Tally]:
+        """What of a run is in quarantine, and what was purged. Raises ``NotFound``."""
+        self._store.run(run_id)
+        tally = self._store.tally(run_id)
+        return tally[IntentState.QUARANTINED], tally[IntentState.PURGED]
+
+    def _remove(self, hands: Hands, task: Task, may_commit: MayGoOn) -> None:
+        with hands.lock:
+            total = self._begun(hands, task)
+
+        def may_go_on() -> None:
+            left = self._store.tally(task.task_id)[IntentState.PLANNED].files
+            may_commit(Progress(REMOVING, total - left, total))
+
+        while True:
+            with hands.lock:
+                batch = hands.deleter.advance(task.task_id, may_go_on)
+            run = self._store.run(task.task_id)
+            if batch.is_done or not run.is_open:
+                return
+            if batch.waits is not None and batch.waits.code != RESTING:
+                raise Unavailable(f"the removal waits: {batch.waits.text}")
+            rest_ms = run.next_at - self._store.now()
+            if rest_ms > 0:
+                self._pause(min(rest_ms, REST_MS_MAX))
+                may_go_on()
+
+    def _restore(self, hands: Hands, action: RestoreFiles, may_commit: MayGoOn) -> None:
+        after: int | None = None
+        while True:
+            left = self._store.tally(action.undone_task_id)[IntentState.QUARANTINED].files
+            may_commit(Progress(RESTORING, max(0, action.files - left), action.files))
+            with hands.lock:
+                batch = hands.deleter.undo(action.undone_task_id, after)
+            if batch.is_done:
+                return
+            if batch.waits is not None:
+                raise Unavailable(f"not all files could be put back: {batch.waits.text}")
+            after = batch.after
+
+    def tend(self, run_id: str, after: int | None = None) -> Batch:
+        """Look after what is in quarantine, at most a batch; see :meth:`Deleter.tend`. Raises ``NotFound``."""
+        hands = self._hands_of(run_id)
+        with hands.lock:
+            return hands.deleter.tend(run_id, after)
+
+    def leave(self, run_id: str, reason: Reason) -> Batch:
+        """Touch nothing more of a run whose task has ended; see :meth:`Deleter.leave`. Raises ``NotFound``."""
+        hands = self._hands_of(run_id)
+        with hands.lock:
+            return hands.deleter.leave(run_id, reason)
+
+    def of(self, catalog: str) -> Hands:
+        """What removes files of a catalog. Raises :class:`NotAllowed` where nothing does."""
+        if catalog not in self._hands:
+            raise NotAllowed(
+                f"no file of catalog {catalog!r} is ever removed: it has no quarantine",
+                hint=f"name a place outside of all tables under catalogs.{catalog}.quarantine",
+            )
+        return self._hands[catalog]
+
+    def _hands_of(self, run_id: str) -> Hands:
+        return self.of(self._store.run(run_id).table_name.catalog)
+
+    def _begun(self, hands: Hands, task: Task) -> int:
+        """Write down what a task intends, unless an attempt before this one did so; how many files there are."""
+        action = _action(task)
+        with suppress(NotFound):
+            self._store.run(task.task_id)
+            return len(action.files)
+        known = hands.needs(task.table_name, [candidate.object.path for candidate in action.candidates])
+        if isinstance(known, Partial):
+            said = known.gaps[0].reason.text if known.gaps else "a part of it could not be read"
+            raise Unavailable(f"not all that the table needs is known: {said}")
+        if known.value.table_id != task.table_id:
+            raise Conflict(f"{task.table_name} is another table by now")
+        try:
+            plan = plan_deletes(
+                known,
+                Cause.ORPHAN,
+                action.candidates,
+                plan_id=task.plan_id,
+                table_name=task.table_name,
+                planned_at=action.as_of,
+            )
+        except NotAllowed as error:
+            raise Conflict(error.message, hint="plan again") from error
+        token = None if task.lease is None else task.lease.fencing_token
+        hands.deleter.begin(plan, task.task_id, fencing_token=token)
+        return len(action.files)
+
+    def _unreadable(self, hands: Hands, task: Task) -> str | None:
+        """What of the table's metadata is not there behind a removal; None when all that was looked at is."""
+        table = hands.files.roots(task.table_name).metadata
+        if table.table_id != task.table_id:
+            return None
+        try:
+            paths: dict[str, None] = {}
+            for ref in table.refs[:HEADS_LOOKED_AT]:
+                snapshot = table.snapshot(ref.snapshot_id)
+                if snapshot is not None:
+                    listed = hands.files.manifests(table, snapshot.manifest_list).manifests
+                    paths.update(dict.fromkeys(manifest.path for manifest in listed))
+            for path in list(paths)[:MANIFESTS_LOOKED_AT]:
+                hands.files.size_bytes(table, path)
+        except Unreadable as error:
+            return f"behind the removal, the table cannot be read as before: {error.message}"
+        return None
+
+
+def _removed(tally: Mapping[IntentState, Tally]) -> Reason:
+    held, gone = tally[IntentState.QUARANTINED], tally[IntentState.PURGED]
+    files, size_bytes = held.files + gone.files, held.bytes + gone.bytes
+    left, back = tally[IntentState.SKIPPED].files, tally[IntentState.RESTORED].files
+    figures = {"files_removed": files, "bytes_removed": size_bytes, "files_left": left, "files_back": back}
+    text = f"{wording.count(files, 'file')} ({wording.size(size_bytes)}) moved into quarantine"
+    text += f", {left:,} left where they are" if left else ""
+    text += f", {back:,} put back, since the table needs them" if back else ""
+    return Reason("verified", text, figures)
+
+
+def _put_back(tally: Mapping[IntentState, Tally]) -> Reason:
+    back, held, gone = tally[IntentState.RESTORED], tally[IntentState.QUARANTINED], tally[IntentState.PURGED]
+    figures = {"files_back": back.files, "bytes_back": back.bytes, "files_held": held.files, "files_purged": gone.files}
+    text = f"{wording.count(back.files, 'file')} ({wording.size(back.bytes)}) put back"
+    text += f", {held.files:,} still in quarantine: something else is at their places" if held.files else ""
+    text += f", {gone.files:,} had been purged" if gone.files else ""
+    return Reason("verified", text, figures)
+
+
+def _action(task: Task) -> RemoveOrphanFiles:
+    if not isinstance(task.action, RemoveOrphanFiles):
+        raise TypeError(f"task {task.task_id} removes no files")
+    return task.action

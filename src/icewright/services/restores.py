@@ -1,0 +1,70 @@
+"""Planning to put removed files back: what is still in quarantine of a task that removed them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from icewright.domain.errors import NotAllowed, NotFound, TableReplaced
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.policy import Policy
+from icewright.domain.restore_files import RestoreFiles, RestoreFilesPrediction
+from icewright.domain.tables import TableMetadata
+from icewright.domain.tasks import TERMINAL_STATES, Task
+from icewright.planning import wording
+from icewright.ports.clock import Clock, Ids
+from icewright.ports.store import TableStore
+from icewright.services.kept_plans import keep_plan
+from icewright.services.observer import Observer
+from icewright.services.removals import Remover
+
+
+class RestorePlanner:
+    """Makes plans that put files back, and keeps them in the store."""
+
+    def __init__(
+        self,
+        remover: Remover,
+        observer: Observer,
+        tables: TableStore,
+        clock: Clock,
+        ids: Ids,
+        policy: Callable[[TableMetadata], Policy],
+    ) -> None:
+        self._remover, self._observer, self._tables = remover, observer, tables
+        self._clock, self._ids, self._policy = clock, ids, policy
+
+    def plan(self, task: Task) -> Plan:
+        """The plan that puts back what a task removed. It is kept to be applied, and never queued by itself.
+
+        Raises :class:`NotAllowed` while the task is under way, and where nothing of it is in quarantine (any more);
+        ``TableReplaced`` where its name leads to another table by now, and what loading the table raises.
+        """
+        if task.state not in TERMINAL_STATES:
+            raise NotAllowed(f"task {task.task_id} is {task.state}: cancel it, or wait for its end")
+        try:
+            held, purged = self._remover.held(task.task_id)
+        except NotFound as error:
+            raise NotAllowed(f"task {task.task_id} removed no file") from error
+        if not held.files:
+            gone = f", {purged.files:,} were purged and are gone" if purged.files else ""
+            raise NotAllowed(f"nothing that task {task.task_id} removed is in quarantine{gone}")
+        metadata = self._observer.catalog(task.table_name.catalog).load(task.table_name)
+        if metadata.table_id != task.table_id:
+            raise TableReplaced(f"{task.table_name} is another table by now (uuid {metadata.table_id.uuid})")
+        text = f"{wording.count(held.files, 'file')} ({wording.size(held.bytes)}) that task {task.task_id} removed"
+        plan = Plan(
+            plan_id=self._ids.new("plan"),
+            table_id=metadata.table_id,
+            table_name=metadata.name,
+            snapshot_id=metadata.current_snapshot_id,
+            planned_at=self._clock.now(),
+            mode=self._policy(metadata).mode,
+            actions=(RestoreFiles(task.task_id, held.files, held.bytes),),
+            reason=Reason("restore-files", f"{text} can come back", {"files": held.files, "bytes": held.bytes}),
+            verdicts=(),
+            verdict_counts={},
+            prediction=RestoreFilesPrediction(held.files, held.bytes, purged.files),
+            look_again_at=None,
+            asked=True,
+        )
+        return keep_plan(self._tables, plan)

@@ -1,0 +1,191 @@
+"""Removing files as users have it: a real table on a real file system, a real store, a server but for its sockets.
+
+Only the clock is moved. What is checked are bytes: every file below the table, and all that its metadata reaches.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from icewright.domain.deletion import IntentState
+from icewright.domain.errors import InvalidMessage, NotAllowed
+from icewright.domain.locations import CanonicalPath
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.tasks import TaskState
+from icewright.services.approvals import APPROVED_BY
+from tests.lakes.house import House, all_there, files, litter, location, rows
+from tests.lakes.sqlite import table_name
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_s_2_left_alone_garbage_goes_after_its_time_and_a_persons_word_and_comes_back(house: House) -> None:
+    table = house.table()
+    house.table("events_2")
+    before, ids = files(location(table)), rows(table)
+    left = litter(table, "00000-aborted.parquet", "00001-aborted.parquet")
+    house.days(7)
+    assert (house.tasks(), [path.exists() for path in left]) == ([], [True, True])
+    house.days(3)
+    (waiting,) = house.control.tables.waiting(limit=10)
+    assert (waiting.table_name, waiting.reason.code) == (table_name(table), "first-removal")
+    assert [path.exists() for path in left] == [True, True]
+    task = house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    assert task.reason.figures[APPROVED_BY] == "Ada"
+    house.round()
+    (task,) = house.tasks()
+    assert (task.state, task.outcome and task.outcome.reason.figures["files_removed"]) == (TaskState.SUCCEEDED, 2)
+    assert files(location(table)) == before
+    assert (rows(table), all_there(table), house.control.tables.waiting(limit=10)) == (ids, True, [])
+    back = house.undo(task.task_id)
+    assert (back.state, back.outcome and back.outcome.reason.figures["files_back"]) == (TaskState.SUCCEEDED, 2)
+    assert files(location(table)) == {**before, **{str(path): b"PAR1 nobody needs this" for path in left}}
+
+
+def test_s_2_the_second_time_nobody_is_asked(house: House) -> None:
+    table = house.table()
+    litter(table, "first.parquet", content=b"")
+    house.days(10)
+    (waiting,) = house.control.tables.waiting(limit=10)
+    house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.round()
+    (left,) = litter(table, "second.parquet", content=b"")
+    house.days(10)
+    assert [task.state for task in house.tasks()] == [TaskState.SUCCEEDED, TaskState.SUCCEEDED]
+    assert (left.exists(), all_there(table)) == (False, True)
+
+
+def test_s_10_beyond_the_budget_a_person_is_asked_each_time(house: House) -> None:
+    table = house.table()
+    litter(table, "first.parquet", content=b"")
+    house.days(10)
+    house.control.dispatcher.approve(house.control.tables.waiting(limit=10)[0].plan_id, "Ada")
+    house.round()
+    (left,) = litter(table, "second.parquet", content=b"x" * 100_000)
+    house.days(10)
+    (waiting,) = house.control.tables.waiting(limit=10)
+    assert (waiting.reason.code, left.exists(), len(house.tasks())) == ("beyond-budget", True, 1)
+    with pytest.raises(NotAllowed, match="approved first"):
+        house.control.dispatcher.apply(waiting.plan_id)
+    with pytest.raises(InvalidMessage):
+        house.control.dispatcher.approve(waiting.plan_id, " ")
+    assert left.exists()
+    house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.round()
+    assert (left.exists(), all_there(table)) == (False, True)
+
+
+def test_after_the_window_it_is_purged_and_cannot_come_back(house: House) -> None:
+    table = house.table()
+    (left,) = litter(table, "first.parquet")
+    house.days(10)
+    task = house.control.dispatcher.approve(house.control.tables.waiting(limit=10)[0].plan_id, "Ada")
+    house.round()
+    assert len(files(house.held)) == 1
+    house.days(6)
+    assert len(files(house.held)) == 1
+    house.days(3)
+    assert files(house.held) == {}
+    with pytest.raises(NotAllowed, match="1 were purged and are gone"):
+        house.undo(task.task_id)
+    assert (left.exists(), all_there(table)) == (False, True)
+    assert house.control.deletions.tally(task.task_id)[IntentState.PURGED].files == 1
+
+
+def test_o8_what_is_committed_meanwhile_refuses_the_plan(house: House) -> None:
+    table = house.table()
+    (left,) = litter(table, "first.parquet")
+    house.days(10)
+    plan_id = house.control.tables.waiting(limit=10)[0].plan_id
+    action = house.control.tables.plan(plan_id).actions[0]
+    assert isinstance(action, RemoveOrphanFiles)
+    other = location(table) / "data" / "real.parquet"
+    live = next(entry for entry in table.inspect.data_files()["file_path"].to_pylist())
+    other.write_bytes(Path(live.removeprefix("file://")).read_bytes())
+    other.replace(left)
+    table.refresh().add_files([f"file://{left}"], check_duplicate_files=False)
+    house.control.dispatcher.approve(plan_id, "Ada")
+    house.round()
+    (task,) = house.tasks()
+    assert task.state is not TaskState.SUCCEEDED
+    assert (left.exists(), all_there(table)) == (True, True)
+
+
+def test_the_owner_who_changes_their_mind_stops_what_waits_in_the_queue(house: House) -> None:
+    table = house.table()
+    litter(table, "first.parquet", content=b"")
+    house.days(10)
+    house.control.dispatcher.approve(house.control.tables.waiting(limit=10)[0].plan_id, "Ada")
+    house.round()
+    (left,) = litter(table, "second.parquet", content=b"")
+    house.days(7)
+    with table.refresh().transaction() as change:
+        change.set_properties({"icewright.remove-orphan-files.enabled": "false"})
+    house.days(5)
+    assert (left.exists(), len(house.tasks())) == (True, 1)
+
+
+def test_nothing_is_ever_removed_without_a_quarantine(tmp_path: Path) -> None:
+    house = House(tmp_path, quarantine=False)
+    table = house.table()
+    (left,) = litter(table, "first.parquet")
+    house.days(0.5)
+    house.look(table_name(table))
+    house.days(10)
+    plan = house.look(table_name(table))
+    assert plan.actions
+    house.control.dispatcher.approve(plan.plan_id, "Ada")
+    house.round()
+    (task,) = house.tasks()
+    assert (task.state, task.outcome and task.outcome.reason.code) == (TaskState.FAILED, "not-allowed")
+    assert left.exists()
+
+
+def test_w10_a_server_that_dies_between_two_files_is_followed_by_one_that_goes_on(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = house.table()
+    left = litter(table, *(f"{number}.parquet" for number in range(5)))
+    house.days(10)
+    house.control.dispatcher.approve(house.control.tables.waiting(limit=10)[0].plan_id, "Ada")
+
+    class Dead(BaseException):
+        pass
+
+    done: list[CanonicalPath] = []
+    real = os.rename
+
+    def dies(source: object, target: object, **more: object) -> None:
+        real(source, target, **more)  # type: ignore[arg-type]  # as the adapter calls it
+        done.append(CanonicalPath(str(source)))
+        if len(done) == 2:
+            raise Dead
+
+    monkeypatch.setattr(os, "rename", dies)
+    with pytest.raises(Dead):
+        house.control.loop.round()
+    monkeypatch.setattr(os, "rename", real)
+    house.restart()
+    house.days(1)
+    assert [path.exists() for path in left] == [False] * 5
+    (task,) = house.tasks()
+    assert (task.state, task.attempt, all_there(table)) == (TaskState.SUCCEEDED, 2, True)
+    house.undo(task.task_id)
+    assert [path.read_bytes() for path in left] == [b"PAR1 nobody needs this"] * 5
+
+
+def test_a_task_that_is_cancelled_on_the_way_leaves_the_rest(house: House) -> None:
+    table = house.table()
+    litter(table, "1.parquet")
+    house.days(10)
+    task = house.control.dispatcher.approve(house.control.tables.waiting(limit=10)[0].plan_id, "Ada")
+    house.control.dispatcher.cancel(task.task_id)
+    house.round()
+    assert house.tasks()[0].state is TaskState.CANCELLED
+    assert [run.is_open for run in house.control.deletions.runs(limit=10)] == []

@@ -1,0 +1,74 @@
+"""What is moved into quarantine, approved, brought back and purged, from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import icewright, write_configuration
+from tests.lakes.house import House, all_there, files, litter, location, serving
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    made = House(tmp_path)
+    write_configuration(tmp_path, made.entry)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+    with serving(made):
+        yield made
+
+
+def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> None:
+    table = house.table()
+    before = files(location(table))
+    (left,) = litter(table, "aborted.parquet")
+    house.days(0.5)
+    said = icewright("remove-orphan-files", "db.events", "--yes")
+    assert (said.status, "nothing may go by now: 1 file that nothing needs was seen" in said.out) == (0, True)
+    assert icewright("approve").out == "no plan waits for anybody\n"
+    house.days(10)
+    listed = icewright("approve")
+    assert (listed.status, "no file of this table was ever removed" in listed.out) == (1, True)
+    (waiting,) = icewright("approve", "--json").json["items"]
+    shown = icewright("approve", waiting["plan_id"], "--show")
+    assert (shown.status, str(left) in shown.out, left.exists()) == (0, True, True)
+    assert icewright("approve", "--namespace", "lake.other", "--yes").out == "no plan waits for anybody\n"
+    done = icewright("approve", "--namespace", "lake.db", "--yes", "--by", "Ada", "--json")
+    task_id = done.json["task_id"]
+    house.round()
+    assert files(location(table)) == before
+    shown = icewright("tasks", "show", task_id)
+    assert "1 file (22 B) moved into quarantine" in shown.out
+    held = icewright("quarantine", "list")
+    assert (task_id in held.out, "Ada" in held.out) == (True, True)
+    purged = icewright("quarantine", "purge", task_id)
+    assert ("0 so far" in purged.out, "to be purged from" in purged.out, len(files(house.held))) == (True, True, 1)
+    undone = icewright("undo", task_id)
+    assert (undone.status, "1 file (22 B)" in undone.out, left.exists()) == (1, True, False)
+    assert icewright("undo", task_id, "--yes").status == 0
+    house.round()
+    assert files(location(table)) == {**before, str(left): b"PAR1 nobody needs this"}
+    assert icewright("quarantine", "list").out == "nothing is in quarantine\n"
+    assert all_there(table)
+
+
+def test_what_was_not_looked_for_by_a_server_is_not_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(tmp_path)
+    house.table()
+    write_configuration(tmp_path, house.entry)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    said = icewright("remove-orphan-files", "db.events")
+    assert (said.status, "looked for by the server alone" in said.err) == (1, True)
+
+
+def test_two_ways_to_say_what_is_approved_are_one_too_many(house: House) -> None:
+    house.table()
+    said = icewright("approve", "plan-1", "--namespace", "lake.db")
+    assert (said.status, "leave one of the two out" in said.err) == (2, True)
+    assert icewright("approve", "plan-1").status == 2
+    assert icewright("quarantine", "purge", "task-1").status == 2

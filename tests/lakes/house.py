@@ -1,0 +1,165 @@
+"""A lake on a real file system with a quarantine beside it, and a whole server over it whose clock tests move."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+from pyiceberg.table import Table
+
+from icewright.adapters.clock import SystemIds
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
+from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
+from icewright.adapters.spool import open_disk_spool
+from icewright.adapters.sql.claims import SqlClaims
+from icewright.adapters.sql.deletion_store import SqlDeletionStore
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.kept import SqlKept
+from icewright.adapters.sql.sightings import SqlSightings
+from icewright.adapters.sql.table_store import SqlTableStore
+from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.api.access import Access, loopback_hosts
+from icewright.api.app import create_app
+from icewright.app.address import ServerAddress, write_address
+from icewright.app.server import lasting_token, listen
+from icewright.domain.actions import ActionKind
+from icewright.domain.asked import AskedRemoveOrphanFiles
+from icewright.domain.names import TableName
+from icewright.domain.plans import Plan
+from icewright.domain.tasks import Task
+from icewright.planning.place_rules import place_rules
+from icewright.ports.removals import CatalogFiles, RemovalPorts
+from icewright.ports.store import TaskFilter
+from icewright.services.control import ControlPlane, build_control_plane
+from tests.lakes.sqlite import append, files_of, make_lake, make_table
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+OWNED = {"icewright.mode": "auto", "icewright.remove-orphan-files.enabled": "true"}
+
+
+class House:
+    """A lake, a quarantine beside it, and a server that can be started anew."""
+
+    def __init__(self, folder: Path, *, quarantine: bool = True) -> None:
+        self.folder, self.clock = folder, ManualClock(int(time.time() * 1000))
+        self.held = folder / "quarantine"
+        self.held.mkdir()
+        entry = make_lake(folder)
+        self.entry = replace(entry, quarantine=(str(self.held),)) if quarantine else entry
+        self.engine = open_store(f"sqlite:///{folder}/store.db")
+        self.ids = SystemIds(self.clock)
+        self.control = self.restart()
+
+    def restart(self) -> ControlPlane:
+        places = place_rules([self.entry])
+        roots = [places.aliases_of("lake").canonical(root) for root in self.entry.quarantine]
+        quarantine = CatalogQuarantine(self.entry, roots)
+        own = CatalogFiles(PyIcebergTableFiles(self.entry), CatalogObjects(self.entry, self.clock), quarantine)
+        self.control = build_control_plane(
+            {"lake": PyIcebergCatalog(self.entry)},
+            SqlTableStore(self.engine, self.clock),
+            SqlTaskStore(self.engine, self.clock),
+            self.clock,
+            self.ids,
+            RemovalPorts(
+                SqlDeletionStore(self.engine, self.clock),
+                SqlSightings(self.engine, self.clock),
+                open_disk_spool,
+                {"lake": own},
+            ),
+            expiries={"lake": PyIcebergExpiry(self.entry, self.clock)},
+            files={"lake": own.files},
+            kept=SqlKept(self.engine),
+            places=places,
+            claims=SqlClaims(self.engine),
+            pause=self.pause,
+        )
+        return self.control
+
+    def pause(self, wait_ms: int) -> None:
+        self.clock.advance(wait_ms)
+
+    def table(self, name: str = "events", **properties: str) -> Table:
+        made = make_table(self.entry, ("db", name), properties={**OWNED, **properties})
+        for number in range(3):
+            append(made, range(number * 100, number * 100 + 100))
+        return made
+
+    def days(self, count: float) -> None:
+        """Let time pass, with a few rounds of the server a day."""
+        for _ in range(round(count * 4)):
+            self.clock.advance(DAY_MS // 4)
+            self.round()
+
+    def round(self) -> None:
+        for _ in range(3):
+            self.control.loop.round()
+
+    def look(self, name: TableName, asked: AskedRemoveOrphanFiles | None = None) -> Plan:
+        return self.control.keeper.plan_asked(name, asked or AskedRemoveOrphanFiles())
+
+    def tasks(self) -> list[Task]:
+        found = self.control.tasks.tasks(TaskFilter(kind=ActionKind.REMOVE_ORPHAN_FILES), limit=100)
+        return sorted(found, key=lambda task: task.task_id)
+
+    def undo(self, task_id: str) -> Task:
+        plan = self.control.undoer.plan(task_id)
+        task = self.control.dispatcher.apply(plan.plan_id)
+        self.round()
+        return self.control.tasks.get(task.task_id)
+
+
+def location(table: Table) -> Path:
+    return Path(table.location().removeprefix("file://"))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All files below a folder, and what is in them."""
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def litter(table: Table, *names: str, content: bytes = b"PAR1 nobody needs this") -> list[Path]:
+    """What an aborted write has left behind."""
+    made = [location(table) / "data" / name for name in names]
+    for path in made:
+        path.write_bytes(content)
+    return made
+
+
+def rows(table: Table) -> list[int]:
+    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
+
+
+def all_there(table: Table) -> bool:
+    """Whether every file is there that any snapshot of the table reaches."""
+    table.refresh()
+    return all(Path(path.removeprefix("file://")).exists() for path in files_of(table))
+
+
+@contextmanager
+def serving(house: House) -> Iterator[None]:
+    """The house behind a socket, for clients and for commands that run in its folder."""
+    state = house.folder / "state"
+    with listen("127.0.0.1", 0) as listening:
+        port = int(listening.getsockname()[1])
+        address = ServerAddress(f"http://127.0.0.1:{port}", lasting_token(state), os.getpid())
+        app = create_app(house.control, Access(address.token, loopback_hosts("127.0.0.1", port)))
+        write_address(state / "server.json", address)
+        web = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            web.should_exit = True
+            thread.join()
