@@ -129,7 +129,8 @@ class Worker:
         """The groups that an attempt leaves out, as far as it has looked."""
         lost = self.lost.get((spec.task_id, spec.attempt), {})
         met = [GroupLeft(group_id, GROUP_CONFLICT, why, retryable=True) for group_id, why in lost.items()]
-        bad = [g.group_id for g in spec.rewrite.groups if not self.unreadable.isdisjoint(f.path for f in g.files)]
+        groups = spec.action.groups if isinstance(spec.action, RewriteDataFiles) else ()
+        bad = [g.group_id for g in groups if not self.unreadable.isdisjoint(f.path for f in g.files)]
         failed = [GroupLeft(n, self.failure, "a file is missing", retryable=True) for n in bad if n not in lost]
         return (*met, *failed)
 

@@ -15,6 +15,7 @@ from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import IcewrightError
 from icewright.domain.files import FileContent, FileFormat
 from icewright.domain.jobs import Committed, Result, TaskSpec
+from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import TERMINAL_STATES, TaskState
 from icewright.planning import wording
 from icewright.scheduling.breaker import FAILURES_MAX
@@ -82,6 +83,13 @@ class Story:
         result = self.worker.try_commit(spec)
         self.happens("the optimizer commits" if isinstance(result, Committed) else "the table refuses the commit")
         return result
+
+    def rewrites_manifests(self, spec: TaskSpec) -> Result:
+        """The optimizer writes the table's manifests anew."""
+        signed = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: "memory"}
+        snapshot = self.house.catalog.rewrite_manifests(NAME, signed)
+        self.happens("the optimizer commits")
+        return Committed(snapshot.snapshot_id)
 
     def until_ended(self) -> None:
         """Rounds until no task is under way; at most an hour."""
@@ -379,6 +387,33 @@ def levels_of_a_table_with_a_layout(story: Story) -> None:
             story.rounds(2, every_ms=MINUTE_MS)
 
 
+def upkeep_in_a_nightly_window(story: Story) -> None:
+    """Snapshots expire and manifests are rewritten at night, and by day a person is told what waits."""
+    house = story.house
+    kept_up = {
+        "expire-snapshots.enabled": "true",
+        "rewrite-manifests.enabled": "true",
+        "maintenance-window.cron": "0 2 * * *",
+    }
+    house.create(properties={f"icewright.{key}": value for key, value in kept_up.items()})
+    expiry = {"history.expire.max-snapshot-age-ms": str(24 * HOUR_MS), "history.expire.min-snapshots-to-keep": "2"}
+    house.catalog.set_properties(NAME, {**expiry, "commit.manifest.min-count-to-merge": "4"})
+    story.happens("a table is to be kept up by itself, in the four hours from two in the morning on")
+    for hour in range(32):
+        if hour % 6 == 0:
+            house.catalog.append(NAME, house.files(1, BONN, 600 * MIB))
+        story.rounds(every_ms=HOUR_MS)
+        if hour in (15, 27):
+            story.happens("somebody asks what is going on")
+            for reason in house.control.keeper.look(NAME, plan_anew=True).upkeep.reasons:
+                story.happens(f"  {reason.text}")
+        spec = story.worker.claim_if_any()
+        if spec is not None:
+            story.tell()
+            story.worker.report(spec, story.rewrites_manifests(spec))
+            story.rounds(2)
+
+
 STORIES: list[Callable[[Story], None]] = [
     commit_to_verified,
     conflict_with_a_delete,
@@ -400,6 +435,7 @@ STORIES: list[Callable[[Story], None]] = [
     rows_that_were_not_kept,
     damaged_manifest,
     levels_of_a_table_with_a_layout,
+    upkeep_in_a_nightly_window,
 ]
 
 
