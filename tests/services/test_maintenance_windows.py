@@ -116,6 +116,17 @@ def test_the_table_is_looked_at_as_its_window_opens_however_quiet_it_is() -> Non
     assert house.record().next_look_at == opens
 
 
+def test_a_table_whose_orphans_alone_are_removed_is_looked_at_as_its_window_opens() -> None:
+    house = lakehouse({"icewright.expire-snapshots.enabled": "false", "icewright.remove-orphan-files.enabled": "true"})
+    live_on(house, 13)
+    opens = windows.opens_at(window(house), house.clock.now())
+    assert opens is not None
+    house.clock.advance(opens - 30_000 - house.clock.now())
+    looked = house.control.keeper.look(NAME)
+    assert (looked.upkeep.reasons, looked.upkeep.look_at) == ((), opens)
+    assert house.record().next_look_at == opens
+
+
 def test_what_still_waits_when_the_window_closes_is_planned_again_in_the_next_one() -> None:
     house = lakehouse()
     carried_out = dict(house.expiries)

@@ -35,8 +35,9 @@ from icewright.services.removals import Remover
 
 _log = structlog.get_logger("icewright.removals")
 
-PASS_INTERVAL_MS: Final = 24 * 3_600_000
-"""How often orphan files of a table are looked for by itself, from the end of one pass on."""
+PASS_INTERVAL_MS: Final = 20 * 3_600_000
+"""How often orphan files of a table are looked for by itself, from the end of one pass on: once a day, also within a
+window that opens a day after it did last."""
 TEND_INTERVAL_MS: Final = 24 * 3_600_000
 """How often it is seen whether a table needs something of its quarantine, and what has been there for long enough."""
 TASKS_A_ROUND: Final = 20

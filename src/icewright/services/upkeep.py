@@ -76,11 +76,12 @@ class Upkeep:
         """Queue what is due. ``latest`` gives the table's last tasks of one kind, the newest first."""
         policy = self._planner.policy(look.observation.metadata)
         window, kept = window_of(policy), NOTHING_KEPT_UP
+        if policy.removes_orphan_files:  # looked for elsewhere, of tables that are looked at while their window is open
+            kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
         for kind in _wanted(policy):
             tasks = latest(kind)
             shut = _closed(window, look, tasks)
-            if shut is not None and shut.opens_at is not None:
-                kept = replace(kept, look_at=min(shut.opens_at, kept.look_at or shut.opens_at))
+            kept = _looked_at(kept, shut)
             try:
                 back = self._taken_back(look, kind, latest)
                 reason, enqueued = (back, None) if back is not None else self._keep_up(look, kind, tasks, shut)
@@ -156,6 +157,12 @@ class Upkeep:
         if len(self._nothing_at) >= _REMEMBERED_MAX:
             self._nothing_at.clear()
         self._nothing_at[key] = now, location
+
+
+def _looked_at(kept: KeptUp, shut: Closed | None) -> KeptUp:
+    """With a look at the table as its window opens."""
+    opens_at = None if shut is None else shut.opens_at
+    return kept if opens_at is None else replace(kept, look_at=min(opens_at, kept.look_at or opens_at))
 
 
 def _closed(window: Window | None, look: Look, latest: Sequence[TaskHead]) -> Closed | None:
