@@ -39,6 +39,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.undo import UndoExpiry
 from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
@@ -48,6 +49,7 @@ from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.remove_dangling_deletes import remove_dangling_deletes
 from icewright_spark.jobs.rewrite_data_files import rewrite_data_files
 from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
+from icewright_spark.jobs.rewrite_position_deletes import rewrite_position_deletes
 from icewright_spark.lease import HeartbeatServer, LeaseKeeper
 from icewright_spark.session import activate, cancel_job_group, jvm_exit_code
 
@@ -152,6 +154,11 @@ class Attempt:
                 return _Done(made.result, (made.receipt,), (made.figures,), driver_cpu_ms=made.driver_cpu_ms)
             case RemoveDanglingDeletes() as action:
                 return _Done(remove_dangling_deletes(table, self._spec, action, self._phase, self.lease.may_commit))
+            case RewritePositionDeletes() as action:
+                written = rewrite_position_deletes(
+                    self._spark, table, self._spec, action, self._phase, self.lease.may_commit
+                )
+                return _Done(written.result, written.receipts, written.figures)
             case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RestoreFiles() as action:
                 raise NotAllowed(f"{action.kind} is the server's own work, which writes no rows")
             case ComputeStatistics() as action:

@@ -22,6 +22,7 @@ from icewright.domain.errors import NotFound, Unavailable, Unsupported
 from icewright.domain.files import FileFormat, Partition
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableName, identifier
+from icewright.domain.rewrite_position_deletes import DeleteGroup
 from icewright.domain.tables import ATTEMPT_KEY, TASK_ID_KEY, Operation, SortField, SortOrder
 from icewright_spark.java_lists import JavaLists
 from icewright_spark.merge.lineage import LINEAGE_FIELDS
@@ -326,7 +327,7 @@ class SparkTable:
         found = self._parsed([self._scan_task(partition, _described(entry)) for partition, entry in entries])
         return [found.get(place) for place in range(len(entries))]
 
-    def new_data_locations(self, group: FileGroup, file_names: Sequence[str]) -> list[str]:
+    def new_data_locations(self, group: FileGroup | DeleteGroup, file_names: Sequence[str]) -> list[str]:
         """Where the table's own location provider puts new files of the group's partition."""
         provider = self.java.locationProvider()
         spec = self.java.specs().get(group.partition.spec_id)

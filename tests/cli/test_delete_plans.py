@@ -1,4 +1,4 @@
-"""``icewright plan NAME --action remove-dangling-deletes``, without a server."""
+"""``icewright plan NAME --action ...`` for delete files, without a server."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from icewright.cli.deletes import delete_costs_cells, delete_costs_pairs
+from icewright.domain.delete_costs import DeleteCosts
 from tests.cli.command_line import icewright, write_configuration
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table
+
+ACTIONS = ("remove-dangling-deletes", "rewrite-position-delete-files")
 
 
 @pytest.fixture
@@ -21,14 +25,30 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_table_without_deletes_has_nothing_to_be_done() -> None:
-    said = icewright("plan", "lake.db.events", "--action", "remove-dangling-deletes")
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_table_without_deletes_has_nothing_to_be_done(action: str) -> None:
+    said = icewright("plan", "lake.db.events", "--action", action)
     assert said.status == 0
-    assert "the table has no delete files" in said.out
+    assert "because nothing" in said.out.replace("  ", " ").replace("  ", " ")
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_plan_is_for_one_thing() -> None:
-    said = icewright("plan", "lake.db.events", "--action", "remove-dangling-deletes", "--migrate", "all")
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_plan_is_for_one_thing(action: str) -> None:
+    said = icewright("plan", "lake.db.events", "--action", action, "--migrate", "all")
     assert said.status != 0
     assert "these options do not go together" in said.err
+
+
+def test_what_readers_open_is_said_before_and_after() -> None:
+    before, after = DeleteCosts(6, 14, 12_288), DeleteCosts(2, 4, 3_072)
+    assert delete_costs_pairs(before, after) == [
+        ("delete files", "6 -> 2"),
+        ("opened", "14 -> 4 by a scan of the whole table (12.0 KiB -> 3.0 KiB)"),
+    ]
+    found = {"listed_after": 3, "opened_before": 14, "opened_after": 5, "opened_bytes_before": 4_096}
+    assert delete_costs_cells(before, after, found) == [
+        ("delete files", "2", "3"),
+        ("opened less by a scan", "10", "9"),
+    ]
+    assert delete_costs_cells(before, after, {}) == []

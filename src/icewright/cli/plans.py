@@ -21,6 +21,7 @@ from icewright.domain.asked import (
     AskedRemoveOrphanFiles,
     AskedRewriteDataFiles,
     AskedRewriteManifests,
+    AskedRewritePositionDeletes,
 )
 from icewright.domain.compute_statistics import ComputeStatisticsPrediction
 from icewright.domain.errors import NotFound, Rejected, Unavailable
@@ -30,6 +31,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPredic
 from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
 from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPrediction
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
 from icewright.domain.undo import UndoExpiryPrediction
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Action(StrEnum):
     REMOVE_DANGLING_DELETES = "remove-dangling-deletes"
     COMPUTE_STATISTICS = "compute-statistics"
     REMOVE_ORPHAN_FILES = "remove-orphan-files"
+    REWRITE_POSITION_DELETE_FILES = "rewrite-position-delete-files"
 
 
 OlderThan = Annotated[
@@ -198,6 +201,7 @@ def _asked(
     alone: dict[Action | None, Asked] = {
         Action.REWRITE_MANIFESTS: AskedRewriteManifests(),
         Action.REMOVE_DANGLING_DELETES: AskedRemoveDanglingDeletes(),
+        Action.REWRITE_POSITION_DELETE_FILES: AskedRewritePositionDeletes(),
     }
     if migrate is None and action in alone and not (expiring or computing):
         return alone[action]
@@ -320,7 +324,7 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a ca
                 ("work", f"{text.number(said.entries)} entries"),
                 *[("opened", _opened(each)) for each in said.opened],
             ]
-        case RemoveDanglingDeletesPrediction() as said:
+        case RemoveDanglingDeletesPrediction() | RewritePositionDeletesPrediction() as said:
             return delete_costs_pairs(said.before, said.after)
         case ComputeStatisticsPrediction() as said:
             return statistics_pairs(said, view.rules)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from icewright.cli import figures as text
+from icewright.cli.deletes import delete_costs_cells
 from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
 from icewright.cli.terminal import Column, Terminal
 from icewright.domain.actions import RewriteFigures
@@ -20,6 +21,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesFigure
 from icewright.domain.remove_orphan_files import RemoveOrphanFilesFigures, RemoveOrphanFilesPrediction
 from icewright.domain.restore_files import RestoreFilesFigures, RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletesFigures, RewritePositionDeletesPrediction
 from icewright.domain.tables import Json, Operation
 from icewright.domain.tasks import TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, UndoExpiryFigures, UndoExpiryPrediction
@@ -192,7 +194,7 @@ def _work(task: TaskView) -> str:  # noqa: PLR0911 - one case for each action
             return f"{said.input_files:,} files ({text.size(said.input_bytes)}) become {said.output_files:,}"
         case RewriteManifestsPrediction() as said:
             return f"{said.manifests_before:,} manifests become {said.manifests_after:,}"
-        case RemoveDanglingDeletesPrediction() as said:
+        case RemoveDanglingDeletesPrediction() | RewritePositionDeletesPrediction() as said:
             return f"{said.before.listed:,} delete files become {said.after.listed:,}"
         case ExpireSnapshotsPrediction() as said:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,}"
@@ -304,6 +306,8 @@ def _read(task: TaskView) -> tuple[str, str]:
             return text.number(action.input_files), text.size(action.input_bytes)
         case RewriteManifestsFigures() as action:
             return text.number(action.manifests_replaced), text.size(action.input_bytes)
+        case RewritePositionDeletesFigures() as action:
+            return text.number(action.input_files), text.size(action.input_bytes)
         case (
             ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures() | UndoExpiryFigures() | ComputeStatisticsFigures()
         ):
@@ -315,6 +319,8 @@ def _read(task: TaskView) -> tuple[str, str]:
 def _figures_cells(task: TaskView, measured: Measured) -> list[tuple[str, str, str]]:
     """What the plan of a rewrite predicted and what the attempts measured, side by side; nothing of other actions."""
     said = task.prediction
+    if isinstance(said, RemoveDanglingDeletesPrediction | RewritePositionDeletesPrediction):
+        return delete_costs_cells(said.before, said.after, {} if task.outcome is None else task.outcome.reason.figures)
     if not (isinstance(said, RewritePrediction) and isinstance(task.action, RewriteFigures)):
         return []
     estimate = said.estimate

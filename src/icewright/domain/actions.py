@@ -19,6 +19,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes, Remo
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles, RemoveOrphanFilesFigures
 from icewright.domain.restore_files import RestoreFiles, RestoreFilesFigures
 from icewright.domain.rewrite_manifests import RewriteManifests, RewriteManifestsFigures
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesFigures
 from icewright.domain.undo import UndoExpiry, UndoExpiryFigures
 
 
@@ -100,6 +101,7 @@ class ActionKind(StrEnum):
     EXPIRE_SNAPSHOTS = "expire_snapshots"
     REWRITE_MANIFESTS = "rewrite_manifests"
     REMOVE_DANGLING_DELETES = "remove_dangling_deletes"
+    REWRITE_POSITION_DELETE_FILES = "rewrite_position_delete_files"
     UNDO_EXPIRE_SNAPSHOTS = "undo_expire_snapshots"
     COMPUTE_STATISTICS = "compute_statistics"
     """Both ``compute_table_stats`` and ``compute_partition_stats``."""
@@ -199,6 +201,7 @@ Action: TypeAlias = (
     | ExpireSnapshots
     | RewriteManifests
     | RemoveDanglingDeletes
+    | RewritePositionDeletes
     | UndoExpiry
     | ComputeStatistics
     | RemoveOrphanFiles
@@ -211,6 +214,7 @@ ActionFigures: TypeAlias = (
     | ExpireSnapshotsFigures
     | RewriteManifestsFigures
     | RemoveDanglingDeletesFigures
+    | RewritePositionDeletesFigures
     | UndoExpiryFigures
     | ComputeStatisticsFigures
     | RemoveOrphanFilesFigures
@@ -234,8 +238,8 @@ def names_in(action: Action) -> int:  # noqa: PLR0911 - one case for each action
             return len(action.snapshot_ids) + len(action.retained_snapshot_ids)
         case RewriteManifests():
             return len(action.manifests) + sum(len(output.shares) for output in action.outputs)
-        case RemoveDanglingDeletes():
-            return len(action.deletes)
+        case RemoveDanglingDeletes() | RewritePositionDeletes():
+            return action.names
         case UndoExpiry():
             return len(action.snapshot_ids)
         case ComputeStatistics():

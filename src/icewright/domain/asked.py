@@ -67,6 +67,13 @@ class AskedRemoveOrphanFiles:
     older_than: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AskedRewritePositionDeletes:
+    """Write position delete files anew, where readers would open fewer of them."""
+
+    kind: ClassVar[Literal["rewrite_position_delete_files"]] = "rewrite_position_delete_files"
+
+
 Asked: TypeAlias = (
     AskedRewriteDataFiles
     | AskedExpireSnapshots
@@ -74,5 +81,6 @@ Asked: TypeAlias = (
     | AskedRemoveDanglingDeletes
     | AskedComputeStatistics
     | AskedRemoveOrphanFiles
+    | AskedRewritePositionDeletes
 )
 """Anything of which a plan can be asked for, by the kind of its action."""

@@ -18,6 +18,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPredic
 from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
 from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
 from icewright.domain.tables import Instant
 from icewright.domain.undo import UndoExpiryPrediction
 
@@ -126,6 +127,7 @@ Prediction: TypeAlias = (
     | ExpireSnapshotsPrediction
     | RewriteManifestsPrediction
     | RemoveDanglingDeletesPrediction
+    | RewritePositionDeletesPrediction
     | UndoExpiryPrediction
     | ComputeStatisticsPrediction
     | RemoveOrphanFilesPrediction

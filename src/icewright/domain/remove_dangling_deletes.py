@@ -42,6 +42,11 @@ class RemoveDanglingDeletes:
     deletes: tuple[DeleteFile, ...]
 
     @property
+    def names(self) -> int:
+        """How many files it names."""
+        return len(self.deletes)
+
+    @property
     def figures(self) -> RemoveDanglingDeletesFigures:
         """The action without its delete files."""
         vectors = [one for one in self.deletes if one.file_format is FileFormat.PUFFIN]

@@ -11,6 +11,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.rewrite_position_deletes import DELETE_FORMAT_VERSION, RewritePositionDeletes
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
 from icewright.planning.executors import executor_obstacle
@@ -41,8 +42,8 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
             return None  # asked anew, one by one, right before each goes
         case RewriteManifests():
             return _specs_gone({each.belongs_to.spec_id for each in action.manifests}, metadata)
-        case RemoveDanglingDeletes():
-            return _specs_gone({each.partition.spec_id for each in action.deletes}, metadata)
+        case RemoveDanglingDeletes() | RewritePositionDeletes():
+            return _deletes_moved(action, metadata)
         case ComputeStatistics():
             return statistics_conflict(action, metadata)
 
@@ -62,6 +63,12 @@ def _files_moved(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | 
         or _snapshots_moved(action.base_snapshot_id, metadata)
         or executor_obstacle(action, metadata)
     )
+
+
+def _deletes_moved(action: RemoveDanglingDeletes | RewritePositionDeletes, metadata: TableMetadata) -> Reason | None:
+    if isinstance(action, RewritePositionDeletes) and metadata.format_version != DELETE_FORMAT_VERSION:
+        return Reason("format-changed", f"the table is now of format version {metadata.format_version}")
+    return _specs_gone({each.partition.spec_id for each in action.deletes}, metadata)
 
 
 def _specs_gone(spec_ids: set[int], metadata: TableMetadata) -> Reason | None:

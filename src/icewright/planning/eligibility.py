@@ -21,6 +21,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
 from icewright.domain.writer_settings import encryption_property, writer_settings
@@ -45,7 +46,7 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
             return table_obstacle(metadata, policy)
         case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RestoreFiles():
             return metadata_obstacle(metadata, policy)
-        case RewriteManifests() | RemoveDanglingDeletes() | ComputeStatistics():
+        case RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ComputeStatistics():
             return manifests_obstacle(metadata, policy)
 
 

@@ -7,6 +7,7 @@ from icewright.domain.plans import Estimate, Plan, Verdict
 from icewright.domain.policy import Mode
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
 from icewright.planning import lookups, wording
 from icewright.planning.settings import MODE_KEY
 
@@ -30,7 +31,7 @@ def explain(plan: Plan) -> tuple[str, ...]:
     if isinstance(plan.prediction, RewriteManifestsPrediction):
         before, after = plan.prediction.manifests_before, plan.prediction.manifests_after
         lines.append(f"The table would have {wording.count(after, 'manifest')} instead of {before:,}.")
-    if isinstance(plan.prediction, RemoveDanglingDeletesPrediction):
+    if isinstance(plan.prediction, RemoveDanglingDeletesPrediction | RewritePositionDeletesPrediction):
         listed = wording.count(plan.prediction.after.listed, "delete file")
         lines.append(f"The table would have {listed} instead of {plan.prediction.before.listed:,}.")
     if isinstance(plan.prediction, ComputeStatisticsPrediction):

@@ -10,15 +10,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from icewright.domain.asked import AskedRemoveDanglingDeletes, AskedRewritePositionDeletes
 from icewright.domain.errors import Unreadable
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan
-from icewright.domain.policy import Policy
+from icewright.domain.policy import Mode, Policy
+from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.tables import TableMetadata
 from icewright.planning.check_dangling import dangling_violations
-from icewright.planning.dangling_deletes import plan_dangling
+from icewright.planning.check_position_deletes import position_deletes_violations
+from icewright.planning.dangling_deletes import DanglingDecision, plan_dangling
+from icewright.planning.position_deletes import PositionDeletesDecision, plan_position_deletes
 from icewright.ports.clock import Clock, Ids
+from icewright.services.access import assumed
 from icewright.services.observer import Observer
 
 _File = TypeVar("_File", DataFile, DeleteFile)
@@ -38,13 +44,38 @@ class DeletePlanner:
     def __init__(self, observer: Observer, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy]) -> None:
         self._observer, self._clock, self._ids, self._policy = observer, clock, ids, policy
 
-    def plan_dangling(self, observation: Observation) -> Checked:
-        """What of a table's delete files dangles. Raises :class:`Unreadable` where not all of its files were read."""
-        metadata, policy = observation.metadata, self._policy(observation.metadata)
-        decision = plan_dangling(
+    def plan_asked(
+        self, observation: Observation, asked: AskedRemoveDanglingDeletes | AskedRewritePositionDeletes
+    ) -> Checked:
+        """What should be done to a table's delete files.
+
+        Raises :class:`Unreadable` where not all of its files were read.
+        """
+        policy = self._policy(observation.metadata)
+        if policy.mode is Mode.OBSERVE:
+            observation = assumed(observation)
+        decide = plan_dangling if isinstance(asked, AskedRemoveDanglingDeletes) else plan_position_deletes
+        decision = decide(
             observation, policy, tuple(self._delete_files(observation)), lambda: self._data_files(observation)
         )
-        plan = Plan(
+        plan = self._plan(observation, policy, decision)
+        deletes, files = self._delete_files(observation), self._data_files(observation)
+        match decision:
+            case DanglingDecision(action=RemoveDanglingDeletes() as action, prediction=prediction) if prediction:
+                wrong = dangling_violations(action, prediction, observation, policy, deletes, files)
+            case PositionDeletesDecision(action=RewritePositionDeletes() as action, prediction=prediction) if (
+                prediction
+            ):
+                wrong = position_deletes_violations(action, prediction, observation, policy, deletes, files)
+            case _:
+                return Checked(plan, ())
+        return Checked(plan, tuple(wrong))
+
+    def _plan(
+        self, observation: Observation, policy: Policy, decision: DanglingDecision | PositionDeletesDecision
+    ) -> Plan:
+        metadata = observation.metadata
+        return Plan(
             plan_id=self._ids.new("plan"),
             table_id=metadata.table_id,
             table_name=metadata.name,
@@ -59,17 +90,6 @@ class DeletePlanner:
             look_again_at=None,
             asked=True,
         )
-        if decision.action is None or decision.prediction is None:
-            return Checked(plan, ())
-        wrong = dangling_violations(
-            decision.action,
-            decision.prediction,
-            observation,
-            policy,
-            self._delete_files(observation),
-            self._data_files(observation),
-        )
-        return Checked(plan, tuple(wrong))
 
     def _data_files(self, observation: Observation) -> Iterator[DataFile]:
         """All live data files, manifest by manifest."""

@@ -12,6 +12,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task
 from icewright.domain.undo import UndoExpiry
@@ -32,7 +33,7 @@ class Effect:
 def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
     """What the table has of a task, None where it has not taken effect. The table is the task's own."""
     match task.action:
-        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes():
+        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes():
             snapshot = snapshot_made_by(task, metadata)
             if snapshot is None:
                 return None
@@ -52,7 +53,9 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
 def done_by_others(task: Task) -> Reason | None:
     """Why nothing is left to do where the effect is there before anybody tried; None where it can be our own alone."""
     match task.action:
-        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RemoveOrphanFiles() | RestoreFiles():
+        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes():
+            return None
+        case RemoveOrphanFiles() | RestoreFiles():
             return None
         case ExpireSnapshots():
             return Reason("gone-already", "somebody else removed all that was to expire")

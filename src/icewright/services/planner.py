@@ -17,6 +17,7 @@ from icewright.domain.asked import (
     AskedRemoveOrphanFiles,
     AskedRewriteDataFiles,
     AskedRewriteManifests,
+    AskedRewritePositionDeletes,
 )
 from icewright.domain.errors import NotAllowed
 from icewright.domain.expire_snapshots import Hold
@@ -100,8 +101,8 @@ class Planner:
             case AskedRewriteManifests():
                 plan, policy = self._manifests.plan_asked(observation)
                 return Planned(plan, observation, policy)
-            case AskedRemoveDanglingDeletes():
-                checked = self._deletes.plan_dangling(observation)
+            case AskedRemoveDanglingDeletes() | AskedRewritePositionDeletes():
+                checked = self._deletes.plan_asked(observation, asked)
                 keep_plan(self._tables, checked.plan, checked.violations)
                 return Planned(checked.plan, observation, self.policy(observation.metadata))
             case AskedComputeStatistics():

@@ -22,6 +22,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
@@ -108,7 +109,7 @@ class Undoer:
         match task.action:
             case ExpireSnapshots() as action:
                 return self._plan_expiry(task, action)
-            case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes():
+            case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes():
                 raise _never(task, "it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
             case ComputeStatistics():
                 raise _never(task, "it changed no row", "readers may ignore statistics, and expiry takes them away")

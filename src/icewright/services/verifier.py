@@ -21,6 +21,7 @@ from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
+from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
@@ -40,6 +41,11 @@ from icewright.services.expirer import Expirer
 from icewright.services.manifest_evidence import manifests_changed, problem_of_manifests, verified_manifests
 from icewright.services.measured_lookups import measured_lookups
 from icewright.services.observer import Observer
+from icewright.services.position_delete_evidence import (
+    measured_costs,
+    problem_of_position_deletes,
+    verified_position_deletes,
+)
 from icewright.services.removals import Remover
 from icewright.services.reports import report_of
 from icewright.services.statistics_evidence import problem_of_commit, verified_statistics
@@ -149,7 +155,7 @@ class Verifier:
                 outcome = self._rewritten(task, metadata)
             case RewriteManifests() as action:
                 outcome = self._manifests_rewritten(task, action, metadata)
-            case RemoveDanglingDeletes() as action:
+            case RemoveDanglingDeletes() | RewritePositionDeletes() as action:
                 outcome = self._deletes_changed(task, action, metadata)
             case ExpireSnapshots() as action:
                 outcome = Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
@@ -189,7 +195,9 @@ class Verifier:
         reason = verified_manifests(action, changed) if problem is None else Reason(VERIFICATION_FAILED, problem)
         return Outcome(reason, snapshot.snapshot_id)
 
-    def _deletes_changed(self, task: Task, action: RemoveDanglingDeletes, metadata: TableMetadata) -> Outcome:
+    def _deletes_changed(
+        self, task: Task, action: RemoveDanglingDeletes | RewritePositionDeletes, metadata: TableMetadata
+    ) -> Outcome:
         """What the table says of work on delete files alone, which is committed as a whole."""
         snapshot = snapshot_made_by(task, metadata)
         if snapshot is None:
@@ -199,8 +207,15 @@ class Verifier:
             return Outcome(_nothing_to_compare(snapshot), snapshot.snapshot_id)
         catalog = self._observer.catalog(task.table_name.catalog)
         changes = changes_between(catalog, metadata, parent, snapshot)
-        problem = problem_of_dangling(action, snapshot, changes)
-        reason = verified_dangling(action, parent, snapshot) if problem is None else _failed(problem)
+        if isinstance(action, RemoveDanglingDeletes):
+            problem = problem_of_dangling(action, snapshot, changes)
+            reason = verified_dangling(action, parent, snapshot) if problem is None else _failed(problem)
+            return Outcome(reason, snapshot.snapshot_id)
+        problem = problem_of_position_deletes(action, snapshot, changes)
+        if problem is not None:
+            return Outcome(_failed(problem), snapshot.snapshot_id)
+        measured = measured_costs(catalog, metadata, parent, snapshot, action)
+        reason = verified_position_deletes(action, parent, snapshot, changes, measured)
         return Outcome(reason, snapshot.snapshot_id)
 
     def _statistics(self, task: Task, action: ComputeStatistics, metadata: TableMetadata) -> Reason:

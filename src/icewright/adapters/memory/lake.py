@@ -32,7 +32,8 @@ class MemoryFile:
 
     The fields from ``referenced_data_file`` to ``equality_ids`` are those of
     :class:`~icewright.domain.files.DeleteFile`, for delete files alone. ``row_groups`` as in
-    :class:`~icewright.domain.files.DataFile`.
+    :class:`~icewright.domain.files.DataFile`. ``data_sequence_number`` is the one that the file is added with, None for
+    that of its commit.
     """
 
     path: str
@@ -50,6 +51,7 @@ class MemoryFile:
     equality_ids: tuple[int, ...] = ()
     spans: tuple[Span | None, ...] = ()
     row_groups: int | None = None
+    data_sequence_number: int | None = None
 
     @property
     def is_deletion_vector(self) -> bool:
@@ -210,11 +212,15 @@ def _manifests(commit: Commit, before: Sequence[Manifest], number: int) -> tuple
     """
     drafts: list[list[Entry]] = [_filtered(commit, manifest) for manifest in before if _touched(commit, manifest)]
     kept = [manifest for manifest in before if not _touched(commit, manifest) and manifest.live]
-    drafts.append([Entry(Status.ADDED, file, commit.snapshot_id, number) for file in commit.add])
+    drafts.append([Entry(Status.ADDED, file, commit.snapshot_id, _number(file, number)) for file in commit.add])
     if commit.merge_manifests:
         drafts = [[entry for draft in drafts for entry in draft]]
     written = [entries for draft in drafts for entries in _by_kind(draft)]
     return (*(_manifest(commit, position, entries) for position, entries in enumerate(written)), *kept)
+
+
+def _number(file: MemoryFile, of_commit: int) -> int:
+    return of_commit if file.data_sequence_number is None else file.data_sequence_number
 
 
 def _touched(commit: Commit, manifest: Manifest) -> bool:
