@@ -20,6 +20,7 @@ from icewright.domain.errors import (
     NotFound,
     Unavailable,
 )
+from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
@@ -45,6 +46,7 @@ from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.iceberg import SparkTable, first_line
 from icewright_spark.jobs.compute_statistics import compute_statistics
+from icewright_spark.jobs.expire_data import expire_data
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.remove_dangling_deletes import remove_dangling_deletes
 from icewright_spark.jobs.rewrite_data_files import rewrite_data_files
@@ -159,6 +161,9 @@ class Attempt:
                     self._spark, table, self._spec, action, self._phase, self.lease.may_commit
                 )
                 return _Done(written.result, written.receipts, written.figures)
+            case ExpireData() as action:
+                ended = expire_data(table, self._spec, action, self._phase, self.lease.may_commit)
+                return _Done(ended.result, (ended.receipt,), (ended.figures,), driver_cpu_ms=ended.driver_cpu_ms)
             case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RestoreFiles() as action:
                 raise NotAllowed(f"{action.kind} is the server's own work, which writes no rows")
             case ComputeStatistics() as action:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.errors import Conflict
+from icewright.domain.errors import Conflict, Unavailable
 from icewright.domain.faults import Fault, fault
 from icewright.domain.group_ids import group_ids_text
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
@@ -168,6 +168,41 @@ def one_try(
         return look(detail)
     seen = look(detail, attempt=spec.attempt, absent=Conflicted)
     return Refused(seen, was_slower=kind == _FASTER) if isinstance(seen, Conflicted) else seen
+
+
+def make_tag(
+    table: SparkTable,
+    name: str,
+    snapshot_id: int,
+    max_ref_age_ms: int,
+    may_commit: Callable[[], None],
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Have a tag of that name at a snapshot, made now or by an attempt before; what the table says of it counts.
+
+    ``may_commit`` as in :func:`commit_rewrite`. Raises :class:`Conflict` where it is at another snapshot, or the
+    snapshot is gone, and :class:`Unavailable` where it could not be made.
+    """
+    detail = ""
+    for attempt in range(TRIES_MAX):
+        table.refresh()
+        found = table.java.refs().get(name)
+        if found is not None:
+            if not found.isTag() or int(found.snapshotId()) != snapshot_id:
+                raise Conflict(f"there is a ref {name} already, at another snapshot than {snapshot_id}")
+            return
+        if not table.has_snapshot(snapshot_id):
+            raise Conflict(f"the planned snapshot {snapshot_id} has expired")
+        operation = table.java.manageSnapshots().createTag(name, snapshot_id).setMaxRefAgeMs(name, max_ref_age_ms)
+        may_commit()
+        fault(Fault.DATA_TAG_BEFORE)
+        try:
+            operation.commit()
+            fault(Fault.DATA_TAG_AFTER)
+        except Exception as error:  # noqa: BLE001 - py4j and PySpark raise several kinds; the next round looks
+            detail = first_line(error)
+            pause(pause_s(attempt))
+    raise Unavailable(f"the tag {name} could not be made: {detail or 'the table does not have it'}")
 
 
 def outrun() -> Conflicted:

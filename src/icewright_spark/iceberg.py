@@ -8,7 +8,7 @@ millisecond, and the end of a Java iterator is an exception of ten. So files tra
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -17,8 +17,9 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import FileGroup
+from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.errors import NotFound, Unavailable, Unsupported
+from icewright.domain.expire_data import ExpiringFile
 from icewright.domain.files import FileFormat, Partition
 from icewright.domain.layouts import Curve, Layout
 from icewright.domain.names import TableName, identifier
@@ -269,13 +270,18 @@ class SparkTable:
             ) from error
 
     def remove_files(self, operation: Any, groups: Sequence[FileGroup]) -> None:
-        """Have a Java ``RewriteFiles`` remove all data files of these groups.
+        """Have a Java ``RewriteFiles`` remove all data files of these groups. Raises as :meth:`listed`."""
+        files, lists = self.listed((group.partition, file) for group in groups for file in group.files), self.lists
+        lists.do(files, lists.bound(_REWRITE, "deleteFile", f"(Lorg/apache/iceberg/DataFile;)L{_REWRITE};", operation))
+
+    def listed(self, files: Iterable[tuple[Partition, InputFile | ExpiringFile]]) -> Any:
+        """Java's DataFiles of planned files, each with its partition, as a list of Java's.
 
         Raises :class:`Unsupported` when Iceberg does not take the values for a partition of the spec.
         """
         documents = [
             self._scan_task(
-                group.partition,
+                partition,
                 {
                     "file-path": file.path,
                     "file-format": file.file_format.value,
@@ -283,11 +289,9 @@ class SparkTable:
                     "record-count": file.record_count,
                 },
             )
-            for group in groups
-            for file in group.files
+            for partition, file in files
         ]
-        files, lists = self._parsed(documents), self.lists
-        lists.do(files, lists.bound(_REWRITE, "deleteFile", f"(Lorg/apache/iceberg/DataFile;)L{_REWRITE};", operation))
+        return self._parsed(documents)
 
     def _parsed(self, documents: Sequence[str]) -> Any:
         """Java's DataFiles of scan tasks in Iceberg's JSON, as a list of Java's. Raises :class:`Unsupported`."""

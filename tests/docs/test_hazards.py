@@ -23,14 +23,11 @@ OF_OTHER_LISTS = frozenset("GIQT")
 """Letters of ids that are no hazards: goals, what always holds, the queue and its servers, threats by people."""
 
 _NO_PROXY = "there is no proxy"
-_NO_TTL = "no rows expire by age yet"
 NOT_YET = {
     "W3": "deletes that point to files which are gone are not looked for yet",
     **{f"P{number}": _NO_PROXY for number in range(1, 11)},
     "L7": "nobody looks yet whether data files are there",
     "V6": "no tables are moved",
-    "X1": _NO_TTL,
-    "X2": _NO_TTL,
     "X6": "it is not told yet how far back a table's data can be had",
 }
 """Rows whose guard is not there yet, each with its reason. Whoever brings the first test of one takes it off this list,

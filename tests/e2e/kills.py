@@ -46,7 +46,7 @@ SERVER, SUPERVISOR = _of("server", "self"), _of("supervisor", "self")
 OPTIMIZER, WORKER = _of("optimizer", "self", "jvm"), _of("worker", "self", "jvm", "driver")
 HOUSEKEEPER = _of("housekeeper", "self")
 """The server's deaths over what it carries out itself."""
-ELSEWHERE = frozenset({"deleter", "manifests"})
+ELSEWHERE = frozenset({"deleter", "expire-data", "manifests"})
 """Parts that die in tests of their own, by an exception and not with their process."""
 KILLS = (*SERVER, *HOUSEKEEPER, *SUPERVISOR, *OPTIMIZER, *WORKER)
 

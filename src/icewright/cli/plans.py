@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 import typer
 
 from icewright.cli import figures as text
+from icewright.cli.data import data_pairs
 from icewright.cli.deletes import delete_costs_pairs
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.statistics import statistics_pairs
@@ -16,6 +17,7 @@ from icewright.domain.actions import RewriteFigures
 from icewright.domain.asked import (
     Asked,
     AskedComputeStatistics,
+    AskedExpireData,
     AskedExpireSnapshots,
     AskedRemoveDanglingDeletes,
     AskedRemoveOrphanFiles,
@@ -25,6 +27,7 @@ from icewright.domain.asked import (
 )
 from icewright.domain.compute_statistics import ComputeStatisticsPrediction
 from icewright.domain.errors import NotFound, Rejected, Unavailable
+from icewright.domain.expire_data import ExpireDataPrediction
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
@@ -62,6 +65,7 @@ class Action(StrEnum):
     COMPUTE_STATISTICS = "compute-statistics"
     REMOVE_ORPHAN_FILES = "remove-orphan-files"
     REWRITE_POSITION_DELETE_FILES = "rewrite-position-delete-files"
+    EXPIRE_DATA = "expire-data"
 
 
 OlderThan = Annotated[
@@ -192,8 +196,12 @@ def _asked(
 ) -> Asked | None:
     """What is asked for beyond what is planned by itself. Raises ``Rejected`` for options that do not go together."""
     expiring, computing = expiry != AskedExpireSnapshots(), statistics != AskedComputeStatistics()
-    if migrate is None and action is Action.REMOVE_ORPHAN_FILES and expiry.retain_last is None and not computing:
-        return AskedRemoveOrphanFiles(expiry.older_than)
+    aged: dict[Action | None, Asked] = {
+        Action.REMOVE_ORPHAN_FILES: AskedRemoveOrphanFiles(expiry.older_than),
+        Action.EXPIRE_DATA: AskedExpireData(expiry.older_than),
+    }
+    if migrate is None and action in aged and expiry.retain_last is None and not computing:
+        return aged[action]
     if migrate is None and action is Action.EXPIRE_SNAPSHOTS and not computing:
         return expiry
     if migrate is None and action is Action.COMPUTE_STATISTICS and not expiring:
@@ -208,8 +216,8 @@ def _asked(
     if expiring or computing or action is not None:
         raise Rejected(
             "these options do not go together",
-            hint="--older-than and --retain-last go with --action expire-snapshots, --older-than with "
-            "remove-orphan-files as well, --columns and --snapshot with compute-statistics, and --migrate by itself",
+            hint="--older-than goes with --action expire-snapshots, expire-data or remove-orphan-files, --retain-last "
+            "with the first, --columns and --snapshot with compute-statistics, and --migrate by itself",
         )
     return None if migrate is None else AskedRewriteDataFiles(migrate)
 
@@ -308,8 +316,8 @@ def print_stored_plan(terminal: Terminal, view: PlanView) -> None:
 def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a case for each kind of action
     """What carrying out a plan would bring."""
     match view.prediction:
-        case None:
-            return []
+        case (ExpireDataPrediction() | None) as said:
+            return data_pairs(said, view.rules)
         case RewritePrediction() as said:
             work = f"{said.input_files:,} files ({text.size(said.input_bytes)}, {said.records:,} rows)"
             return [

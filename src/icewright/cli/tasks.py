@@ -14,6 +14,7 @@ from icewright.domain.actions import RewriteFigures
 from icewright.domain.codec import from_json
 from icewright.domain.compute_statistics import ComputeStatisticsFigures, ComputeStatisticsPrediction
 from icewright.domain.events import CommitEvent
+from icewright.domain.expire_data import ExpireDataFigures, ExpireDataPrediction
 from icewright.domain.expire_snapshots import ExpireSnapshotsFigures, ExpireSnapshotsPrediction
 from icewright.domain.names import TableName
 from icewright.domain.plans import Estimate, RewritePrediction
@@ -196,6 +197,8 @@ def _work(task: TaskView) -> str:  # noqa: PLR0911 - one case for each action
             return f"{said.manifests_before:,} manifests become {said.manifests_after:,}"
         case RemoveDanglingDeletesPrediction() | RewritePositionDeletesPrediction() as said:
             return f"{said.before.listed:,} delete files become {said.after.listed:,}"
+        case ExpireDataPrediction() as said:
+            return f"{said.records:,} of {said.records_before:,} rows expire"
         case ExpireSnapshotsPrediction() as said:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,}"
         case UndoExpiryPrediction() as said:
@@ -217,8 +220,8 @@ def _undo(task: TaskView) -> str:
         case ExpireSnapshotsPrediction(can_be_undone=True) if task.state is TaskState.SUCCEEDED:
             until = text.instant(task.updated_at + UNDO_WINDOW_MS)
             return f"icewright undo {task.task_id}, until {until}, as long as all files are there"
-        case ExpireSnapshotsPrediction() as said:
-            return said.undo
+        case ExpireSnapshotsPrediction() | ExpireDataPrediction() as said:
+            return said.undo.replace("TASK_ID", task.task_id)
         case _:
             return ""
 
@@ -308,6 +311,8 @@ def _read(task: TaskView) -> tuple[str, str]:
             return text.number(action.manifests_replaced), text.size(action.input_bytes)
         case RewritePositionDeletesFigures() as action:
             return text.number(action.input_files), text.size(action.input_bytes)
+        case ExpireDataFigures() as action:
+            return text.number(action.files), text.size(action.size_bytes)
         case (
             ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures() | UndoExpiryFigures() | ComputeStatisticsFigures()
         ):

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from icewright.domain.compute_statistics import ComputeStatistics, ComputeStatisticsFigures
+from icewright.domain.expire_data import ExpireData, ExpireDataFigures
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsFigures
 from icewright.domain.files import DeleteFile, FileFormat, Partition
 from icewright.domain.layouts import Layout, Level
@@ -108,6 +109,7 @@ class ActionKind(StrEnum):
     REMOVE_ORPHAN_FILES = "remove_orphan_files"
     RESTORE_FILES = "restore_files"
     """No procedure of Iceberg's: what was removed is put back."""
+    EXPIRE_DATA = "expire_data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,7 @@ Action: TypeAlias = (
     | RewriteManifests
     | RemoveDanglingDeletes
     | RewritePositionDeletes
+    | ExpireData
     | UndoExpiry
     | ComputeStatistics
     | RemoveOrphanFiles
@@ -215,6 +218,7 @@ ActionFigures: TypeAlias = (
     | RewriteManifestsFigures
     | RemoveDanglingDeletesFigures
     | RewritePositionDeletesFigures
+    | ExpireDataFigures
     | UndoExpiryFigures
     | ComputeStatisticsFigures
     | RemoveOrphanFilesFigures
@@ -248,6 +252,8 @@ def names_in(action: Action) -> int:  # noqa: PLR0911 - one case for each action
             return len(action.files)
         case RestoreFiles():
             return 0
+        case ExpireData():
+            return len(action.partitions) + sum(len(partition.files) for partition in action.partitions)
 
 
 def shareable_bytes(action: Action) -> int | None:

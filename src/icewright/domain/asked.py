@@ -74,6 +74,17 @@ class AskedRewritePositionDeletes:
     kind: ClassVar[Literal["rewrite_position_delete_files"]] = "rewrite_position_delete_files"
 
 
+@dataclass(frozen=True, slots=True)
+class AskedExpireData:
+    """Let whole partitions expire, and do nothing else. By which column, and in which zone, the table's policy says.
+
+    ``older_than`` is an age as an ISO-8601 duration (``P90D``), at least a day; the policy's where it is not said.
+    """
+
+    kind: ClassVar[Literal["expire_data"]] = "expire_data"
+    older_than: str | None = None
+
+
 Asked: TypeAlias = (
     AskedRewriteDataFiles
     | AskedExpireSnapshots
@@ -82,5 +93,6 @@ Asked: TypeAlias = (
     | AskedComputeStatistics
     | AskedRemoveOrphanFiles
     | AskedRewritePositionDeletes
+    | AskedExpireData
 )
 """Anything of which a plan can be asked for, by the kind of its action."""

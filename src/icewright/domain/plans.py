@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from icewright.domain.actions import Action, FileGroup, RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatisticsPrediction
+from icewright.domain.expire_data import ExpireDataPrediction
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
@@ -128,6 +129,7 @@ Prediction: TypeAlias = (
     | RewriteManifestsPrediction
     | RemoveDanglingDeletesPrediction
     | RewritePositionDeletesPrediction
+    | ExpireDataPrediction
     | UndoExpiryPrediction
     | ComputeStatisticsPrediction
     | RemoveOrphanFilesPrediction

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from icewright.domain.expire_data import IntegerTime
 from icewright.domain.layouts import LayoutExpression
 
 
@@ -115,6 +116,10 @@ class Policy:
     statistics_columns: tuple[str, ...] | None = None
     statistics_min_change: float = 0.1
     statistics_interval_ms: int = 72_000_000
+    expire_data_field: str | None = None
+    expire_data_older_than_ms: int | None = None
+    expire_data_time_zone: str = "UTC"
+    expire_data_integers: IntegerTime | None = None
 
     @property
     def output_size_bytes_max(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icewright.domain.actions import Action, RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatistics
+from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
@@ -18,7 +19,9 @@ from icewright.planning.executors import executor_obstacle
 from icewright.planning.statistics_commit import statistics_conflict
 
 
-def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) -> Reason | None:
+def still_applies(  # noqa: PLR0911 - a case for each kind of action
+    action: Action, table_id: TableId, metadata: TableMetadata
+) -> Reason | None:
     """Why an action cannot be carried out on the table as it is now, or None when it still applies.
 
     ``table_id`` is that of the table it was planned for. Only appends, and rewrites of manifests alone, may have been
@@ -29,7 +32,8 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
     Snapshots are expired by what the rule says at the commit, and put back by what is missing then, so that nothing
     else matters to it. Of manifests the job itself sees whether those to be replaced are still there, which is all that
     matters. So it does of delete files that dangle, on the very snapshot that its commit comes after. Statistics are of
-    a snapshot, and whatever leaves that alone, and the statistics that it has, leaves them to be computed.
+    a snapshot, and whatever leaves that alone, and the statistics that it has, leaves them to be computed. Of data that
+    expires the job sees whether the files are still there; the snapshot to be tagged must be in the table's history.
     This is asked before a task is queued; the commit itself validates from the same snapshot once more.
     """
     if table_id != metadata.table_id:
@@ -46,6 +50,9 @@ def still_applies(action: Action, table_id: TableId, metadata: TableMetadata) ->
             return _deletes_moved(action, metadata)
         case ComputeStatistics():
             return statistics_conflict(action, metadata)
+        case ExpireData():
+            gone = _specs_gone({each.partition.spec_id for each in action.partitions}, metadata)
+            return gone or _base_gone(action.base_snapshot_id, metadata)
 
 
 def _files_moved(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | None:
@@ -94,6 +101,12 @@ def _snapshots_moved(base_snapshot_id: int, metadata: TableMetadata) -> Reason |
             did = snapshot.operation.value if snapshot.operation is not None else "an unnamed operation"
             text = f"snapshot {snapshot.snapshot_id} ({did}) came since, and may have changed the planned files"
             return Reason("files-changed", text, {"snapshot_id": snapshot.snapshot_id})
+    return _base_gone(base_snapshot_id, metadata)
+
+
+def _base_gone(base_snapshot_id: int, metadata: TableMetadata) -> Reason | None:
+    if any(snapshot.snapshot_id == base_snapshot_id for snapshot in metadata.ancestors()):
+        return None
     text = f"snapshot {base_snapshot_id}, which it was planned from, is no longer in the table's history"
     return Reason("base-gone", text, {"snapshot_id": base_snapshot_id})
 

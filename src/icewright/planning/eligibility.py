@@ -13,6 +13,7 @@ import re
 from icewright.domain.actions import Action, RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import InvalidConfiguration, Unsupported
+from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
@@ -26,6 +27,7 @@ from icewright.domain.tables import Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
 from icewright.domain.writer_settings import encryption_property, writer_settings
 from icewright.planning import wording
+from icewright.planning.data_column import column_moved
 from icewright.planning.executors import neither, table_executors
 from icewright.planning.settings import IGNORE_OTHER_OPTIMIZERS_KEY
 
@@ -48,6 +50,8 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
             return metadata_obstacle(metadata, policy)
         case RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ComputeStatistics():
             return manifests_obstacle(metadata, policy)
+        case ExpireData() as expiring:
+            return manifests_obstacle(metadata, policy) or column_moved(expiring, metadata, policy)
 
 
 def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from icewright.domain.compute_statistics import ComputeStatisticsPrediction
+from icewright.domain.expire_data import ExpireDataPrediction
 from icewright.domain.plans import Estimate, Plan, Verdict
 from icewright.domain.policy import Mode
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
@@ -36,6 +37,12 @@ def explain(plan: Plan) -> tuple[str, ...]:
         lines.append(f"The table would have {listed} instead of {plan.prediction.before.listed:,}.")
     if isinstance(plan.prediction, ComputeStatisticsPrediction):
         lines.append(f"What for: {plan.prediction.gain}.")
+    if isinstance(plan.prediction, ExpireDataPrediction):
+        left = plan.prediction.records_before - plan.prediction.records
+        lines.append(
+            f"The table would have {wording.count(left, 'row')} instead of {plan.prediction.records_before:,}."
+        )
+        lines.append(f"To be undone: {plan.prediction.undo}.")
     said = plan.rewrite_prediction
     if said is not None:
         other = said.data_files_after != said.data_files_before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icewright.domain.policy import MigrateSpec, Mode, Trigger
 from icewright.planning import wording
+from icewright.planning.data_settings import DATA_SETTINGS
 from icewright.planning.expiry_settings import EXPIRY_SETTINGS
 from icewright.planning.layout_text import LayoutTextError, parse_layout
 from icewright.planning.manifest_settings import MANIFEST_SETTINGS
@@ -333,6 +334,7 @@ SETTINGS: tuple[Setting, ...] = (
     *WINDOW_SETTINGS,
     *STATISTICS_SETTINGS,
     *ORPHAN_SETTINGS,
+    *DATA_SETTINGS,
 )
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}

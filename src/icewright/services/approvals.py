@@ -9,9 +9,11 @@ from icewright.domain import codec
 from icewright.domain.actions import ActionKind
 from icewright.domain.deletion import Approval, Cause, plan_hash_of
 from icewright.domain.errors import InvalidMessage
+from icewright.domain.expire_data import ExpireData
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.planning import wording
+from icewright.planning.expire_data import beyond_a_tenth
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore, WaitingPlan
@@ -67,6 +69,8 @@ def beyond_budget(plan: Plan) -> Reason | None:
             budget = f"{action.budget_files:,} files, or {wording.size(action.budget_bytes)}"
             figures = {"files": action.orphan_files, "bytes": action.orphan_bytes}
             return Reason("beyond-budget", f"{said} would go, more than {budget} at a time by themselves", figures)
+        if isinstance(action, ExpireData) and (why := beyond_a_tenth(action)) is not None:
+            return Reason("beyond-budget", why, {"records": action.expiring_records, "of": action.table_records})
     return None
 
 

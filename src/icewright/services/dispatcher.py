@@ -58,6 +58,7 @@ from icewright.domain.tasks import (
 )
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import obstacle_of
+from icewright.planning.expire_data import clock_ahead
 from icewright.planning.policy import effective_policy
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
@@ -151,7 +152,7 @@ class Dispatcher:
 
         Raises ``NotFound``; :class:`NotAllowed` when there is nothing to do, when the mode was ``observe`` for the plan
         or is so now, and when the plan has to be approved first; and :class:`Conflict` when the table has moved on so
-        that the plan would not be the one that was looked at.
+        that the plan would not be the one that was looked at, or ages were told by a clock that was ahead.
         """
         plan = self._tables.plan(plan_id)
         if not plan.actions:
@@ -159,16 +160,15 @@ class Dispatcher:
         metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
         policy = effective_policy(metadata, self._rules)
         if Mode.OBSERVE in (plan.mode, policy.mode):
-            raise NotAllowed(
-                f"{plan.table_name} is in mode observe: plans and explanations only",
-                hint="set the table property icewright.mode to approve or auto, then plan again",
-            )
+            hint = "set the table property icewright.mode to approve or auto, then plan again"
+            raise NotAllowed(f"{plan.table_name} is in mode observe: plans and explanations only", hint=hint)
         missing = self._approvals.missing(plan)
         if missing is not None:
             hint = f"look at what would go, then `icewright approve {plan_id}`"
             raise NotAllowed(f"plan {plan_id} has to be approved first: {missing.text}", hint=hint)
         (action,) = plan.actions
         obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy)
+        obstacle = obstacle or clock_ahead(action, self._tasks.now())
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatistics
+from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
@@ -33,7 +34,9 @@ class Effect:
 def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
     """What the table has of a task, None where it has not taken effect. The table is the task's own."""
     match task.action:
-        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes():
+        case (
+            RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ExpireData()
+        ):
             snapshot = snapshot_made_by(task, metadata)
             if snapshot is None:
                 return None
@@ -53,7 +56,9 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
 def done_by_others(task: Task) -> Reason | None:
     """Why nothing is left to do where the effect is there before anybody tried; None where it can be our own alone."""
     match task.action:
-        case RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes():
+        case (
+            RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ExpireData()
+        ):
             return None
         case RemoveOrphanFiles() | RestoreFiles():
             return None

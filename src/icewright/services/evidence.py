@@ -108,7 +108,7 @@ def changes_between(
         ),
         added_deletes=tuple(delete for key, delete in added.items() if key not in carried_on),
         removed_deletes=removed_deletes,
-        lost_deletes=_still_applying(catalog, metadata, snapshot, removed_deletes),
+        lost_deletes=still_applying(catalog, metadata, snapshot, removed_deletes),
     )
 
 
@@ -304,7 +304,7 @@ def _deletes(
     return {_key(delete): delete for delete in catalog.delete_files(metadata, snapshot, keys, partitions)}
 
 
-def _still_applying(
+def still_applying(
     catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, removed: tuple[DeleteFile, ...]
 ) -> tuple[DeleteFile, ...]:
     """Those of some delete files that apply to a data file of the snapshot.

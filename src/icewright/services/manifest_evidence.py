@@ -103,7 +103,7 @@ def problem_of_manifests(
     return (
         _manifest_problem(action, snapshot, changed)
         or _place_problem(action, changed)
-        or _entry_problem(changed)
+        or entry_problem(changed.before, changed.after)
         or _summary_problem(parent, snapshot)
     )
 
@@ -137,9 +137,8 @@ def _place_problem(action: RewriteManifests, changed: ManifestsChanged) -> str |
     return None
 
 
-def _entry_problem(changed: ManifestsChanged) -> str | None:
-    """Every entry that was live still is, as it was, and no other."""
-    before, after = changed.before, changed.after
+def entry_problem(before: LiveEntries, after: LiveEntries) -> str | None:
+    """Why not every entry that was live still is, as it was, and no other; None when it is so."""
     if (before.data_files, before.delete_files) != (after.data_files, after.delete_files):
         was = f"{before.data_files} data and {before.delete_files} delete files"
         return f"{was} were live in them, and {after.data_files} and {after.delete_files} are"

@@ -12,6 +12,7 @@ from functools import partial
 from icewright.domain.asked import (
     Asked,
     AskedComputeStatistics,
+    AskedExpireData,
     AskedExpireSnapshots,
     AskedRemoveDanglingDeletes,
     AskedRemoveOrphanFiles,
@@ -44,6 +45,7 @@ from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_a
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
 from icewright.services.access import assumed
+from icewright.services.data_planner import DataPlanner
 from icewright.services.delete_planner import DeletePlanner
 from icewright.services.due import Due
 from icewright.services.expiry_planner import ExpiryPlanner
@@ -74,6 +76,7 @@ class Planner:
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
         self._deletes = DeletePlanner(observer, clock, ids, self.policy)
         self._statistics = StatisticsPlanner(clock, ids, self.policy, partial(keep_plan, tables))
+        self._data = DataPlanner(clock, ids, self._live_files)
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
@@ -108,6 +111,11 @@ class Planner:
             case AskedComputeStatistics():
                 plan, policy = self._statistics.plan_asked(observation, asked)
                 return Planned(plan, observation, policy)
+            case AskedExpireData():
+                policy = self.policy(observation.metadata)
+                checked = self._data.plan_asked(observation, policy, asked)
+                keep_plan(self._tables, checked.plan, checked.violations)
+                return Planned(checked.plan, observation, policy)
             case AskedRemoveOrphanFiles():
                 raise NotAllowed(
                     "orphan files are looked for by the server alone, which remembers since when nothing needs them",
@@ -185,6 +193,10 @@ class Planner:
         """The files of a plan as the manifests describe them, read anew: the checker does not trust the planner."""
         planned = {file.path for group in plan.groups for file in group.files}
         return {file.path: file for file in self._data_files(observation, known, partitions) if file.path in planned}
+
+    def _live_files(self, observation: Observation, partitions: frozenset[Partition]) -> Iterator[DataFile]:
+        """The data files of some partitions."""
+        return self._data_files(observation, self._known(observation, partitions), partitions)
 
     def _data_files(
         self,

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unsupported
+from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.jobs import Committed, Result
 from icewright.domain.names import TableName
@@ -27,6 +28,7 @@ from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
 from icewright.planning import wording
+from icewright.planning.expire_data import by_hand
 from icewright.planning.expiry_undo import decide_undo, only_back
 from icewright.ports.clock import Ids
 from icewright.ports.expiry import SnapshotExpiry
@@ -113,6 +115,8 @@ class Undoer:
                 raise _never(task, "it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
             case ComputeStatistics():
                 raise _never(task, "it changed no row", "readers may ignore statistics, and expiry takes them away")
+            case ExpireData():
+                raise _never(task, "no command does that yet", by_hand(task.task_id))
             case UndoExpiry():
                 raise _never(task, "it was an undo", "let the snapshots expire again: `icewright expire-snapshots`")
             case RemoveOrphanFiles():

@@ -13,6 +13,7 @@ from dataclasses import replace
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import NotFound, Unreadable
+from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GROUP_CONFLICT, GroupLeft
@@ -33,6 +34,7 @@ from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
+from icewright.services.data_evidence import data_changed, problem_of_data, verified_data
 from icewright.services.delete_evidence import problem_of_dangling, verified_dangling
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of, reported_snapshot, snapshot_made_by
@@ -150,23 +152,29 @@ class Verifier:
         if metadata is None:
             reason = Reason(UNVERIFIED, "the commit was reported, but its table was gone before it was verified")
             return _change(task, TaskState.FAILED, Outcome(reason, reported_snapshot(task)))
-        match task.action:
-            case RewriteDataFiles():
-                outcome = self._rewritten(task, metadata)
-            case RewriteManifests() as action:
-                outcome = self._manifests_rewritten(task, action, metadata)
-            case RemoveDanglingDeletes() | RewritePositionDeletes() as action:
-                outcome = self._deletes_changed(task, action, metadata)
-            case ExpireSnapshots() as action:
-                outcome = Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
-            case UndoExpiry() as action:
-                outcome = Outcome(undone(action, task.task_id, metadata, self._undoer.problem(task, metadata)))
-            case ComputeStatistics() as action:
-                outcome = Outcome(self._statistics(task, action, metadata))
-            case RemoveOrphanFiles() | RestoreFiles():
-                outcome = Outcome(self._remover.outcome(task))
+        outcome = self._outcome(task, metadata)
         state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED
         return _change(task, state, outcome)
+
+    def _outcome(self, task: Task, metadata: TableMetadata) -> Outcome:  # noqa: PLR0911 - one case for each action
+        """What the table says of a task."""
+        match task.action:
+            case RewriteDataFiles():
+                return self._rewritten(task, metadata)
+            case RewriteManifests() as action:
+                return self._manifests_rewritten(task, action, metadata)
+            case RemoveDanglingDeletes() | RewritePositionDeletes() as action:
+                return self._deletes_changed(task, action, metadata)
+            case ExpireData() as action:
+                return self._data_expired(task, action, metadata)
+            case ExpireSnapshots() as action:
+                return Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
+            case UndoExpiry() as action:
+                return Outcome(undone(action, task.task_id, metadata, self._undoer.problem(task, metadata)))
+            case ComputeStatistics() as action:
+                return Outcome(self._statistics(task, action, metadata))
+            case RemoveOrphanFiles() | RestoreFiles():
+                return Outcome(self._remover.outcome(task))
 
     def _rewritten(self, task: Task, metadata: TableMetadata) -> Outcome:
         """What the table says of a rewrite, in all parts that were committed."""
@@ -230,6 +238,20 @@ class Verifier:
         seen = problem.code != STATISTICS_UNSEEN
         text = problem.text if seen else f"the statistics are there; {problem.text}"
         return Reason(VERIFICATION_FAILED if seen else UNVERIFIED, text, problem.figures)
+
+    def _data_expired(self, task: Task, action: ExpireData, metadata: TableMetadata) -> Outcome:
+        """What the table says of an expiry of data, which is committed as a whole."""
+        snapshot = snapshot_made_by(task, metadata)
+        if snapshot is None:
+            return Outcome(_not_found(), reported_snapshot(task))
+        parent = metadata.snapshot(snapshot.parent_id)
+        if parent is None:
+            return Outcome(_nothing_to_compare(snapshot), snapshot.snapshot_id)
+        catalog = self._observer.catalog(task.table_name.catalog)
+        changed = data_changed(catalog, metadata, parent, snapshot, action)
+        problem = problem_of_data(task.task_id, action, metadata, parent, snapshot, changed)
+        reason = verified_data(task.task_id, action, changed) if problem is None else _failed(problem)
+        return Outcome(reason, snapshot.snapshot_id)
 
     def _verdict(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, task: Task) -> Outcome:
         action = task.rewrite

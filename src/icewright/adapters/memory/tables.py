@@ -149,9 +149,16 @@ class MemoryTables:
             first_written_at=first_written_at,
         )
 
-    def delete(self, name: TableName, paths: Sequence[str], *, branch: str = MAIN_BRANCH) -> Snapshot:
+    def delete(
+        self,
+        name: TableName,
+        paths: Sequence[str],
+        *,
+        branch: str = MAIN_BRANCH,
+        summary: Mapping[str, str] | None = None,
+    ) -> Snapshot:
         """Remove files. Raises :class:`Conflict` for one that is gone."""
-        return self._commit(name, Operation.DELETE, remove=frozenset(paths), branch=branch)
+        return self._commit(name, Operation.DELETE, remove=frozenset(paths), branch=branch, summary=summary)
 
     def commit_rewrite(
         self,

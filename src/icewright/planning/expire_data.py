@@ -1,0 +1,314 @@
+"""Which partitions expire: those whose every row is older than the owner wants, told by their values and by the clock.
+
+The clock is the server's. Nothing that is in the table moves it: not its last commit, not its newest row. What cannot
+be told to be old stays: partitions of specs that are not by the column, those without a value of it, and those whose
+value cannot be read. What expires is decided by partition, and named by file: whatever comes into a partition later is
+not in the plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from icewright.domain.actions import Action
+from icewright.domain.expire_data import (
+    BUDGET_PERCENT,
+    CLOCK_SLACK_MS,
+    FILES_MAX,
+    ExpireData,
+    ExpireDataPrediction,
+    ExpiringFile,
+    ExpiringPartition,
+    tag_of,
+)
+from icewright.domain.files import DataFile, Partition
+from icewright.domain.inventory import PartitionStatistics
+from icewright.domain.observation import Observation
+from icewright.domain.plans import Reason
+from icewright.domain.policy import Policy
+from icewright.domain.tables import Instant, PartitionSpec, TableMetadata
+from icewright.domain.undo import UNDO_WINDOW_MS
+from icewright.planning import wording
+from icewright.planning.data_age import TRANSFORMS, End, Limits, end_of, limits
+from icewright.planning.data_call import data_call
+from icewright.planning.data_column import DataColumn, data_column
+from icewright.planning.data_settings import DATA_AGE_KEY
+from icewright.planning.eligibility import manifests_obstacle
+from icewright.planning.layouts import dotted
+from icewright.planning.placement import column_types, placement_obstacle
+
+_TASK: Final = "TASK_ID"
+
+
+@dataclass(frozen=True, slots=True)
+class DataChoice:
+    """The partitions that expire, the oldest first, and all that is said of the others.
+
+    ``chosen`` are those of one action, ``later`` counts those beyond it. ``ends`` has the end of each.
+    """
+
+    base_snapshot_id: int
+    column: DataColumn
+    older_than_ms: int
+    zone: str
+    as_of: Instant
+    chosen: tuple[PartitionStatistics, ...]
+    later: int
+    expiring_records: int
+    ends: Mapping[Partition, End]
+    notes: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DataDecision:
+    """What should be done about old data, and why; no action where nothing should. ``notes`` say what stays."""
+
+    reason: Reason
+    action: ExpireData | None = None
+    prediction: ExpireDataPrediction | None = None
+    notes: tuple[Reason, ...] = ()
+
+
+def choose_data(
+    observation: Observation, policy: Policy, older_than_ms: int | None, now: Instant
+) -> DataChoice | DataDecision:
+    """Which partitions of a table expire now; a decision where none does.
+
+    ``older_than_ms`` is the age that a person asks for, None where the policy's counts.
+    """
+    metadata = observation.metadata
+    obstacle = manifests_obstacle(metadata, policy) or clock_obstacle(metadata, now)
+    if obstacle is not None or metadata.current_snapshot_id is None:
+        return DataDecision(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
+    column = data_column(metadata, policy)
+    if isinstance(column, Reason):
+        return DataDecision(column)
+    age_ms = policy.expire_data_older_than_ms if older_than_ms is None else older_than_ms
+    if age_ms is None:
+        return DataDecision(Reason("expire-data-off", f"nothing, because nobody says at what age: set {DATA_AGE_KEY}"))
+    try:
+        below = limits(now, age_ms, ZoneInfo(policy.expire_data_time_zone))
+    except OverflowError:
+        return DataDecision(
+            Reason("expire-data-age", f"nothing, because no calendar goes back {wording.duration(age_ms)}")
+        )
+    told = _Told(metadata, column, below)
+    for statistics in observation.inventory.partitions:
+        if statistics.counts.data_files:
+            told.tell(statistics)
+    said = f"{wording.duration(age_ms)} by {wording.name(dotted(column.path))}, in {policy.expire_data_time_zone}"
+    notes = (_limit_said(below, policy), *told.notes())
+    if not told.expiring:
+        reason = Reason("nothing-expires", f"nothing, because no partition is older than {said}")
+        return DataDecision(reason, notes=notes)
+    expiring = sorted(told.expiring, key=lambda each: (told.ends[each.partition].at, each.partition))
+    chosen = _first(expiring)
+    return DataChoice(
+        base_snapshot_id=metadata.current_snapshot_id,
+        column=column,
+        older_than_ms=age_ms,
+        zone=policy.expire_data_time_zone,
+        as_of=now,
+        chosen=chosen,
+        later=len(expiring) - len(chosen),
+        expiring_records=sum(each.counts.records for each in expiring),
+        ends=told.ends,
+        notes=notes,
+    )
+
+
+def plan_data(observation: Observation, choice: DataChoice, files: Iterable[DataFile]) -> DataDecision:
+    """The action for partitions that were chosen; ``files`` are their live data files, in any order."""
+    by_partition: dict[Partition, list[DataFile]] = {each.partition: [] for each in choice.chosen}
+    for file in files:
+        if file.partition in by_partition:
+            by_partition[file.partition].append(file)
+    metadata, inventory = observation.metadata, observation.inventory
+    action = ExpireData(
+        base_snapshot_id=choice.base_snapshot_id,
+        field=dotted(choice.column.path),
+        field_id=choice.column.field_id,
+        integers=choice.column.integers,
+        older_than_ms=choice.older_than_ms,
+        time_zone=choice.zone,
+        as_of=choice.as_of,
+        partitions=tuple(_expiring(each, by_partition[each.partition]) for each in choice.chosen),
+        expiring_records=choice.expiring_records,
+        table_records=sum(each.counts.records for each in inventory.partitions),
+    )
+    held = [each for each in inventory.partitions if each.counts.data_files]
+    prediction = ExpireDataPrediction(
+        partitions=len(action.partitions),
+        partitions_before=len(held),
+        files=len(action.files),
+        files_before=sum(each.counts.data_files for each in held),
+        records=action.records,
+        records_before=action.table_records,
+        size_bytes=action.size_bytes,
+        oldest=choice.chosen[0].path,
+        newest=choice.chosen[-1].path,
+        left_for_later=choice.later,
+        needs_approval=action.needs_approval,
+        undo=undo_said(_TASK),
+        call=data_call(metadata, choice.column, [choice.ends[each.partition] for each in choice.chosen]),
+    )
+    return DataDecision(_reason(action, choice), action, prediction, choice.notes)
+
+
+def clock_obstacle(metadata: TableMetadata, now: Instant) -> Reason | None:
+    """Why the clock cannot be believed, None when nothing is known against it.
+
+    Only ever against: what a table says of the time never makes anything older.
+    """
+    seen = max((metadata.updated_at, *(snapshot.committed_at for snapshot in metadata.snapshots)))
+    if now >= seen - CLOCK_SLACK_MS:
+        return None
+    return Reason(
+        "clock-behind",
+        f"nothing, because this clock says {wording.instant(now)}, and the table was committed to at "
+        f"{wording.instant(seen)}: one of the two is wrong, and how old rows are is told by the clock",
+    )
+
+
+def clock_ahead(action: Action, now: Instant) -> Reason | None:
+    """Why an action was planned by a clock that was ahead, None where nothing is known against that.
+
+    ``now`` is by another clock, the store's. Nothing but the expiry of data tells ages so.
+    """
+    if not isinstance(action, ExpireData) or action.as_of <= now + CLOCK_SLACK_MS:
+        return None
+    text = (
+        f"ages were told as of {wording.instant(action.as_of)}, and it is {wording.instant(now)}: the clock was ahead"
+    )
+    return Reason("clock-ahead", text)
+
+
+def beyond_a_tenth(action: ExpireData) -> str | None:
+    """Why an action may not be carried out without a person who approves it, None where it may."""
+    if not action.needs_approval:
+        return None
+    return (
+        f"{action.expiring_records:,} of {wording.count(action.table_records, 'row')} would expire, "
+        f"and without approval it is {BUDGET_PERCENT} % at most"
+    )
+
+
+def undo_said(task_id: str) -> str:
+    """How an expiry of data is taken back."""
+    return (
+        f"no file is deleted, and for {wording.duration(UNDO_WINDOW_MS)} the tag {tag_of(task_id)} keeps the rows: "
+        "roll back to the snapshot before where nothing was committed since, else insert them again from the tag"
+    )
+
+
+def by_hand(task_id: str) -> str:
+    """What a person does to have the rows back."""
+    return (
+        f"the tag {tag_of(task_id)} has the rows: roll the table back to the snapshot before where nothing was "
+        "committed since, else insert them again from the tag (docs/expire-data.md)"
+    )
+
+
+class _Told:
+    """What is told of each partition of a table."""
+
+    def __init__(self, metadata: TableMetadata, column: DataColumn, below: Limits) -> None:
+        self._metadata, self._column, self._below = metadata, column, below
+        self._types = column_types(metadata)
+        self._specs = {spec.spec_id: spec for spec in metadata.specs}
+        self.expiring: list[PartitionStatistics] = []
+        self.ends: dict[Partition, End] = {}
+        self._kept: dict[str, list[PartitionStatistics]] = {}
+
+    def tell(self, statistics: PartitionStatistics) -> None:
+        """Whether a partition expires."""
+        why = self._why_it_stays(statistics.partition)
+        if why is None:
+            self.expiring.append(statistics)
+        else:
+            self._kept.setdefault(why, []).append(statistics)
+
+    def _why_it_stays(self, partition: Partition) -> str | None:
+        spec = self._specs.get(partition.spec_id)
+        values = [] if spec is None else _values_of(spec, partition, self._column.field_id)
+        if spec is None or not values:
+            return "kept-other-spec"
+        if any(value is None for _, value in values):
+            return "kept-no-value"
+        ends = [end_of(value, how, self._column.type_name, self._column.integers) for how, value in values]
+        known = [end for end in ends if end is not None]
+        if len(known) < len(ends) or placement_obstacle(self._metadata, self._types, partition) is not None:
+            return "kept-unreadable"
+        end = min(known, key=lambda each: each.at)
+        if end.at > self._below.of(end.measure):
+            return "kept-younger"
+        self.ends[partition] = end
+        return None
+
+    def notes(self) -> Iterable[Reason]:
+        """What stays and why, most telling first."""
+        name = wording.name(dotted(self._column.path))
+        said = {
+            "kept-younger": "not old enough as a whole",
+            "kept-no-value": f"no value of {name}",
+            "kept-other-spec": f"of a spec that is not by {name}, its year, month, day or hour",
+            "kept-unreadable": f"a value of {name}, or of another field, cannot be read or written",
+        }
+        for code, text in said.items():
+            kept = self._kept.get(code, [])
+            if kept:
+                which = wording.count(len(kept), "partition stays", "partitions stay")
+                yield Reason(code, f"{which}: {text}", {"partitions": len(kept)})
+
+
+def _values_of(spec: PartitionSpec, partition: Partition, field_id: int) -> list[tuple[str, object]]:
+    """The transforms by which a spec has the column, each with the partition's value of it."""
+    values = json.loads(partition.values)
+    if len(values) != len(spec.fields):
+        return []
+    pairs = zip(spec.fields, values, strict=True)
+    return [(f.transform, value) for f, value in pairs if f.source_id == field_id and f.transform in TRANSFORMS]
+
+
+def _first(expiring: list[PartitionStatistics]) -> tuple[PartitionStatistics, ...]:
+    """As many of them as one action takes; one in any case."""
+    files = 0
+    for number, each in enumerate(expiring):
+        files += each.counts.data_files
+        if number and files > FILES_MAX:
+            return tuple(expiring[:number])
+    return tuple(expiring)
+
+
+def _expiring(statistics: PartitionStatistics, files: list[DataFile]) -> ExpiringPartition:
+    named = (
+        ExpiringFile(file.path, file.size_bytes, file.record_count, file.data_sequence_number, file.file_format)
+        for file in sorted(files, key=lambda each: each.path)
+    )
+    return ExpiringPartition(statistics.partition, statistics.path, tuple(named))
+
+
+def _limit_said(below: Limits, policy: Policy) -> Reason:
+    instant = wording.instant(below.instant)
+    reading = wording.instant(below.reading).removesuffix(" UTC")
+    zone = policy.expire_data_time_zone
+    text = f"older is what is from before {instant}, and by a clock of {zone} from before {reading}"
+    return Reason("expires-before", text, {"instant": below.instant, "time_zone": zone})
+
+
+def _reason(action: ExpireData, choice: DataChoice) -> Reason:
+    text = (
+        f"{wording.count(len(action.partitions), 'partition')} with {wording.count(len(action.files), 'file')} and "
+        f"{wording.count(action.records, 'row')} would expire, older than {wording.duration(action.older_than_ms)} by "
+        f"{wording.name(action.field)} in {action.time_zone}"
+    )
+    if choice.later:
+        text += f"; {wording.count(choice.later, 'more partition')} for the next plan"
+    refusal = beyond_a_tenth(action)
+    text += "" if refusal is None else f"; but {refusal}"
+    figures = {"partitions": len(action.partitions), "files": len(action.files), "records": action.records}
+    return Reason("expire-data", text, figures)
