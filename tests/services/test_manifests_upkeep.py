@@ -173,6 +173,10 @@ def test_one_that_waits_is_planned_anew_so_that_it_fits_when_its_turn_comes() ->
     write(house, 12)
     house.control.loop.round()
     (before,) = rewrites(house)
+    house.pass_time(3 * HOUR_MS)
+    house.control.loop.round()
+    assert rewrites(house) == [before]  # nothing has changed, so that there is nothing to plan
+    assert said(house) == "upkeep-lately"
     write(house, 6)
     house.pass_time(HOUR_MS)
     house.control.loop.round()

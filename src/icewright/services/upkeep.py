@@ -15,7 +15,7 @@ from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
-from icewright.domain.tasks import TaskHead
+from icewright.domain.tasks import TaskHead, TaskState
 from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.planning.windows import Window, spread, window_of
 from icewright.ports.store import Enqueued, TableStore, TaskStore
@@ -98,7 +98,7 @@ class Upkeep:
     ) -> tuple[Reason, Enqueued | None]:
         """What is to be said of one kind, and what was queued. Where the window is ``shut`` only a person is told."""
         key, now = (look.observation.metadata.table_id, kind), look.now
-        resting = parked(latest, now) or pause(latest, now) or self._waits(look, kind)
+        resting = parked(latest, now) or pause(latest, now) or self._fits(look, kind, latest) or self._waits(look, kind)
         if resting is None and shut is not None and not look.tell:
             resting = shut.reason()
         if resting is not None:
@@ -125,6 +125,15 @@ class Upkeep:
         if kind is not ActionKind.EXPIRE_SNAPSHOTS:
             return None
         return taken_back(latest(ActionKind.UNDO_EXPIRE_SNAPSHOTS), look.now)
+
+    def _fits(self, look: Look, kind: ActionKind, latest: Sequence[TaskHead]) -> Reason | None:
+        """Why a task that waits untried need not be planned anew: the table's files are as they were for its plan."""
+        if kind is ActionKind.EXPIRE_SNAPSHOTS or not latest or latest[0].state is not TaskState.QUEUED:
+            return None  # more snapshots come of age meanwhile
+        planned = self._tables.plan(latest[0].plan_id)
+        if planned.snapshot_id != look.observation.metadata.current_snapshot_id:
+            return None
+        return Reason("upkeep-lately", f"task {latest[0].task_id} waits for its turn")
 
     def _waits(self, look: Look, kind: ActionKind) -> Reason | None:
         """Why nothing needs to be looked into: work on data files writes manifests itself, and takes planned ones."""
