@@ -37,6 +37,7 @@ from icewright.domain.jobs import (
     TaskSpec,
 )
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
@@ -164,7 +165,9 @@ class Attempt:
             case ExpireData() as action:
                 ended = expire_data(table, self._spec, action, self._phase, self.lease.may_commit)
                 return _Done(ended.result, (ended.receipt,), (ended.figures,), driver_cpu_ms=ended.driver_cpu_ms)
-            case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RestoreFiles() as action:
+            case (
+                ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles() as action
+            ):
                 raise NotAllowed(f"{action.kind} is the server's own work, which writes no rows")
             case ComputeStatistics() as action:
                 said = compute_statistics(self._spark, table, self._spec, action, self._phase, self.lease.may_commit)

@@ -12,9 +12,8 @@ from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.api.task_views import TaskView, task_view
 from icewright.domain.codec import from_json
-from icewright.domain.remove_orphan_files import OrphanFile, RemoveOrphanFiles
 from icewright.ports.store import WaitingPlan
-from icewright.services.plan_views import PlanView, plan_view
+from icewright.services.plan_views import PlannedFileView, PlanView, plan_view, planned_files
 
 router = APIRouter(prefix="/plans", tags=["plans"])
 
@@ -42,17 +41,12 @@ def show_plan(control: Control, plan_id: str) -> Response:
     return render(plan_view(control.tables.plan(plan_id)))
 
 
-@router.get("/{plan_id}/files", **operation(page_of(OrphanFile), problems=_NOT_FOUND))
+@router.get("/{plan_id}/files", **operation(page_of(PlannedFileView), problems=_NOT_FOUND))
 def list_files(control: Control, plan_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """The files that a plan would remove, with what is known of each; of other plans nothing."""
-    after = decode_cursor(int, cursor) or 0
-    files = [
-        file
-        for action in control.tables.plan(plan_id).actions
-        if isinstance(action, RemoveOrphanFiles)
-        for file in action.files
-    ]
-    return page(files[after : after + limit], after + limit if len(files) > after + limit else None)
+    first = decode_cursor(int, cursor) or 0
+    found, more = planned_files(control.tables.plan(plan_id), max(first, 0), limit)
+    return page(found, first + limit if more else None)
 
 
 @router.post(

@@ -9,7 +9,7 @@ import dataclasses
 import types
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hints
 
 from icewright.api.problems import MEDIA_TYPE, ProblemDocument
 
@@ -34,6 +34,7 @@ def components() -> Mapping[str, Schema]:
 
 def schema_of(hint: Any) -> Schema:
     """The schema of a type; dataclasses become references into :func:`components`."""
+    hint = hint.__supertype__ if isinstance(hint, NewType) else hint
     origin, args = get_origin(hint), get_args(hint)
     if hint in _SCALARS:
         return dict(_SCALARS[hint])

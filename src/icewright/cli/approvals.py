@@ -16,8 +16,8 @@ from icewright.domain.names import split_parts
 
 if TYPE_CHECKING:
     from icewright.adapters.http.client import Client
-    from icewright.domain.remove_orphan_files import OrphanFile
     from icewright.ports.store import WaitingPlan
+    from icewright.services.plan_views import PlannedFileView
 
 _WAITING: Final = (Column("plan"), Column("table"), Column("action"), Column("since"), Column("because"))
 _FILES: Final = (Column("file"), Column("bytes", is_number=True), Column("written"), Column("of no need since"))
@@ -77,11 +77,10 @@ def approve(
 def _show(terminal: Terminal, client: Client, plan_id: str) -> None:
     """The plan, and the first of its files."""
     from icewright.cli.plans import print_stored_plan  # noqa: PLC0415 - `--help` stays quick
-    from icewright.domain.remove_orphan_files import OrphanFile  # noqa: PLC0415 - see above
-    from icewright.services.plan_views import PlanView  # noqa: PLC0415 - see above
+    from icewright.services.plan_views import PlannedFileView, PlanView  # noqa: PLC0415 - see above
 
     view, page = from_json(PlanView, client.plan(plan_id)), client.plan_files(plan_id, limit=_FILES_SHOWN)
-    files = [from_json(OrphanFile, item) for item in page.items]
+    files = [from_json(PlannedFileView, item) for item in page.items]
     if terminal.as_json:
         terminal.document({"plan": view, "files": files, "next_cursor": page.next_cursor})
         return
@@ -141,5 +140,5 @@ def _cells(one: WaitingPlan) -> tuple[str, ...]:
     return one.plan_id, str(one.table_name), one.kind.value, text.instant(one.since), one.reason.text
 
 
-def _file_cells(file: OrphanFile) -> tuple[str, ...]:
+def _file_cells(file: PlannedFileView) -> tuple[str, ...]:
     return file.path, text.size(file.size_bytes), text.instant(file.modified_at), text.instant(file.first_seen_at)

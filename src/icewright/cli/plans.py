@@ -31,6 +31,7 @@ from icewright.domain.expire_data import ExpireDataPrediction
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Migration, RewritePrediction
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
+from icewright.domain.remove_expired_files import RemoveExpiredFilesPrediction
 from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
 from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPrediction
@@ -350,17 +351,25 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a ca
                 ("until", text.instant(said.until)),
                 *(("note", note.text) for note in view.rules),
             ]
-        case RemoveOrphanFilesPrediction() | RestoreFilesPrediction() as said:
+        case RemoveOrphanFilesPrediction() | RemoveExpiredFilesPrediction() | RestoreFilesPrediction() as said:
             return _files_moved(view, said)
 
 
-def _files_moved(view: PlanView, said: RemoveOrphanFilesPrediction | RestoreFilesPrediction) -> list[tuple[str, str]]:
+def _files_moved(
+    view: PlanView, said: RemoveOrphanFilesPrediction | RemoveExpiredFilesPrediction | RestoreFilesPrediction
+) -> list[tuple[str, str]]:
     """What goes into quarantine, or comes back from there."""
     files = f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)})"
     if isinstance(said, RestoreFilesPrediction):
         purged = f", {said.purged_files:,} were purged and are gone" if said.purged_files else ""
         return [("come back", files + purged)]
     later = f", {said.left_for_later:,} more later" if said.left_for_later else ""
+    if isinstance(said, RemoveExpiredFilesPrediction):
+        return [
+            ("go", f"{files} into quarantine{later}"),
+            ("needed", f"{said.needed_files:,} of what expired snapshots needed"),
+            ("gone", f"{said.gone_files:,}, or other files by now" if said.gone_files else ""),
+        ]
     listed = f"{text.count(said.listed_files, 'file')} ({text.size(said.listed_bytes)})"
     return [
         ("go", f"{files} into quarantine{later}"),

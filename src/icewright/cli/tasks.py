@@ -19,6 +19,7 @@ from icewright.domain.expire_snapshots import ExpireSnapshotsFigures, ExpireSnap
 from icewright.domain.names import TableName
 from icewright.domain.plans import Estimate, RewritePrediction
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesFigures, RemoveDanglingDeletesPrediction
+from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
 from icewright.domain.remove_orphan_files import RemoveOrphanFilesFigures, RemoveOrphanFilesPrediction
 from icewright.domain.restore_files import RestoreFilesFigures, RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
@@ -208,7 +209,7 @@ def _work(task: TaskView) -> str:  # noqa: PLR0911 - one case for each action
                 " and of partitions" if said.of_partitions else ""
             )
 
-        case RemoveOrphanFilesPrediction() as said:
+        case RemoveOrphanFilesPrediction() | RemoveExpiredFilesPrediction() as said:
             return f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) go into quarantine"
         case RestoreFilesPrediction() as said:
             return f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) come back"
@@ -317,7 +318,7 @@ def _read(task: TaskView) -> tuple[str, str]:
             ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures() | UndoExpiryFigures() | ComputeStatisticsFigures()
         ):
             return "-", "-"
-        case RemoveOrphanFilesFigures() | RestoreFilesFigures():
+        case RemoveOrphanFilesFigures() | RemoveExpiredFilesFigures() | RestoreFilesFigures():
             return "-", "-"
 
 

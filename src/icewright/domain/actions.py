@@ -12,11 +12,13 @@ from enum import StrEnum
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from icewright.domain.compute_statistics import ComputeStatistics, ComputeStatisticsFigures
+from icewright.domain.deletion import Cause
 from icewright.domain.expire_data import ExpireData, ExpireDataFigures
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsFigures
 from icewright.domain.files import DeleteFile, FileFormat, Partition
 from icewright.domain.layouts import Layout, Level
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesFigures
+from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesFigures
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles, RemoveOrphanFilesFigures
 from icewright.domain.restore_files import RestoreFiles, RestoreFilesFigures
 from icewright.domain.rewrite_manifests import RewriteManifests, RewriteManifestsFigures
@@ -107,6 +109,8 @@ class ActionKind(StrEnum):
     COMPUTE_STATISTICS = "compute_statistics"
     """Both ``compute_table_stats`` and ``compute_partition_stats``."""
     REMOVE_ORPHAN_FILES = "remove_orphan_files"
+    REMOVE_EXPIRED_FILES = "remove_expired_files"
+    """What Iceberg's ``expire_snapshots`` does at once, and for good."""
     RESTORE_FILES = "restore_files"
     """No procedure of Iceberg's: what was removed is put back."""
     EXPIRE_DATA = "expire_data"
@@ -208,6 +212,7 @@ Action: TypeAlias = (
     | UndoExpiry
     | ComputeStatistics
     | RemoveOrphanFiles
+    | RemoveExpiredFiles
     | RestoreFiles
 )
 """Any action."""
@@ -222,11 +227,15 @@ ActionFigures: TypeAlias = (
     | UndoExpiryFigures
     | ComputeStatisticsFigures
     | RemoveOrphanFilesFigures
+    | RemoveExpiredFilesFigures
     | RestoreFilesFigures
 )
 """Those of any action."""
 
-FILE_MOVES: Final = frozenset({ActionKind.REMOVE_ORPHAN_FILES, ActionKind.RESTORE_FILES})
+REMOVALS: Final = frozenset({ActionKind.REMOVE_ORPHAN_FILES, ActionKind.REMOVE_EXPIRED_FILES})
+"""What takes files away."""
+
+FILE_MOVES: Final = REMOVALS | {ActionKind.RESTORE_FILES}
 """What takes files away or puts them back, and commits nothing."""
 
 ACTIONS_OF_THE_SERVER: Final = FILE_MOVES | {ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS}
@@ -248,12 +257,17 @@ def names_in(action: Action) -> int:  # noqa: PLR0911 - one case for each action
             return len(action.snapshot_ids)
         case ComputeStatistics():
             return len(action.columns)
-        case RemoveOrphanFiles():
+        case RemoveOrphanFiles() | RemoveExpiredFiles():
             return len(action.files)
         case RestoreFiles():
             return 0
         case ExpireData():
             return len(action.partitions) + sum(len(partition.files) for partition in action.partitions)
+
+
+def cause_of(action: RemoveOrphanFiles | RemoveExpiredFiles) -> Cause:
+    """Why the files of a removal go."""
+    return Cause.ORPHAN if isinstance(action, RemoveOrphanFiles) else Cause.EXPIRED
 
 
 def shareable_bytes(action: Action) -> int | None:

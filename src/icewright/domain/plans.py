@@ -16,6 +16,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
 from icewright.domain.reasons import Reason as Reason  # noqa: PLC0414 - most find it here
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesPrediction
+from icewright.domain.remove_expired_files import RemoveExpiredFilesPrediction
 from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
 from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
@@ -133,6 +134,7 @@ Prediction: TypeAlias = (
     | UndoExpiryPrediction
     | ComputeStatisticsPrediction
     | RemoveOrphanFilesPrediction
+    | RemoveExpiredFilesPrediction
     | RestoreFilesPrediction
 )
 """What carrying out a plan would bring, by the kind of its action."""

@@ -99,6 +99,7 @@ class Policy:
     migrate_spec: MigrateSpec = MigrateSpec.TOUCHED
     max_task_time_ratio: float = 0.1
     expires_snapshots: bool = False
+    removes_expired_files: bool = False
     max_snapshot_age_ms: int = 432_000_000
     min_snapshots_to_keep: int = 10
     max_hold_ms: int = 2_592_000_000

@@ -9,6 +9,7 @@ from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
@@ -42,7 +43,7 @@ def still_applies(  # noqa: PLR0911 - a case for each kind of action
     match action:
         case RewriteDataFiles():
             return _files_moved(action, metadata)
-        case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RestoreFiles():
+        case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
             return None  # asked anew, one by one, right before each goes
         case RewriteManifests():
             return _specs_gone({each.belongs_to.spec_id for each in action.manifests}, metadata)

@@ -19,6 +19,7 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
@@ -46,7 +47,7 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
     match action:
         case RewriteDataFiles():
             return table_obstacle(metadata, policy)
-        case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RestoreFiles():
+        case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
             return metadata_obstacle(metadata, policy)
         case RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ComputeStatistics():
             return manifests_obstacle(metadata, policy)

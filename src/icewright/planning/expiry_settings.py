@@ -12,6 +12,7 @@ from icewright.domain.expire_snapshots import MAX_HOLD_MS, RETAIN_LAST_MIN
 from icewright.planning.setting_values import DURATIONS, Setting, duration_ms, whole_number, yes_or_no
 
 EXPIRES_KEY: Final = "icewright.expire-snapshots.enabled"
+REMOVES_FILES_KEY: Final = "icewright.expire-snapshots.remove-files"
 MAX_HOLD_KEY: Final = "icewright.expire-snapshots.max-hold"
 MAX_AGE_KEY: Final = "history.expire.max-snapshot-age-ms"
 MIN_KEPT_KEY: Final = "history.expire.min-snapshots-to-keep"
@@ -28,6 +29,15 @@ EXPIRY_SETTINGS: Final = (
         "true or false",
         "Let snapshots expire by themselves in mode `auto`, once an hour at most: those that are older than the age "
         "below, by their own clock and by when icewright first saw them, and older than a day in any case.",
+    ),
+    Setting(
+        REMOVES_FILES_KEY,
+        "removes_expired_files",
+        yes_or_no,
+        False,
+        "true or false",
+        "Move the files that expired snapshots have left to nobody into the quarantine of the catalog, a day after the "
+        "expiry was verified, in mode `auto`. The first time that files of the table are removed, a person approves.",
     ),
     Setting(
         MAX_AGE_KEY,

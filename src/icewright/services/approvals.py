@@ -6,11 +6,12 @@ import hashlib
 from typing import Final
 
 from icewright.domain import codec
-from icewright.domain.actions import ActionKind
-from icewright.domain.deletion import Approval, Cause, plan_hash_of
+from icewright.domain.actions import ActionKind, cause_of
+from icewright.domain.deletion import Approval, plan_hash_of
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.plans import Plan, Reason
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.planning import wording
 from icewright.planning.expire_data import beyond_a_tenth
@@ -77,6 +78,6 @@ def beyond_budget(plan: Plan) -> Reason | None:
 def approval_hash(plan: Plan) -> str:
     """What an approval is for. Of a removal, what the Deleter asks for as well; else the whole plan."""
     for action in plan.actions:
-        if isinstance(action, RemoveOrphanFiles):
-            return plan_hash_of(plan.plan_id, plan.table_id, Cause.ORPHAN, action.candidates)
+        if isinstance(action, RemoveOrphanFiles | RemoveExpiredFiles):
+            return plan_hash_of(plan.plan_id, plan.table_id, cause_of(action), action.candidates)
     return hashlib.sha256(codec.dumps(plan).encode("utf-8", "surrogatepass")).hexdigest()

@@ -21,6 +21,7 @@ from icewright.ports.table_files import TableFiles
 from icewright.services.access import AccessBook
 from icewright.services.approvals import Approvals
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
+from icewright.services.expired_files import ExpiredFilesPlanner
 from icewright.services.expirer import Expirer
 from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.keeper import TableKeeper
@@ -29,11 +30,11 @@ from icewright.services.observer import Observer
 from icewright.services.orphan_planner import OrphanPlanner
 from icewright.services.planner import Planner
 from icewright.services.registry import Registry
-from icewright.services.removal_rounds import RemovalRounds
-from icewright.services.removal_wiring import build_finders, build_remover, sleep_ms
+from icewright.services.removal_rounds import Plans, RemovalRounds
+from icewright.services.removal_wiring import build_expired_doors, build_finders, build_remover, sleep_ms
 from icewright.services.resource_groups import SERVER_FILES
 from icewright.services.restores import RestorePlanner
-from icewright.services.undo import BringFilesBack, NothingKept, Undoer, Undoing, no_files_moved
+from icewright.services.undo import BringFilesBack, NothingKept, Undoer, Undoing
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
 
@@ -75,7 +76,7 @@ def build_control_plane(
     claims: ClaimStore | None = None,
     files: Mapping[str, TableFiles] = MappingProxyType({}),
     kept: KeptStore | None = None,
-    bring_files_back: BringFilesBack = no_files_moved,
+    bring_files_back: BringFilesBack | None = None,
     pause: Callable[[int], None] = sleep_ms,
 ) -> ControlPlane:
     """Wire the services over these ports.
@@ -84,7 +85,7 @@ def build_control_plane(
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
     ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``files`` tell
     of all files of tables, ``kept`` is where it is kept what tasks take, without which none takes anything, and
-    ``bring_files_back`` whoever moved files away. ``pause`` waits for so many ms.
+    ``bring_files_back`` takes the place of our own quarantine. ``pause`` waits for so many ms.
     """
     limits = limits or DispatchLimits()
     access = AccessBook(tables, clock)
@@ -94,12 +95,16 @@ def build_control_plane(
     planner = Planner(observer, tables, clock, ids, rules)
     approvals = Approvals(tables, removals.store, clock)
     dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit, approvals=approvals)
-    remover = build_remover(removals, registry, pause)
+    remover = build_remover(removals, registry, tasks, pause)
+    kept = NothingKept() if kept is None else kept
+    expired = ExpiredFilesPlanner(
+        build_expired_doors(removals, registry, expiries), kept, tables, tasks, ids, planner.policy
+    )
     finders = build_finders(removals, registry)
     orphans = OrphanPlanner(finders, catalogs, registry, tables, clock, ids, planner.policy)
     files_keeper = Housekeeper(dispatcher, dict.fromkeys(FILE_MOVES, remover), clock, SERVER_FILES)
     rounds = RemovalRounds(
-        files_keeper, remover, orphans, approvals, dispatcher, tasks, removals.store, removals.sightings
+        files_keeper, remover, Plans(orphans, expired), approvals, dispatcher, tasks, removals.store, removals.sightings
     )
     keeper = TableKeeper(
         observer,
@@ -113,10 +118,9 @@ def build_control_plane(
         want_pass=rounds.want,
         chance=limits.chance,
     )
-    kept = NothingKept() if kept is None else kept
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
     restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)
-    doors = Undoing(expiries, files, kept, restores.plan, bring_files_back)
+    doors = Undoing(expiries, files, kept, restores.plan, bring_files_back or remover.bring_back)
     undoer = Undoer(doors, observer, tables, tasks, ids, planner.policy, registry.namesakes)
     verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer, remover)
     own: dict[ActionKind, Carrier] = {

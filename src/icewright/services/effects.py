@@ -10,6 +10,7 @@ from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
@@ -49,7 +50,7 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
         case ComputeStatistics() as action:
             return None if computed(action, metadata) is None else Effect("the snapshot has these statistics")
 
-        case RemoveOrphanFiles() | RestoreFiles():
+        case RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
             return None  # it commits nothing: the next attempt goes on where the last one stopped
 
 
@@ -60,7 +61,7 @@ def done_by_others(task: Task) -> Reason | None:
             RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ExpireData()
         ):
             return None
-        case RemoveOrphanFiles() | RestoreFiles():
+        case RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
             return None
         case ExpireSnapshots():
             return Reason("gone-already", "somebody else removed all that was to expire")

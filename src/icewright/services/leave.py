@@ -14,6 +14,7 @@ from icewright.domain.errors import NotFound
 from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy, PolicyRule
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Instant, TableMetadata
@@ -124,6 +125,8 @@ def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:  # noqa: PLR0
             return Reason("upkeep-off", "the owner does not let statistics be computed by themselves any more")
         case RemoveOrphanFiles() as action:
             return _removal_obstacle(action, policy)
+        case RemoveExpiredFiles() if not policy.removes_expired_files:
+            return Reason("upkeep-off", "the owner does not let files of expired snapshots be removed any more")
         case _:
             pass
     return None

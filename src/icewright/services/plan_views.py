@@ -9,6 +9,8 @@ from icewright.domain.actions import ActionFigures, Executor, FileGroup
 from icewright.domain.files import Partition
 from icewright.domain.plans import Migration, PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
+from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.tables import Instant
 from icewright.planning import wording
 from icewright.planning.explain import explain
@@ -64,6 +66,31 @@ class PlanView:
     executors: Mapping[str, int]
     look_again_at: Instant | None
     migration: Migration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFileView:
+    """A file that a plan would remove, as it was listed, and since when nothing needs it."""
+
+    path: str
+    size_bytes: int
+    modified_at: Instant | None
+    first_seen_at: Instant
+
+
+def planned_files(plan: Plan, first: int, limit: int) -> tuple[Sequence[PlannedFileView], bool]:
+    """Some of the files that a plan would remove, from the number ``first`` on, and whether there are more."""
+    found = [
+        file
+        for action in plan.actions
+        if isinstance(action, RemoveOrphanFiles | RemoveExpiredFiles)
+        for file in action.candidates
+    ]
+    views = [
+        PlannedFileView(str(one.object.path), one.object.size_bytes, one.object.modified_at, one.first_seen_at)
+        for one in found[first : first + limit]
+    ]
+    return views, len(found) > first + limit
 
 
 def plan_view(plan: Plan) -> PlanView:

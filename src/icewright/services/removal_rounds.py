@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -18,8 +19,10 @@ from icewright.domain.errors import NotFound
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
+from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures
 from icewright.domain.tables import Instant, TableMetadata
-from icewright.domain.tasks import TERMINAL_STATES
+from icewright.domain.tasks import TERMINAL_STATES, ListedTask, TaskState
+from icewright.domain.undo import UNDO_WINDOW_MS, UndoExpiryFigures
 from icewright.planning.windows import window_of
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.sightings import Sightings
@@ -28,6 +31,7 @@ from icewright.scheduling.breaker import FAILURES_MAX, parked
 from icewright.scheduling.upkeep import UPKEEP_PRIORITY
 from icewright.services.approvals import Approvals
 from icewright.services.dispatcher import Dispatcher
+from icewright.services.expired_files import GRACE_MS, ExpiredFilesPlanner
 from icewright.services.housekeeper import Housekeeper
 from icewright.services.maintenance import closed
 from icewright.services.orphan_planner import OrphanPlanner
@@ -41,9 +45,22 @@ window that opens a day after it did last."""
 TEND_INTERVAL_MS: Final = 24 * 3_600_000
 """How often it is seen whether a table needs something of its quarantine, and what has been there for long enough."""
 TASKS_A_ROUND: Final = 20
+EXPIRIES_LOOKED_AT: Final = 200
+"""The latest expiries of a table: one an hour at most, for a week."""
 RUNS_A_PAGE: Final = 100
 _FIRST: Final = Reason("first-removal", "no file of this table was ever removed: look at what would go, and approve it")
 _ENDED: Final = Reason("task-ended", "the task ended before it came to this file")
+
+
+_CAME_TO_NOTHING: Final = frozenset({TaskState.CANCELLED, TaskState.SUPERSEDED})
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """What plans removals, by why files go."""
+
+    orphans: OrphanPlanner
+    expired: ExpiredFilesPlanner
 
 
 class RemovalRounds:
@@ -53,32 +70,38 @@ class RemovalRounds:
         self,
         housekeeper: Housekeeper,
         remover: Remover,
-        planner: OrphanPlanner,
+        plans: Plans,
         approvals: Approvals,
         dispatcher: Dispatcher,
         tasks: TaskStore,
         store: DeletionStore,
         sightings: Sightings,
     ) -> None:
-        self._housekeeper, self._remover, self._planner = housekeeper, remover, planner
+        self._housekeeper, self._remover, self._plans = housekeeper, remover, plans
         self._approvals, self._dispatcher, self._tasks = approvals, dispatcher, tasks
         self._store, self._sightings = store, sightings
         self._lock = threading.Lock()
         self._wanted: OrderedDict[TableId, TableName] = OrderedDict()
+        self._expired: OrderedDict[TableId, TableName] = OrderedDict()
+        """Tables of which the files of expired snapshots may go."""
+        self._looked: dict[TableId, Instant] = {}
+        """When such files were looked for last."""
         self._tried: dict[TableId, Instant] = {}
         """When a pass over a table began last, by the store's clock: what came to nothing is not repeated at once."""
         self._tended: dict[str, Instant] = {}
 
     def want(self, metadata: TableMetadata, policy: Policy) -> None:
-        """A table was looked at: remember it for a pass, if one is due, its owner lets us, and its window is open."""
-        if not policy.removes_orphan_files or policy.mode is not Mode.AUTO:
+        """A table was looked at: remember it for what is due, if its owner lets us, and its window is open."""
+        if policy.mode is not Mode.AUTO or metadata.name.catalog not in self._remover.catalogs:
             return
-        if metadata.name.catalog not in self._remover.catalogs or not self._is_due(metadata.table_id):
-            return
-        if closed(window_of(policy), self._tasks.now()) is not None:
+        orphans = policy.removes_orphan_files and self._is_due(metadata.table_id)
+        if not (orphans or policy.removes_expired_files) or closed(window_of(policy), self._tasks.now()) is not None:
             return
         with self._lock:
-            self._wanted.setdefault(metadata.table_id, metadata.name)
+            if orphans:
+                self._wanted.setdefault(metadata.table_id, metadata.name)
+            if policy.removes_expired_files:
+                self._expired.setdefault(metadata.table_id, metadata.name)
 
     def steps(self, catalogs: Callable[[], frozenset[str]], wake: Callable[[], None]) -> Iterator[Callable[[], None]]:
         """What is to be done in one round, each to be called; only tables of these catalogs are touched.
@@ -97,9 +120,13 @@ class RemovalRounds:
         def tend_quarantine() -> None:
             self._tend(catalogs())
 
+        def look_for_expired() -> None:
+            self._look_for_expired(catalogs())
+
         yield remove_files
         yield self._leave_ended
         yield tend_quarantine
+        yield look_for_expired
         yield look_for_orphans
 
     def _is_due(self, table_id: TableId) -> bool:
@@ -116,16 +143,62 @@ class RemovalRounds:
             del self._wanted[found[0]]
         table_id, name = found
         self._tried[table_id] = self._sightings.now()
-        plan = self._planner.plan(name, table_id=table_id)
+        plan = self._plans.orphans.plan(name, table_id=table_id)
         _log.info("orphans looked for", table=str(name), plan=plan.plan_id, found=plan.reason.text)
         if not plan.is_empty:
             self._queue(plan)
+
+    def _look_for_expired(self, catalogs: frozenset[str]) -> None:
+        """What the expired snapshots of one table have left to nobody."""
+        now = self._tasks.now()
+        with self._lock:
+            found = next((one for one in self._expired.items() if one[1].catalog in catalogs), None)
+            if found is None:
+                return
+            del self._expired[found[0]]
+        table_id, name = found
+        looked = self._looked.get(table_id)
+        if looked is not None and looked <= now < looked + PASS_INTERVAL_MS:
+            return
+        due = self._due_expiries(table_id, now)
+        if not due:
+            return
+        self._looked[table_id] = now
+        plan = self._plans.expired.plan(name, table_id, due)
+        if plan is not None:
+            _log.info("files of expired snapshots found", table=str(name), plan=plan.plan_id, found=plan.reason.text)
+            self._queue(plan)
+
+    def _due_expiries(self, table_id: TableId, now: Instant) -> list[str]:
+        """Expiries that were verified a grace period ago, whose files nobody has removed, and that stand."""
+
+        def of(kind: ActionKind) -> Sequence[ListedTask]:
+            return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=EXPIRIES_LOOKED_AT)
+
+        taken: set[str] = set()
+        for removal in of(ActionKind.REMOVE_EXPIRED_FILES):
+            if isinstance(removal.figures, RemoveExpiredFilesFigures) and removal.state not in _CAME_TO_NOTHING:
+                taken.update(removal.figures.expiry_task_ids)
+        for undo in of(ActionKind.UNDO_EXPIRE_SNAPSHOTS):
+            if isinstance(undo.figures, UndoExpiryFigures) and undo.state not in _CAME_TO_NOTHING:
+                taken.add(undo.figures.undone_task_id)
+        return [
+            expiry.task_id
+            for expiry in of(ActionKind.EXPIRE_SNAPSHOTS)
+            if expiry.state is TaskState.SUCCEEDED
+            and expiry.outcome is not None
+            and expiry.outcome.reason.code == "verified"
+            and GRACE_MS <= now - expiry.updated_at < UNDO_WINDOW_MS
+            and expiry.task_id not in taken
+        ]
 
     def _queue(self, plan: Plan) -> None:
         """Queue what a pass found; or let it wait for a person, the first time and beyond the budget."""
         if plan.mode is not Mode.AUTO:
             return
-        latest = self._tasks.listed(TaskFilter(table_id=plan.table_id, kind=_KIND), limit=FAILURES_MAX)
+        (action,) = plan.actions
+        only = TaskFilter(table_id=plan.table_id, kind=ActionKind(action.kind))
+        latest = self._tasks.listed(only, limit=FAILURES_MAX)
         if parked(latest, self._tasks.now()) is not None:
             return
         first = None if self._store.runs(table_id=plan.table_id, limit=1) else _FIRST
@@ -173,6 +246,3 @@ class RemovalRounds:
             waits, after = waits or batch.waits, batch.after
             if batch.is_done or after is None:
                 return waits
-
-
-_KIND: Final = ActionKind.REMOVE_ORPHAN_FILES

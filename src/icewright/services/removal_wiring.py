@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from icewright.domain.objects import prefix_of
+from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.removals import CatalogFiles, RemovalPorts
+from icewright.ports.store import TaskStore
 from icewright.services.deleter import Deleter
+from icewright.services.expired_files import ExpiredDoors
 from icewright.services.foreign import MetadataUuids
 from icewright.services.needs import TableNeeds
 from icewright.services.orphans import OrphanFinder
@@ -33,13 +36,31 @@ def build_finders(ports: RemovalPorts, registry: Registry) -> Mapping[str, Orpha
     }
 
 
-def build_remover(ports: RemovalPorts, registry: Registry, pause: Callable[[int], None]) -> Remover:
+def build_remover(ports: RemovalPorts, registry: Registry, tasks: TaskStore, pause: Callable[[int], None]) -> Remover:
     """What removes files, of the catalogs that have a quarantine."""
     return Remover(
         {name: _hands(ports, own, registry, name) for name, own in ports.catalogs.items() if own.quarantine.roots},
         ports.store,
+        tasks,
         pause,
     )
+
+
+def build_expired_doors(
+    ports: RemovalPorts, registry: Registry, expiries: Mapping[str, SnapshotExpiry]
+) -> Mapping[str, ExpiredDoors]:
+    """What is asked about files of expired snapshots, of the catalogs that have a quarantine."""
+    return {
+        name: ExpiredDoors(
+            own.files,
+            own.objects,
+            expiries[name],
+            TableNeeds(own.files, ports.open_spool, registry.aliases_of(name)),
+            registry.aliases_of(name),
+        )
+        for name, own in ports.catalogs.items()
+        if own.quarantine.roots and name in expiries
+    }
 
 
 def _hands(ports: RemovalPorts, own: CatalogFiles, registry: Registry, catalog: str) -> Hands:

@@ -12,16 +12,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from icewright.domain.actions import cause_of
 from icewright.domain.deletion import Cause, IntentState, plan_deletes
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.jobs import Committed, Failed, Result
 from icewright.domain.knowledge import Partial
 from icewright.domain.plans import Reason
+from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesFigures
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.tasks import Progress, Task
 from icewright.planning import wording
 from icewright.ports.deletions import DeletionStore, Tally
+from icewright.ports.store import TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.services.deleter import RESTING, Batch, Deleter
@@ -33,6 +36,7 @@ REMOVING: Final = "removing"
 RESTORING: Final = "restoring"
 """The same of one that puts them back."""
 HEADS_LOOKED_AT: Final = 20
+_RUNS_A_PAGE: Final = 100
 MANIFESTS_LOOKED_AT: Final = 200
 """Of so many refs, and in all so many manifests, it is seen behind a removal that they are where they were."""
 REST_MS_MAX: Final = 10_000
@@ -52,9 +56,11 @@ class Hands:
 class Remover:
     """Carries out removals on the tables of all catalogs that have a quarantine."""
 
-    def __init__(self, hands: Mapping[str, Hands], store: DeletionStore, pause: Callable[[int], None]) -> None:
+    def __init__(
+        self, hands: Mapping[str, Hands], store: DeletionStore, tasks: TaskStore, pause: Callable[[int], None]
+    ) -> None:
         """``pause`` waits for so many ms, while files go no faster than they may."""
-        self._hands, self._store, self._pause = dict(hands), store, pause
+        self._hands, self._store, self._tasks, self._pause = dict(hands), store, tasks, pause
 
     @property
     def catalogs(self) -> frozenset[str]:
@@ -68,7 +74,7 @@ class Remover:
         """
         hands = self.of(task.table_name.catalog)
         match task.action:
-            case RemoveOrphanFiles():
+            case RemoveOrphanFiles() | RemoveExpiredFiles():
                 self._remove(hands, task, may_commit)
             case RestoreFiles() as action:
                 self._restore(hands, action, may_commit)
@@ -128,6 +134,42 @@ class Remover:
                 raise Unavailable(f"not all files could be put back: {batch.waits.text}")
             after = batch.after
 
+    def bring_back(self, expiry: Task) -> None:
+        """Put back all that was removed because of an expiry, before its snapshots come back.
+
+        Raises :class:`Conflict` when a file cannot come back, and ``Unavailable``.
+        """
+        before: str | None = None
+        while page := self._store.runs(table_id=expiry.table_id, limit=_RUNS_A_PAGE, before=before):
+            for run in page:
+                if run.cause is Cause.EXPIRED and self._is_of(run.run_id, expiry.task_id):
+                    self._bring_back(run.run_id)
+            before = page[-1].run_id
+
+    def _is_of(self, run_id: str, expiry_task_id: str) -> bool:
+        try:
+            figures = self._tasks.get(run_id).figures
+        except NotFound:  # forgotten with its files: these were purged long ago
+            return False
+        return isinstance(figures, RemoveExpiredFilesFigures) and expiry_task_id in figures.expiry_task_ids
+
+    def _bring_back(self, run_id: str) -> None:
+        if not self._store.tally(run_id)[IntentState.QUARANTINED].files:
+            return
+        hands = self._hands_of(run_id)
+        after: int | None = None
+        while True:
+            with hands.lock:
+                batch = hands.deleter.undo(run_id, after)
+            if batch.waits is not None:
+                raise Unavailable(f"not all files could be put back: {batch.waits.text}")
+            if batch.is_done:
+                break
+            after = batch.after
+        left = self._store.tally(run_id)[IntentState.QUARANTINED].files
+        if left:
+            raise Conflict(f"{wording.count(left, 'file')} cannot come back: something else is at their places by now")
+
     def tend(self, run_id: str, after: int | None = None) -> Batch:
         """Look after what is in quarantine, at most a batch; see :meth:`Deleter.tend`. Raises ``NotFound``."""
         hands = self._hands_of(run_id)
@@ -167,7 +209,7 @@ class Remover:
         try:
             plan = plan_deletes(
                 known,
-                Cause.ORPHAN,
+                cause_of(action),
                 action.candidates,
                 plan_id=task.plan_id,
                 table_name=task.table_name,
@@ -218,7 +260,7 @@ def _put_back(tally: Mapping[IntentState, Tally]) -> Reason:
     return Reason("verified", text, figures)
 
 
-def _action(task: Task) -> RemoveOrphanFiles:
-    if not isinstance(task.action, RemoveOrphanFiles):
+def _action(task: Task) -> RemoveOrphanFiles | RemoveExpiredFiles:
+    if not isinstance(task.action, RemoveOrphanFiles | RemoveExpiredFiles):
         raise TypeError(f"task {task.task_id} removes no files")
     return task.action

@@ -20,6 +20,7 @@ from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.reachable import Roots
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
@@ -52,10 +53,6 @@ Asked before anything else is undone. Raises ``Conflict`` when one cannot be bro
 """
 
 
-def no_files_moved(_task: Task) -> None:
-    """As long as nobody moves files of expired snapshots away."""
-
-
 class NothingKept:
     """A :class:`~icewright.ports.kept.KeptStore` for those who change no table: it refuses whatever would be taken."""
 
@@ -82,7 +79,7 @@ class Undoing:
     files: Mapping[str, TableFiles]
     kept: KeptStore
     restore: Callable[[Task], Plan]
-    bring_files_back: BringFilesBack = no_files_moved
+    bring_files_back: BringFilesBack
 
 
 class Undoer:
@@ -119,7 +116,7 @@ class Undoer:
                 raise _never(task, "no command does that yet", by_hand(task.task_id))
             case UndoExpiry():
                 raise _never(task, "it was an undo", "let the snapshots expire again: `icewright expire-snapshots`")
-            case RemoveOrphanFiles():
+            case RemoveOrphanFiles() | RemoveExpiredFiles():
                 return self._doors.restore(task)
             case RestoreFiles():
                 raise _never(task, "it was an undo", "remove the files again: `icewright remove-orphan-files`")

@@ -19,6 +19,7 @@ from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GROUP_CONFLICT, GroupLeft
 from icewright.domain.plans import Reason
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
@@ -173,7 +174,7 @@ class Verifier:
                 return Outcome(undone(action, task.task_id, metadata, self._undoer.problem(task, metadata)))
             case ComputeStatistics() as action:
                 return Outcome(self._statistics(task, action, metadata))
-            case RemoveOrphanFiles() | RestoreFiles():
+            case RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
                 return Outcome(self._remover.outcome(task))
 
     def _rewritten(self, task: Task, metadata: TableMetadata) -> Outcome:

@@ -1,0 +1,169 @@
+"""Files that expiries of ours left to nobody: what the expired snapshots needed, without what the table needs now.
+
+What an expiry took was written down before it was taken (``ports/kept.py``), so that nothing has to be listed. What is
+needed now is read anew from all metadata. A file at such a path that was written after the expiry is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from icewright.domain.deletion import GRACE_FLOOR_MS, Candidate, Cause
+from icewright.domain.errors import InvalidLocation, TableReplaced, Unavailable, Unreadable
+from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.knowledge import Partial
+from icewright.domain.locations import Aliases, CanonicalPath
+from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.policy import Policy
+from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesPrediction
+from icewright.domain.remove_orphan_files import FILES_MAX
+from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tasks import Task
+from icewright.planning import wording
+from icewright.ports.clock import Ids
+from icewright.ports.expiry import SnapshotExpiry
+from icewright.ports.kept import KeptStore
+from icewright.ports.objects import Objects
+from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.table_files import TableFiles
+from icewright.services.kept_plans import keep_plan
+from icewright.services.needs import NeedsOf
+
+GRACE_MS: Final = GRACE_FLOOR_MS[Cause.EXPIRED]
+"""How long after the verification of an expiry its files are left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredDoors:
+    """What is asked about the files of one catalog's tables."""
+
+    files: TableFiles
+    objects: Objects
+    expiry: SnapshotExpiry
+    needs: NeedsOf
+    aliases: Aliases
+
+
+class ExpiredFilesPlanner:
+    """Makes plans of removing the files of expired snapshots, and keeps them in the store. For one thread."""
+
+    def __init__(
+        self,
+        doors: Mapping[str, ExpiredDoors],
+        kept: KeptStore,
+        tables: TableStore,
+        tasks: TaskStore,
+        ids: Ids,
+        policy: Callable[[TableMetadata], Policy],
+    ) -> None:
+        """``doors`` are by the names of their catalogs; without one, nothing is planned for a catalog."""
+        self._doors, self._kept, self._tables = dict(doors), kept, tables
+        self._tasks, self._ids, self._policy = tasks, ids, policy
+
+    def plan(self, name: TableName, table_id: TableId, task_ids: Sequence[str]) -> Plan | None:
+        """The plan of what may go of these verified expiries; None where nothing may.
+
+        Raises ``TableReplaced`` where the name leads to another table, and ``Unavailable`` where not all is known that
+        the table needs.
+        """
+        doors = self._doors.get(name.catalog)
+        if doors is None:
+            return None
+        left: dict[CanonicalPath, Instant] = {}
+        for task_id in task_ids:
+            task = self._tasks.get(task_id)
+            for path in self._needed_then(doors, name, task):
+                left[path] = max(left.get(path, 0), task.updated_at)
+        if not left:
+            return None
+        known = doors.needs(name, left)
+        if isinstance(known, Partial):
+            said = known.gaps[0].reason.text if known.gaps else "a part of it could not be read"
+            raise Unavailable(f"not all that the table needs is known: {said}")
+        needs = known.value
+        if needs.table_id != table_id:
+            raise TableReplaced(f"{name} is another table by now")
+        candidates, later, gone = self._candidates(doors, left, needs.needed)
+        if not candidates:
+            return None
+        metadata = doors.files.roots(name).metadata
+        action = RemoveExpiredFiles(
+            base_metadata_location=needs.metadata_location,
+            base_snapshot_id=metadata.current_snapshot_id,
+            expiry_task_ids=tuple(task_ids),
+            files=tuple(candidates),
+            as_of=self._tasks.now(),
+        )
+        prediction = RemoveExpiredFilesPrediction(len(candidates), action.size_bytes, len(needs.needed), gone, later)
+        return self._keep(metadata, action, prediction)
+
+    def _needed_then(self, doors: ExpiredDoors, name: TableName, task: Task) -> Iterator[CanonicalPath]:
+        """The files that the snapshots needed which an expiry took; nothing where that is not kept any more."""
+        kept = self._kept.kept(task.task_id)
+        if kept is None or not isinstance(task.action, ExpireSnapshots) or kept.table_id != task.table_id:
+            return
+        taken = doors.expiry.read_taken(name, kept.content)
+        wanted = set(task.action.snapshot_ids)
+        seen: set[str] = set()
+        for snapshot in taken.snapshots:
+            if snapshot.snapshot_id not in wanted or not snapshot.manifest_list:
+                continue
+            yield from _canonical(doors.aliases, snapshot.manifest_list)
+            # What cannot be read makes fewer files: they are left to the search for orphans.
+            with suppress(Unreadable):
+                for manifest in doors.files.manifests(taken, snapshot.manifest_list).manifests:
+                    if manifest.path not in seen:
+                        seen.add(manifest.path)
+                        yield from _canonical(doors.aliases, manifest.path)
+                        for file in doors.files.live_files(taken, manifest):
+                            yield from _canonical(doors.aliases, file.path)
+
+    def _candidates(
+        self, doors: ExpiredDoors, left: Mapping[CanonicalPath, Instant], needed: frozenset[CanonicalPath]
+    ) -> tuple[list[Candidate], int, int]:
+        """What may go, how many more may go later, and how many are gone or were written since."""
+        unneeded = [path for path in left if path not in needed]
+        found: list[Candidate] = []
+        gone = 0
+        for path in unneeded:
+            if len(found) == FILES_MAX:
+                break
+            listed = doors.objects.stat(path)
+            if listed is None or listed.modified_at is None or listed.modified_at > left[path]:
+                gone += 1
+                continue
+            found.append(Candidate(listed, left[path]))
+        return found, len(unneeded) - len(found) - gone, gone
+
+    def _keep(
+        self, metadata: TableMetadata, action: RemoveExpiredFiles, prediction: RemoveExpiredFilesPrediction
+    ) -> Plan:
+        files = f"{wording.count(len(action.files), 'file')} ({wording.size(action.size_bytes)})"
+        figures = {"files": len(action.files), "bytes": action.size_bytes}
+        plan = Plan(
+            plan_id=self._ids.new("plan"),
+            table_id=metadata.table_id,
+            table_name=metadata.name,
+            snapshot_id=action.base_snapshot_id,
+            planned_at=action.as_of,
+            mode=self._policy(metadata).mode,
+            actions=(action,),
+            reason=Reason("remove-expired-files", f"expired snapshots have left {files} that nothing needs", figures),
+            verdicts=(),
+            verdict_counts={},
+            prediction=prediction,
+            look_again_at=None,
+        )
+        return keep_plan(self._tables, plan)
+
+
+def _canonical(aliases: Aliases, path: str) -> Iterator[CanonicalPath]:
+    """The path in canonical form; what is none stays where it is."""
+    try:
+        yield aliases.canonical(path)
+    except InvalidLocation:
+        return

@@ -1,0 +1,151 @@
+"""What expired snapshots leave to nobody, over real files: it goes a day later, and comes back with the snapshots."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import Table
+
+from icewright.domain.actions import ActionKind
+from icewright.domain.asked import AskedExpireSnapshots
+from icewright.domain.tasks import Task, TaskState
+from icewright.ports.store import TaskFilter
+from tests.lakes.house import House, all_there, files, litter, location, rows
+from tests.lakes.sqlite import append, table_name
+from tests.lakes.sqlite import rows as rows_of
+
+KEEPS = {"icewright.remove-orphan-files.enabled": "false", "icewright.expire-snapshots.remove-files": "true"}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def overwritten(house: House, **properties: str) -> Table:
+    """A table of a few commits, the last of which replaced all rows."""
+    table = house.table(**{**KEEPS, **properties})
+    table.refresh().overwrite(rows_of(range(1000, 1010)))
+    return table
+
+
+def expired(house: House, table: Table) -> Task:
+    """All snapshots but the current one, at a person's word."""
+    plan = house.control.keeper.plan_asked(table_name(table), AskedExpireSnapshots("PT0S", 1))
+    task = house.control.dispatcher.apply(plan.plan_id)
+    house.round()
+    found = house.control.tasks.get(task.task_id)
+    assert (found.state, found.outcome and found.outcome.reason.code) == (TaskState.SUCCEEDED, "verified")
+    return found
+
+
+def removals(house: House) -> list[Task]:
+    return list(house.control.tasks.tasks(TaskFilter(kind=ActionKind.REMOVE_EXPIRED_FILES), limit=10))
+
+
+def approved(house: House) -> Task:
+    """The removal that waits, approved and carried out."""
+    (waiting,) = house.control.tables.waiting(limit=10)
+    assert (waiting.kind, waiting.reason.code) == (ActionKind.REMOVE_EXPIRED_FILES, "first-removal")
+    task = house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.round()
+    return house.control.tasks.get(task.task_id)
+
+
+def data_files(table: Table) -> set[str]:
+    return {path for path in files(location(table)) if "/data/" in path}
+
+
+def live(table: Table) -> set[str]:
+    found: list[str] = table.refresh().inspect.data_files()["file_path"].to_pylist()
+    return {path.removeprefix("file://") for path in found}
+
+
+def live_of(table: Table, number: int) -> set[str]:
+    snapshot = table.metadata.snapshots[number]
+    return {
+        entry.data_file.file_path.removeprefix("file://")
+        for manifest in snapshot.manifests(table.io)
+        for entry in manifest.fetch_manifest_entry(table.io)
+    }
+
+
+def test_g18_what_an_expiry_left_goes_a_day_later_and_nothing_else(house: House) -> None:
+    table = overwritten(house)
+    (other,) = litter(table, "aborted.parquet")
+    house.days(0.25)
+    before, ids = files(location(table)), rows(table)
+    expired(house, table)
+    house.days(0.75)
+    assert (list(house.control.tables.waiting(limit=10)), len(data_files(table))) == ([], 5)
+    house.days(0.5)
+    task = approved(house)
+    assert (task.state, task.outcome and task.outcome.reason.figures["files_left"]) == (TaskState.SUCCEEDED, 0)
+    assert data_files(table) == {str(other), *live(table)}
+    assert (rows(table), all_there(table)) == (ids, True)
+    gone = before.keys() - files(location(table)).keys()
+    assert {Path(path).suffix for path in gone} == {".parquet", ".avro"}
+    house.days(3)
+    assert len(removals(house)) == 1
+
+
+def test_g15_an_expiry_is_undone_with_its_files_and_every_snapshot_reads_as_before(house: House) -> None:
+    table = overwritten(house)
+    house.days(0.25)
+    seen = {
+        one.snapshot_id: sorted(table.scan(snapshot_id=one.snapshot_id).to_arrow()["id"].to_pylist())
+        for one in table.refresh().metadata.snapshots
+    }
+    content = {path: found for path, found in files(location(table)).items() if not path.endswith(".json")}
+    expiry = expired(house, table)
+    house.days(2)
+    approved(house)
+    assert len(data_files(table)) == 1
+    append(table, range(5000, 5005))
+    undo = house.undo(expiry.task_id)
+    assert (undo.state, undo.outcome and undo.outcome.reason.code) == (TaskState.SUCCEEDED, "verified")
+    table.refresh()
+    for snapshot_id, ids in seen.items():
+        assert sorted(table.scan(snapshot_id=snapshot_id).to_arrow()["id"].to_pylist()) == ids
+    assert content.items() <= files(location(table)).items()
+    assert all_there(table)
+    house.days(3)
+    assert (len(removals(house)), all_there(table)) == (1, True)
+
+
+def test_o8_what_is_needed_by_a_tag_or_written_anew_stays(house: House) -> None:
+    table = overwritten(house)
+    first = table.refresh().metadata.snapshots[0]
+    table.manage_snapshots().create_tag(first.snapshot_id, "kept").commit()
+    (second,) = live_of(table, 1) - live_of(table, 0)
+    house.days(0.25)
+    expired(house, table)
+    house.days(0.25)
+    Path(second).write_bytes(b"PAR1 another file by now")
+    written_at_s = house.clock.now() / 1000
+    os.utime(second, (written_at_s, written_at_s))
+    house.days(2)
+    approved(house)
+    assert Path(second).read_bytes() == b"PAR1 another file by now"
+    tagged = table.refresh().scan(snapshot_id=first.snapshot_id).to_arrow()["id"].to_pylist()
+    assert (sorted(tagged), all_there(table)) == (list(range(100)), True)
+
+
+def test_without_the_owners_word_nothing_goes(house: House) -> None:
+    table = overwritten(house, **{"icewright.expire-snapshots.remove-files": "false"})
+    house.days(0.25)
+    expired(house, table)
+    house.days(5)
+    assert (len(data_files(table)), removals(house), list(house.control.tables.waiting(limit=10))) == (4, [], [])
+
+
+def test_an_expiry_that_was_undone_leaves_nothing_to_remove(house: House) -> None:
+    table = overwritten(house)
+    house.days(0.25)
+    expiry = expired(house, table)
+    assert house.undo(expiry.task_id).state is TaskState.SUCCEEDED
+    house.days(5)
+    assert (len(data_files(table)), removals(house), list(house.control.tables.waiting(limit=10))) == (4, [], [])
+    assert all_there(table)
