@@ -117,6 +117,7 @@ class Policy:
     statistics_columns: tuple[str, ...] | None = None
     statistics_min_change: float = 0.1
     statistics_interval_ms: int = 72_000_000
+    expires_data: bool = False
     expire_data_field: str | None = None
     expire_data_older_than_ms: int | None = None
     expire_data_time_zone: str = "UTC"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from icewright.domain.expire_data import IntegerTime
-from icewright.planning.setting_values import DurationWithin, Setting
+from icewright.planning.setting_values import DurationWithin, Setting, yes_or_no
 from icewright.planning.windows import parse_time_zone
 
+DATA_EXPIRES_KEY: Final = "icewright.expire-data.enabled"
 DATA_FIELD_KEY: Final = "icewright.expire-data.field"
 DATA_AGE_KEY: Final = "icewright.expire-data.older-than"
 DATA_ZONE_KEY: Final = "icewright.expire-data.time-zone"
@@ -28,6 +29,15 @@ def _column(text: str) -> str:
 
 
 DATA_SETTINGS: Final = (
+    Setting(
+        DATA_EXPIRES_KEY,
+        "expires_data",
+        yes_or_no,
+        False,
+        "true or false",
+        "Let old partitions expire by themselves in mode `auto`, once an hour at most, behind work on data files; "
+        "never more than a tenth of the table's rows at a time.",
+    ),
     Setting(
         DATA_FIELD_KEY,
         "expire_data_field",

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.scheduling.lifecycle import may_coalesce
@@ -52,6 +52,22 @@ def taken_back(undos: Iterable[TaskHead], now: Instant) -> Reason | None:
         if task.state is TaskState.SUCCEEDED and now < until:
             text = f"task {task.task_id} took an expiry back, and what came back stays for a week"
             return Reason("taken-back", text, {"until": until})
+    return None
+
+
+def rolled_back(tasks: Iterable[TaskHead], metadata: TableMetadata) -> Reason | None:
+    """Why nothing of a kind is done by itself: the last of its commits was rolled back, and would only come again.
+
+    For as long as the table still has that snapshot, or until a person has it done anew.
+    """
+    lineage = {snapshot.snapshot_id for snapshot in metadata.ancestors()}
+    for task in tasks:
+        made = None if task.outcome is None else task.outcome.snapshot_id
+        if task.state is not TaskState.SUCCEEDED or made is None:
+            continue
+        if made in lineage or metadata.snapshot(made) is None:
+            return None
+        return Reason("taken-back", f"snapshot {made} of task {task.task_id} was rolled back")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Planning an expiry of data: choose (pure), read the files of what was chosen, check (pure, by other code)."""
+"""Planning an expiry of data: choose (pure), read the files of what was chosen, check (pure, by other code), keep."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ from icewright.domain.asked import AskedExpireData
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.observation import Observation
-from icewright.domain.plans import Plan
+from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.planning import wording
 from icewright.planning.check_data import data_violations
 from icewright.planning.data_settings import AGE, AGES
-from icewright.planning.expire_data import DataChoice, DataDecision, choose_data, plan_data
+from icewright.planning.expire_data import (
+    DataChoice,
+    DataDecision,
+    beyond_a_tenth,
+    choose_data,
+    clock_ahead,
+    plan_data,
+)
 from icewright.ports.clock import Clock, Ids
-from icewright.services.delete_planner import Checked
+from icewright.ports.store import TableStore
+from icewright.services.due import Due
+from icewright.services.kept_plans import keep_plan
 
 LiveFiles: TypeAlias = Callable[[Observation, frozenset[Partition]], Iterator[DataFile]]
 """The live data files of some partitions, read from manifests each time."""
@@ -26,18 +35,51 @@ _HINT: Final = f"an age is {AGES}"
 
 
 class DataPlanner:
-    """Makes plans of expiring data, and has them checked."""
+    """Makes plans of expiring data, and keeps them in the store."""
 
-    def __init__(self, clock: Clock, ids: Ids, live_files: LiveFiles) -> None:
-        self._clock, self._ids, self._live_files = clock, ids, live_files
+    def __init__(self, tables: TableStore, clock: Clock, ids: Ids, live_files: LiveFiles) -> None:
+        self._tables, self._clock, self._ids, self._live_files = tables, clock, ids, live_files
 
-    def plan_asked(self, observation: Observation, policy: Policy, asked: AskedExpireData) -> Checked:
+    def plan_asked(self, observation: Observation, policy: Policy, asked: AskedExpireData) -> Plan:
         """The plan of what a person asks for.
 
-        Raises :class:`~icewright.domain.errors.InvalidMessage` for an age that cannot be.
+        Raises :class:`~icewright.domain.errors.InvalidMessage` for an age that cannot be, and ``PlanRefused``.
         """
         now = self._clock.now()
         decision, violations = self._decide(observation, policy, _age(asked), now)
+        return self._kept(observation, policy, decision, violations, now, asked=True)
+
+    def due(self, observation: Observation, policy: Policy, store_now: Instant) -> Due:
+        """What expires by itself; what needs a person is never due. What is kept of it may raise ``PlanRefused``.
+
+        ``store_now`` is by the store's clock, which must not be behind the one that ages are told by.
+        """
+        now = self._clock.now()
+        decision, violations = self._decide(observation, policy, None, now)
+        action = decision.action
+        if action is None:
+            return Due(decision.reason)
+        why = beyond_a_tenth(action)
+        if why is not None:
+            return Due(Reason("beyond-budget", f"{why}: plan it with --action expire-data"))
+        ahead = clock_ahead(action, store_now)
+        if ahead is not None:
+            return Due(ahead)
+        return Due(
+            decision.reason, lambda: self._kept(observation, policy, decision, violations, now, asked=False), since=now
+        )
+
+    def _kept(
+        self,
+        observation: Observation,
+        policy: Policy,
+        decision: DataDecision,
+        violations: tuple[tuple[str, str], ...],
+        now: Instant,
+        *,
+        asked: bool,
+    ) -> Plan:
+        """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
         metadata, action = observation.metadata, decision.action
         plan = Plan(
             plan_id=self._ids.new("plan"),
@@ -53,9 +95,10 @@ class DataPlanner:
             prediction=decision.prediction,
             look_again_at=None,
             rules=decision.notes,
-            asked=True,
+            asked=asked,
         )
-        return Checked(plan, violations)
+        keep_plan(self._tables, plan, violations)
+        return plan
 
     def _decide(
         self, observation: Observation, policy: Policy, older_than_ms: int | None, now: Instant

@@ -11,6 +11,7 @@ from typing import Final
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import NotFound
+from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy, PolicyRule
@@ -123,12 +124,22 @@ def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:  # noqa: PLR0
             return Reason("upkeep-off", "the owner does not let manifests be rewritten by themselves any more")
         case ComputeStatistics() if not policy.computes_statistics:
             return Reason("upkeep-off", "the owner does not let statistics be computed by themselves any more")
+        case ExpireData() as action:
+            return _data_obstacle(action, policy)
         case RemoveOrphanFiles() as action:
             return _removal_obstacle(action, policy)
         case RemoveExpiredFiles() if not policy.removes_expired_files:
             return Reason("upkeep-off", "the owner does not let files of expired snapshots be removed any more")
         case _:
             pass
+    return None
+
+
+def _data_obstacle(action: ExpireData, policy: Policy) -> Reason | None:
+    if not policy.expires_data:
+        return Reason("upkeep-off", "the owner does not let data expire by itself any more")
+    if policy.expire_data_older_than_ms is None or action.older_than_ms < policy.expire_data_older_than_ms:
+        return Reason("upkeep-changed", "the owner wants data to stay longer by now")
     return None
 
 

@@ -76,7 +76,7 @@ class Planner:
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
         self._deletes = DeletePlanner(observer, clock, ids, self.policy)
         self._statistics = StatisticsPlanner(clock, ids, self.policy, partial(keep_plan, tables))
-        self._data = DataPlanner(clock, ids, self._live_files)
+        self._data = DataPlanner(tables, clock, ids, self._live_files)
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
@@ -113,9 +113,7 @@ class Planner:
                 return Planned(plan, observation, policy)
             case AskedExpireData():
                 policy = self.policy(observation.metadata)
-                checked = self._data.plan_asked(observation, policy, asked)
-                keep_plan(self._tables, checked.plan, checked.violations)
-                return Planned(checked.plan, observation, policy)
+                return Planned(self._data.plan_asked(observation, policy, asked), observation, policy)
             case AskedRemoveOrphanFiles():
                 raise NotAllowed(
                     "orphan files are looked for by the server alone, which remembers since when nothing needs them",
@@ -131,6 +129,10 @@ class Planner:
     def manifests_due(self, observation: Observation) -> Due:
         """See :meth:`icewright.services.manifests_planner.ManifestsPlanner.due`."""
         return self._manifests.due(observation)
+
+    def data_due(self, observation: Observation, now: Instant) -> Due:
+        """See :meth:`icewright.services.data_planner.DataPlanner.due`."""
+        return self._data.due(observation, self.policy(observation.metadata), now)
 
     def statistics_due(self, observation: Observation, rested_ms: int | None) -> Due:
         """See :meth:`icewright.services.statistics_planner.StatisticsPlanner.due`."""

@@ -20,7 +20,15 @@ from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.planning.windows import Window, spread, window_of
 from icewright.ports.store import Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import parked
-from icewright.scheduling.upkeep import DANGER_PRIORITY, INTERVAL_MS, UPKEEP_PRIORITY, last_done, pause, taken_back
+from icewright.scheduling.upkeep import (
+    DANGER_PRIORITY,
+    INTERVAL_MS,
+    UPKEEP_PRIORITY,
+    last_done,
+    pause,
+    rolled_back,
+    taken_back,
+)
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.due import Due
 from icewright.services.expirer import holds_of_tasks
@@ -33,6 +41,7 @@ _SAID: Final = {
     ActionKind.EXPIRE_SNAPSHOTS: "Snapshots expire by themselves",
     ActionKind.REWRITE_MANIFESTS: "Manifests are rewritten by themselves",
     ActionKind.COMPUTE_STATISTICS: "Statistics are computed by themselves",
+    ActionKind.EXPIRE_DATA: "Data expires by itself",
 }
 
 
@@ -106,7 +115,7 @@ class Upkeep:
         if not look.tell and self._is_known(key, look):
             return Reason("looked-lately", "nothing was due when it was last looked into"), None
         done_at = last_done(latest)
-        due = self._due(look.observation, kind, None if done_at is None else now - done_at)
+        due = self._due(look, kind, None if done_at is None else now - done_at)
         if shut is not None:
             return (due.reason if due.keep is None else shut.reason(due)), None
         if due.keep is None:
@@ -122,6 +131,8 @@ class Upkeep:
         self, look: Look, kind: ActionKind, latest: Callable[[ActionKind], Sequence[TaskHead]]
     ) -> Reason | None:
         """Why it is left alone for a while after a person took it back."""
+        if kind is ActionKind.EXPIRE_DATA:
+            return rolled_back(latest(kind), look.observation.metadata)
         if kind is not ActionKind.EXPIRE_SNAPSHOTS:
             return None
         return taken_back(latest(ActionKind.UNDO_EXPIRE_SNAPSHOTS), look.now)
@@ -141,11 +152,14 @@ class Upkeep:
             return None
         return None if may_be_in_danger(look.observation.inventory.manifests) else _after_data_files()
 
-    def _due(self, observation: Observation, kind: ActionKind, rested_ms: int | None) -> Due:
+    def _due(self, look: Look, kind: ActionKind, rested_ms: int | None) -> Due:
+        observation = look.observation
         if kind is ActionKind.REWRITE_MANIFESTS:
             return self._planner.manifests_due(observation)
         if kind is ActionKind.COMPUTE_STATISTICS:
             return self._planner.statistics_due(observation, rested_ms)
+        if kind is ActionKind.EXPIRE_DATA:
+            return self._planner.data_due(observation, look.now)
         metadata = observation.metadata
         record = self._tables.record(metadata.table_id)
         if record is None:
@@ -187,6 +201,7 @@ def _wanted(policy: Policy) -> list[ActionKind]:
         ActionKind.EXPIRE_SNAPSHOTS: policy.expires_snapshots,
         ActionKind.REWRITE_MANIFESTS: policy.rewrites_manifests,
         ActionKind.COMPUTE_STATISTICS: policy.computes_statistics,
+        ActionKind.EXPIRE_DATA: policy.expires_data,
     }
     return [kind for kind, is_wanted in wanted.items() if is_wanted]
 

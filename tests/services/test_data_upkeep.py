@@ -1,0 +1,100 @@
+"""Data expires by itself where its owner lets it, a little at a time, and never what somebody took back."""
+
+from __future__ import annotations
+
+from icewright.domain.actions import ActionKind
+from icewright.domain.expire_data import ExpireData
+from icewright.domain.tasks import Task, TaskState
+from icewright.scheduling.upkeep import UPKEEP_PRIORITY
+from tests.services.lakehouse import HOUR_MS, NAME, Lakehouse
+from tests.services.test_data_service import DAY_MS, day, delete, house, tag, verified
+from tests.services.worker import Worker
+
+__all__ = ["house"]
+ENABLED = {"icewright.expire-data.enabled": "true"}
+
+
+def tasks(house: Lakehouse) -> list[Task]:
+    return [task for task in house.all_tasks() if task.kind is ActionKind.EXPIRE_DATA]
+
+
+def said(house: Lakehouse) -> str:
+    (reason,) = house.control.keeper.look(NAME, plan_anew=True).upkeep.reasons
+    assert reason.text.startswith("Data expires by itself: ")
+    return reason.code
+
+
+def expire(house: Lakehouse) -> Task:
+    spec = Worker(house).claimed()
+    tag(house, spec)
+    return verified(house, spec, delete(house, spec))
+
+
+def test_x1_it_expires_once_and_not_again_before_it_is_old(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, ENABLED)
+    house.control.loop.round()
+    (task,) = tasks(house)
+    assert (task.state, task.priority, task.was_asked_for) == (TaskState.QUEUED, UPKEEP_PRIORITY, False)
+    assert isinstance(task.action, ExpireData)
+    assert len(task.action.partitions) == 2
+    assert expire(house).state is TaskState.SUCCEEDED
+    assert said(house) == "upkeep-lately"
+    house.pass_time(2 * HOUR_MS)
+    assert said(house) == "nothing-expires"
+    house.pass_time(12 * DAY_MS)
+    house.append(1, day(house, 0))
+    house.control.loop.round()
+    (task, _) = sorted(tasks(house), key=lambda each: each.task_id, reverse=True)
+    assert isinstance(task.action, ExpireData)
+    assert len(task.action.partitions) == 1
+
+
+def test_x3_nothing_goes_by_itself_unless_its_owner_says_so(house: Lakehouse) -> None:
+    house.control.loop.round()
+    assert tasks(house) == []
+    house.catalog.set_properties(NAME, {**ENABLED, "icewright.mode": "approve"})
+    house.pass_time(2 * HOUR_MS)
+    house.rounds(3, every_ms=HOUR_MS)
+    assert tasks(house) == []
+
+
+def test_x1_more_than_a_tenth_waits_for_a_person(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, {**ENABLED, "icewright.expire-data.older-than": "P10D"})
+    house.control.loop.round()
+    assert tasks(house) == []
+    assert said(house) == "beyond-budget"
+
+
+def test_x1_a_server_that_is_ahead_of_its_store_lets_nothing_expire(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, ENABLED)
+    house.server_clock.ahead_ms = 5 * HOUR_MS
+    assert said(house) == "clock-ahead"
+    assert tasks(house) == []
+
+
+def test_i12_what_was_rolled_back_does_not_expire_again_by_itself(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, ENABLED)
+    house.control.loop.round()
+    task = expire(house)
+    before = house.metadata().snapshots[-2].snapshot_id
+    house.catalog.set_ref(NAME, "main", before)
+    house.pass_time(2 * HOUR_MS)
+    assert said(house) == "taken-back"
+    house.rounds(3, every_ms=HOUR_MS)
+    assert [each.task_id for each in tasks(house)] == [task.task_id]
+
+
+def test_x3_an_owner_who_wants_data_to_stay_longer_is_heard(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, ENABLED)
+    house.control.loop.round()
+    house.catalog.set_properties(NAME, {"icewright.expire-data.older-than": "P45D"})
+    assert Worker(house).claim_if_any() is None
+    (task,) = tasks(house)
+    assert task.state is TaskState.SUPERSEDED
+
+
+def test_x3_an_owner_who_takes_it_back_is_heard(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, ENABLED)
+    house.control.loop.round()
+    house.catalog.set_properties(NAME, {"icewright.expire-data.enabled": "false"})
+    assert Worker(house).claim_if_any() is None
