@@ -153,6 +153,16 @@ def test_e9_statistics_that_expired_with_their_snapshot_are_no_alarm(house: Lake
     assert task.outcome.reason.code == "unverified"
 
 
+def test_what_somebody_else_computed_first_is_nobodys_work(house: Lakehouse) -> None:
+    task = house.control.dispatcher.apply(house.control.keeper.plan_asked(NAME, ASKED).plan_id)
+    compute(house, TaskSpec(PROTOCOL_VERSION, "theirs", 1, 1, task.table_id, NAME, task.action, 1))
+    assert Worker(house).claim_if_any() is None
+    found = house.control.tasks.get(task.task_id)
+    assert found.state is TaskState.SUPERSEDED
+    assert found.outcome is not None
+    assert found.outcome.reason.code == "there-already"
+
+
 def test_those_of_somebody_else_end_a_waiting_task(house: Lakehouse) -> None:
     plan = house.control.keeper.plan_asked(NAME, ASKED)
     task = house.control.dispatcher.apply(plan.plan_id)

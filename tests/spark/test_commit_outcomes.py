@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.compute_statistics import ComputeStatistics, StatisticsColumn
 from icewright.domain.files import Partition
 from icewright.domain.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.names import TableId, TableName
@@ -35,6 +36,7 @@ from icewright.domain.rewrite_manifests import (
 from icewright.domain.tables import TASK_ID_KEY
 from icewright_spark.commit import CommitResult, commit_rewrite
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.compute_statistics import compute_statistics
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.rewrite_data_files import merge_jobs, merged_outputs, proof_of
 from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
@@ -211,5 +213,45 @@ def test_c1_our_result_of_rewritten_manifests_is_true(rig: Rig, answer: Answer, 
     assert snapshot is not None
     if isinstance(made.result, Committed):
         assert [each.manifest_path for each in snapshot.manifests(table.io)] == list(made.figures.output_paths)
+    if applied:
+        assert isinstance(made.result, Committed)
+
+
+@pytest.mark.parametrize(
+    ("answer", "applied"),
+    [(Answer.CONFLICT, True), (Answer.RESET_AFTER_SEND, True), (Answer.INTERNAL, False), (Answer.CONFLICT, False)],
+)
+def test_c1_our_result_of_statistics_is_true(rig: Rig, answer: Answer, applied: bool) -> None:  # noqa: FBT001 - a cell
+    table = make_table(rig, f"s{answer.name.lower()}{int(applied)}")
+    spec, cell = spec_of(table), Cell(answer, applied=applied)
+    columns = tuple(
+        StatisticsColumn(field.field_id, field.name) for field in table.schema().fields if field.name == "id"
+    )
+    location, base = table.metadata_location, spec.rewrite.base_snapshot_id
+    action = ComputeStatistics(base, location, table.schema().schema_id, columns, ROWS)
+    spec = replace(spec, action=action)
+
+    def befall() -> None:
+        rig.proxy.cell = cell if cell.met == 0 else None
+
+    try:
+        java = SparkTable(rig.spark, spec.table_name)
+        made = compute_statistics(rig.spark, java, spec, action, Phase(1), befall)
+    finally:
+        rig.proxy.cell = None
+    assert cell.met >= 1
+    table = rig.catalog.load_table((NAMESPACE, spec.table_name.name))
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(ROWS))
+    assert all(is_there(path) for path in made.figures.output_paths)
+    assert len(table.metadata.snapshots) == ROWS // 15
+    listed = [(one.snapshot_id, one.statistics_path) for one in table.metadata.statistics]
+    match made.result:
+        case Committed():
+            assert listed == [(base, made.figures.output_paths[0])]
+            assert table.metadata.statistics[0].blob_metadata[0].properties == {"ndv": str(ROWS)}
+        case Conflicted():
+            assert listed == []
+        case CommitUnknown():
+            assert not applied
     if applied:
         assert isinstance(made.result, Committed)
