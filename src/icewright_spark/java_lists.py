@@ -103,6 +103,8 @@ class JavaLists:
     def _class(self, name: str) -> Any:
         if name == "boolean":
             return self._jvm.java.lang.Boolean.TYPE
+        if name == "long":
+            return self._jvm.java.lang.Long.TYPE
         return self._loader.loadClass(name.replace("/", "."))
 
     def _type(self, signature: str) -> Any:

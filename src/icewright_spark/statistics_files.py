@@ -11,14 +11,20 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from icewright.domain.compute_statistics import NDV_TOLERANCE, ComputeStatistics, PartitionTotals
+from icewright.domain.compute_statistics import (
+    NDV_TOLERANCE,
+    ComputeStatistics,
+    PartitionFigures,
+    PartitionTotals,
+    figures_digest,
+)
 from icewright.domain.errors import Unsupported
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.statistics_files import NDV_KEY, THETA_SKETCH
@@ -29,6 +35,8 @@ from icewright_spark.puffin import distinct_values, read_puffin
 _API: Final = "org.apache.iceberg."
 _SKETCHES: Final = f"{_API}spark.actions.NDVSketchUtil"
 _SKETCHES_OF: Final = ("org.apache.spark.sql.SparkSession", f"{_API}Table", f"{_API}Snapshot", "java.util.List")
+_PARTITIONS: Final = f"{_API}PartitionStatsHandler"
+_DELETES: Final = ("position_delete_file_count", "equality_delete_file_count", "dv_count")
 _SIZE_MAX: Final = 512 * 1024 * 1024
 """The largest statistics file that is read back: some five million partitions."""
 
@@ -84,7 +92,30 @@ def partition_figures(table: SparkTable, action: ComputeStatistics) -> ComputedF
     Raises :class:`Unsupported` where Iceberg writes none.
     """
     handler = table.jvm.org.apache.iceberg.PartitionStatsHandler
-    java = handler.computeAndWriteStatsFile(table.java, action.base_snapshot_id)
+    return _of_partitions(handler.computeAndWriteStatsFile(table.java, action.base_snapshot_id))
+
+
+def partition_figures_in_full(table: SparkTable, action: ComputeStatistics) -> ComputedFile:
+    """As :func:`partition_figures`, from all manifests of the snapshot, whatever earlier figures there are.
+
+    Iceberg does so by itself only where there are none, so these are the steps that it then takes.
+    """
+    api, call = table.jvm.org.apache.iceberg, partial(table.lists.call_hidden, _PARTITIONS)
+    manifests = table.java.snapshot(action.base_snapshot_id).allManifests(table.java.io())
+    kinds: tuple[str, ...] = (f"{_API}Table", "java.util.List", "boolean")
+    by_partition = call("computeStats", kinds, (table.java, manifests, False))
+    values = table.lists.method(f"{_API}util.PartitionMap", "values", "()Ljava/util/Collection;")
+    figures = values.apply(by_partition)  # py4j's own would be Python's
+    of = api.Partitioning.partitionType(table.java)
+    kinds = ("java.util.Collection", f"{_API}types.Types$StructType")
+    in_order = call("sortStatsByPartition", kinds, (figures, of))
+    schema = api.PartitionStatistics.schema(of, table.format_version)
+    kinds = (f"{_API}Table", "long", f"{_API}Schema", "java.lang.Iterable")
+    arguments = (table.java, action.base_snapshot_id, schema, in_order)
+    return _of_partitions(call("writePartitionStatsFile", kinds, arguments))
+
+
+def _of_partitions(java: Any) -> ComputedFile:
     if java is None:
         raise Unsupported("Iceberg writes no statistics of partitions of this snapshot")
     return ComputedFile(java, str(java.path()), int(java.fileSizeInBytes()))
@@ -127,15 +158,16 @@ def proved_totals(table: SparkTable, expected: PartitionTotals, made: ComputedFi
     content = _content(table, made)
     try:
         rows = pq.read_table(io.BytesIO(content))
-        deletes = _sum(rows, "position_delete_file_count") + _sum(rows, "equality_delete_file_count")
-        found = PartitionTotals(
-            data_files=_sum(rows, "data_file_count"),
-            records=_sum(rows, "data_record_count"),
-            delete_files=deletes + (_sum(rows, "dv_count") if "dv_count" in rows.column_names else 0),
-            data_bytes=None if expected.data_bytes is None else _sum(rows, "total_data_file_size_in_bytes"),
-        )
+        figures = _figures(rows)
     except (pa.ArrowException, KeyError, OSError) as error:
         raise ProofFailed(f"the statistics of partitions cannot be read back: {error!r:.200}") from error
+    found = PartitionTotals(
+        data_files=sum(each.data_files for each in figures),
+        records=sum(each.records for each in figures),
+        delete_files=sum(each.delete_files for each in figures),
+        data_bytes=None if expected.data_bytes is None else sum(each.data_bytes for each in figures),
+        digest=None if expected.digest is None else figures_digest(figures),
+    )
     if found != expected:
         raise ProofFailed(f"the statistics of partitions add up to {found}, and the snapshot has {expected}")
     return found
@@ -161,6 +193,12 @@ def _content(table: SparkTable, made: ComputedFile) -> bytes:
     return content
 
 
-def _sum(rows: pa.Table, column: str) -> int:
-    found = pc.sum(rows[column]).as_py()
-    return 0 if found is None else int(found)
+def _figures(rows: pa.Table) -> list[PartitionFigures]:
+    """What each row says; a file of a version before 3 has no column of deletion vectors."""
+    names = ["spec_id", "data_file_count", "data_record_count", "total_data_file_size_in_bytes", *_DELETES]
+    columns = {name: rows[name].to_pylist() if name in rows.column_names else [0] * rows.num_rows for name in names}
+    each = zip(*([value or 0 for value in columns[name]] for name in names), strict=True)
+    return [
+        PartitionFigures(spec_id, files, records, sum(deletes), size)
+        for spec_id, files, records, size, *deletes in each
+    ]

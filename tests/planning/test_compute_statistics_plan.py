@@ -171,6 +171,7 @@ class TestSecondOpinion:
             ({"schema_id": 5}, "wrong-schema"),
             ({"records": 5}, "wrong-count"),
             ({"partition_totals": PartitionTotals(3, 20970, 0, 2 << 20)}, "wrong-count"),
+            ({"partition_totals": PartitionTotals(2, 20970, 0, 2 << 20, "other")}, "wrong-count"),
             ({"statistics_before": "s0"}, "statistics-changed"),
         ],
     )

@@ -181,6 +181,26 @@ def reported(spark: SparkSession, table: str) -> int:
         spark.conf.set("spark.sql.cbo.enabled", "false")
 
 
+def test_figures_of_partitions_come_out_right_where_specs_evolved(its_lake: StatisticsLake) -> None:
+    """Iceberg 1.12 takes partitions of the new spec for one another when it goes on from earlier figures."""
+    name = make(its_lake, "t")
+    spark, table = its_lake.spark, sql_name(name)
+    spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD city")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(4, id)")
+    made = []
+    for first in (6000, 6100):
+        insert(its_lake, name, first, first + 100)
+        made.append(its_lake.carry_out(its_lake.plan(name)))
+    assert [each.result for each in made] == [Committed(None)] * 2
+    metadata = its_lake.metadata(name)
+    current = metadata.snapshots[-1].snapshot_id
+    listed = metadata.partition_statistics_of(current)
+    assert listed is not None
+    assert listed.path == made[1].figures.output_paths[1]
+    left = local(listed.path)
+    assert len(list(left.parent.glob(f"partition-stats-{current}-*.parquet"))) == 2  # one was wrong, and stays
+
+
 class TestFaults:
     """What was not written as it was computed is caught before the commit."""
 
@@ -207,7 +227,12 @@ class TestFaults:
         action = action_of(spec)
         assert action.partition_totals is not None
         more = replace(action, partition_totals=replace(action.partition_totals, records=6001))
-        for wrong, said in ((more, "add up to"), (replace(action, records=100), "6[0-9]{3} distinct values")):
+        other = replace(action, partition_totals=replace(action.partition_totals, digest="of others"))
+        for wrong, said in (
+            (more, "add up to"),
+            (other, "add up to"),
+            (replace(action, records=100), "6[0-9]{3} distinct values"),
+        ):
             with pytest.raises(ProofFailed, match=said):
                 its_lake.carry_out(replace(spec, action=wrong))
         assert its_lake.metadata(name) == before

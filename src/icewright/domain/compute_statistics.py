@@ -6,6 +6,8 @@ figures per partition. Both are added to the metadata. No row, file or snapshot 
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
@@ -28,13 +30,36 @@ class StatisticsColumn:
 class PartitionTotals:
     """What the statistics of all partitions must add up to. Rows are those in data files, deleted ones included.
 
-    ``data_bytes`` is None where the snapshot's summary, from which the others are, does not have it.
+    ``data_bytes`` and ``digest`` are None where they are of the snapshot's summary, which does not have them.
+    ``digest`` is that of the figures of each partition, as :func:`figures_digest` takes it.
     """
 
     data_files: int
     records: int
     delete_files: int
     data_bytes: int | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PartitionFigures:
+    """What one partition has, whichever it is."""
+
+    spec_id: int
+    data_files: int
+    records: int
+    delete_files: int
+    data_bytes: int
+
+
+def figures_digest(figures: Iterable[PartitionFigures]) -> str:
+    """One digest of the figures of all partitions that have files, in whatever order they come.
+
+    Which values a partition has is not in it, for which writers have several forms.
+    """
+    counted = sorted(each for each in figures if each.data_files or each.delete_files)
+    lines = (f"{f.spec_id},{f.data_files},{f.records},{f.delete_files},{f.data_bytes}\n" for f in counted)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Final, TypeAlias
 
 from icewright.domain.compute_statistics import ComputeStatistics, ComputeStatisticsPrediction
@@ -101,6 +102,22 @@ def _counts(action: ComputeStatistics, observation: Observation) -> Iterator[Wro
         deletes += counts.position_delete_files + counts.deletion_vectors + counts.equality_delete_files
     if records != action.records:
         yield "wrong-count", f"the table has {records} rows, not {action.records}"
-    said = None if totals is None else (totals.data_files, totals.delete_files, totals.data_bytes)
-    if said is not None and said != (files, deletes, size):
+    if totals is None:
+        return
+    said = (totals.data_files, totals.delete_files, totals.data_bytes)
+    if said != (files, deletes, size):
         yield "wrong-count", f"the table has {files} files, {deletes} delete files and {size} bytes, not {said}"
+    if totals.digest != _digest(observation):
+        yield "wrong-count", "the figures of single partitions are others than those of the table"
+
+
+def _digest(observation: Observation) -> str:
+    """The figures of all partitions with files, one a line and in order, as they are compared after reading back."""
+    figures = []
+    for partition in observation.inventory.partitions:
+        counts = partition.counts
+        deletes = counts.position_delete_files + counts.deletion_vectors + counts.equality_delete_files
+        if counts.data_files + deletes > 0:
+            spec_id = partition.partition.spec_id
+            figures.append((spec_id, counts.data_files, counts.records, deletes, counts.data_bytes))
+    return sha256("".join(",".join(map(str, each)) + "\n" for each in sorted(figures)).encode()).hexdigest()

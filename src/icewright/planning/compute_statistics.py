@@ -15,9 +15,12 @@ from icewright.domain.compute_statistics import (
     COLUMNS_MAX,
     ComputeStatistics,
     ComputeStatisticsPrediction,
+    PartitionFigures,
     PartitionTotals,
     StatisticsColumn,
+    figures_digest,
 )
+from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
@@ -160,12 +163,18 @@ def _totals(observation: Observation, snapshot: Snapshot) -> PartitionTotals | N
             records=sum(each.records for each in counts),
             delete_files=sum(each.delete_files for each in counts),
             data_bytes=sum(each.data_bytes for each in counts),
+            digest=figures_digest(_figures(statistics) for statistics in observation.inventory.partitions),
         )
     files, records = number_in(snapshot, "total-data-files"), number_in(snapshot, "total-records")
     deletes = number_in(snapshot, "total-delete-files")
     if files is None or records is None or deletes is None:
         return None
     return PartitionTotals(files, records, deletes)
+
+
+def _figures(statistics: PartitionStatistics) -> PartitionFigures:
+    spec_id, counts = statistics.partition.spec_id, statistics.counts
+    return PartitionFigures(spec_id, counts.data_files, counts.records, counts.delete_files, counts.data_bytes)
 
 
 def _all_there(

@@ -29,9 +29,12 @@ from icewright_spark.commit_statistics import (
 from icewright_spark.driver_cost import DriverCost, jvm_thread_clock
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.phase import Phase
+from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.statistics_files import (
+    ComputedFile,
     ComputedFiles,
     partition_figures,
+    partition_figures_in_full,
     proved_sketches,
     proved_totals,
     sketch_columns,
@@ -81,7 +84,9 @@ def compute_statistics(
     phase.name = "computing"
     files = ComputedFiles(
         of_columns=sketch_columns(spark, table, spec, action) if action.columns else None,
-        of_partitions=None if action.partition_totals is None else partition_figures(table, action),
+        of_partitions=None
+        if action.partition_totals is None
+        else of_partitions(table, action, action.partition_totals),
     )
     phase.name = "proving"
     with cost.proof():
@@ -104,6 +109,20 @@ def compute_statistics(
     )
     receipt = Receipt(_ONE_GROUP, METHOD, planned, proved, action.records)
     return ComputedStatistics(result, receipt, figures, cost.python_ms)
+
+
+def of_partitions(table: SparkTable, action: ComputeStatistics, expected: PartitionTotals) -> ComputedFile:
+    """The figures of partitions: from earlier ones on where these come out right, else from all manifests.
+
+    Iceberg 1.12 loses partitions on the way where a table has had several partition specs. The file that was wrong
+    stays where it is, and nothing points to it.
+    """
+    made = partition_figures(table, action)
+    try:
+        proved_totals(table, expected, made)
+    except ProofFailed:
+        return partition_figures_in_full(table, action)
+    return made
 
 
 def prove(table: SparkTable, action: ComputeStatistics, files: ComputedFiles) -> str:
