@@ -83,14 +83,13 @@ def test_w5_what_is_deleted_is_what_was(tmp_path: Path, files: list[tuple[int, l
 Fault = Callable[[Any], Any]
 FAULTS: dict[str, Fault] = {
     "a row is lost": lambda table: table.slice(1),
-    "a row too many": lambda table: pa.concat_tables([table, pa.table([["young"], [9]], schema=table.schema)]),
-    "another position": lambda table: pa.concat_tables(
-        [table.slice(0, 4), pa.table([["young"], [2]], schema=table.schema)]
-    ),
+    "a row too many": lambda table: pa.concat_tables([table, pa.table([[2], [9]], schema=table.schema)]),
+    "another position": lambda table: pa.concat_tables([table.slice(0, 4), pa.table([[2], [2]], schema=table.schema)]),
     "a row twice": lambda table: pa.concat_tables([table.slice(0, 1), table]),
     "another order": lambda table: table.take(list(range(table.num_rows))[::-1]),
-    "another file": lambda table: table.set_column(0, table.schema.field(0), [["a", "a", "b", "c", "young"]]),
+    "another file": lambda table: table.set_column(0, table.schema.field(0), [pa.array([0, 0, 1, 2, 2], pa.int32())]),
 }
+"""What becomes of the rows to be written; targets are ``a``, ``b`` and ``young``."""
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
@@ -108,8 +107,8 @@ def test_w5_without_a_look_at_sequence_numbers_a_younger_file_would_lose_rows(
     """A path that was used again (hazard E3): what was deleted from the old file is not from the new one."""
     kept_of = compact_deletes._kept_of
 
-    def careless(job: CompactJob, delete: DeleteFile) -> Any:
-        return kept_of(job, replace(delete, data_sequence_number=99))
+    def careless(job: CompactJob, delete: DeleteFile, paths: Any) -> Any:
+        return kept_of(job, replace(delete, data_sequence_number=99), paths)
 
     monkeypatch.setattr(compact_deletes, "_kept_of", careless)
     with pytest.raises(ProofFailed, match="young"):
@@ -148,3 +147,18 @@ def test_rows_beside_their_positions_are_not_dropped(tmp_path: Path) -> None:
     first = replace(made.group.deletes[0], size_bytes=Path(path).stat().st_size)
     with pytest.raises(UnsupportedFile, match="which would be lost"):
         compact(replace(made, group=replace(made.group, deletes=(first, *made.group.deletes[1:]))))
+
+
+def test_a_file_that_is_for_others_as_well_is_not_taken_for_one_of_a_single_data_file(tmp_path: Path) -> None:
+    """Its bounds lie: what it deletes from others would be gone, for readers that do not go by them."""
+    made = job(tmp_path, [(3, [("a", 1)]), (4, [("a", 2), ("b", 1)])], [A])
+    with pytest.raises(UnsupportedFile, match="is for others as well"):
+        compact(replace(made, group=replace(made.group, data_file="a")))
+
+
+def test_many_positions_fit_into_little_memory(tmp_path: Path) -> None:
+    path = "file:/lake/t/data/" + "x" * 100
+    files = [(3, [(path, 3 * row + number) for row in range(100_000)]) for number in range(2)]
+    kept = kept_positions(job(tmp_path, files, [Target(path, 1, 300_000)]))
+    assert kept.num_rows == 200_000
+    assert kept.nbytes <= 12 * kept.num_rows + 100_000

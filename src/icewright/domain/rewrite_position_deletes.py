@@ -19,7 +19,7 @@ GROUP_BYTES_MAX: Final = 64 << 20
 """The most bytes of delete files that become one: Iceberg's default for the size of a delete file."""
 
 GROUP_RECORDS_MAX: Final = 5_000_000
-"""The most positions in a group, some 200 MB of memory of a worker."""
+"""The most positions in a group: some hundred megabytes of a worker's memory, and seconds of its CPU."""
 
 INPUTS_MAX: Final = 10_000
 TARGETS_MAX: Final = 50_000

@@ -186,6 +186,6 @@ def _figures(group: DeleteGroup, made: Compacted) -> GroupFigures:
         records=made.records,
         cpu_ms=made.cpu_ms,
         wall_ms=made.cpu_ms,
-        peak_memory_bytes=0,
+        peak_memory_bytes=made.peak_memory_bytes,
         proof_cpu_ms=made.proof_cpu_ms,
     )
