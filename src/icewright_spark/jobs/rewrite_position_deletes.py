@@ -15,7 +15,6 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from icewright.domain.errors import Conflict, IcewrightError
-from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
 from icewright.domain.rewrite_position_deletes import DELETE_FORMAT_VERSION, DeleteGroup, RewritePositionDeletes
 from icewright_spark.commit import CommitResult
@@ -62,9 +61,7 @@ def rewrite_position_deletes(
     reached = Reached(action)
     _check(table, action, reached)  # nothing is written that would not be committed
     phase.name = "merging"
-    fault(Fault.MERGE_BEFORE)
     done = run(spark, compact_jobs(spark, table, spec, action))
-    fault(Fault.MERGE_AFTER)
     check_done(action, done)
 
     def fill(operation: Any) -> str:
