@@ -42,6 +42,7 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
+from icewright.domain.rollback import Rollback
 from icewright.domain.undo import UndoExpiry
 from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
@@ -166,7 +167,12 @@ class Attempt:
                 ended = expire_data(table, self._spec, action, self._phase, self.lease.may_commit)
                 return _Done(ended.result, (ended.receipt,), (ended.figures,), driver_cpu_ms=ended.driver_cpu_ms)
             case (
-                ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles() as action
+                ExpireSnapshots()
+                | UndoExpiry()
+                | Rollback()
+                | RemoveOrphanFiles()
+                | RemoveExpiredFiles()
+                | RestoreFiles() as action
             ):
                 raise NotAllowed(f"{action.kind} is the server's own work, which writes no rows")
             case ComputeStatistics() as action:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from icewright.adapters.clock import SystemClock
+from icewright.adapters.pyiceberg import table_commits
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.commits import SqlCommits
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
@@ -394,7 +395,7 @@ def test_o12_a_rest_catalog_that_leaves_snapshots_out_is_found_by_the_file(
     asked: list[Any] = []
     metadata, rest = seen(entry), rest_over(entry, asked, monkeypatch)
     file = replace(metadata, snapshots=(*metadata.snapshots, replace(metadata.snapshots[0], snapshot_id=1)))
-    monkeypatch.setattr(PyIcebergExpiry, "_state", lambda *_: file)
+    monkeypatch.setattr(table_commits, "state", lambda *_: file)
     with pytest.raises(Unreadable, match="is not what is in"):
         rest.expire(NAME, metadata.table_id, planned(metadata), may_commit=lambda: None, keep=SHELF.keep)
     assert asked == []

@@ -144,6 +144,7 @@ def test_e11_snapshots_expire_when_a_person_says_yes_and_not_before() -> None:
     assert len(icewright("table", "snapshots", "db.old", "--json").json["items"]) == 2
     assert icewright(*asked, "--yes").status == 0
     undo_and_look(task.task_id)
+    roll_back_and_look()
 
 
 def undo_and_look(task_id: str) -> None:
@@ -161,6 +162,23 @@ def undo_and_look(task_id: str) -> None:
     assert (again.status, "nothing of it is missing" in again.out) == (0, True)
     assert icewright("undo", task.task_id).status == 1
     assert icewright("undo", "task-none").status == 2
+
+
+def roll_back_and_look() -> None:
+    *_, third, _, _ = snapshots = [
+        one["snapshot_id"] for one in reversed(icewright("table", "snapshots", "db.old", "--json").json["items"])
+    ]
+    asked = ("rollback", "db.old", "--to-snapshot", str(third))
+    shown = icewright(*asked)
+    assert (shown.status, "2 commits lost" in shown.out) == (1, True), shown.out
+    assert "2 commits (append) by unknown" in shown.out
+    task = succeeded(read_task(icewright(*asked, "--yes", "--json").json))
+    assert icewright(*asked).status == 0
+    assert f"main set forward again from snapshot {third} to {snapshots[-1]}" in icewright("undo", task.task_id).out
+    succeeded(read_task(icewright("undo", task.task_id, "--yes", "--json").json))
+    assert icewright(*asked).status == 1
+    for wrong in (("--to-time", "2026-11-22"), (), (*asked[2:], "--to-time", "2026-11-22T10:00:00Z")):
+        assert icewright("rollback", "db.old", *wrong).status == 2
 
 
 def succeeded(task: TaskView) -> TaskView:

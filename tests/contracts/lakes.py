@@ -20,10 +20,12 @@ from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.rollback import MemoryRollbacks
 from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
 from icewright.adapters.pyiceberg.properties import PyIcebergProperties
+from icewright.adapters.pyiceberg.rollback import PyIcebergRollbacks
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import UNPARTITIONED, Partition
@@ -32,6 +34,7 @@ from icewright.domain.tables import MAIN_BRANCH, PartitionField, RefKind
 from icewright.ports.catalog import Catalog
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.properties import TableProperties
+from icewright.ports.rollback import Rollbacks
 from icewright.ports.table_files import TableFiles
 from tests.lakes import sqlite
 from tests.servers.hive import HiveMetastore
@@ -51,6 +54,8 @@ class Lake(Protocol):
     def files(self) -> TableFiles: ...
     @property
     def expiry(self) -> SnapshotExpiry: ...
+    @property
+    def rollbacks(self) -> Rollbacks: ...
     def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None: ...
     def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
         """One file for each of the different cities; as many rows as cities. The snapshot id."""
@@ -78,6 +83,7 @@ class MemoryLake:
         self.catalog = self.properties = MemoryCatalog("lake", ManualClock())
         self.files = MemoryTableFiles(self.catalog)
         self.expiry = MemoryExpiry(self.catalog)
+        self.rollbacks = MemoryRollbacks(self.catalog, ManualClock())
         self._numbers = count()
 
     def create(self, path: tuple[str, ...], *, by_city: bool = False, format_version: int = 2) -> None:
@@ -137,6 +143,7 @@ class PyIcebergLake:
         self.properties: TableProperties = PyIcebergProperties(entry, SystemClock())
         self.files: TableFiles = PyIcebergTableFiles(entry)
         self.expiry: SnapshotExpiry = PyIcebergExpiry(entry, SystemClock())
+        self.rollbacks: Rollbacks = PyIcebergRollbacks(entry, SystemClock())
         self._writer = sqlite.writer(entry)
 
     def _table(self, path: tuple[str, ...]) -> Table:

@@ -12,6 +12,7 @@ from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.memory.removals import memory_removals
+from icewright.adapters.memory.rollback import MemoryRollbacks
 from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
@@ -89,6 +90,7 @@ class Lakehouse:
         self.rules = tuple(rules)
         self.carriers: dict[ActionKind, Carrier] = {}
         self.expiries = {name: MemoryExpiry(catalog) for name, catalog in self.catalogs.items()}
+        self.rollbacks = {name: MemoryRollbacks(catalog, self.writers_clock) for name, catalog in self.catalogs.items()}
         self.kept = MemoryKept()
         self.moved_away: list[str] = []
         """Tasks because of which files were moved away, and whose files were brought back."""
@@ -114,6 +116,7 @@ class Lakehouse:
             files={name: MemoryTableFiles(catalog) for name, catalog in self.catalogs.items()},
             kept=self.kept,
             bring_files_back=self.bring_files_back,
+            rollbacks=self.rollbacks,
         )
         return self.control
 

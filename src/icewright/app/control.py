@@ -11,6 +11,7 @@ from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
+from icewright.adapters.pyiceberg.rollback import PyIcebergRollbacks
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
 from icewright.adapters.sql.claims import SqlClaims
@@ -88,6 +89,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
                 claims=SqlClaims(alone.engine),
                 files={entry.name: PyIcebergTableFiles(entry) for entry in entries},
                 kept=SqlKept(alone.engine),
+                rollbacks={entry.name: PyIcebergRollbacks(entry, clock) for entry in entries},
             )
             yield Opened(control, alone.check)
     finally:

@@ -36,6 +36,7 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
 from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPrediction
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
+from icewright.domain.rollback import Commits, RollbackPrediction
 from icewright.domain.undo import UndoExpiryPrediction
 
 if TYPE_CHECKING:
@@ -344,13 +345,8 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a ca
                 ("undo", said.undo),
                 *(("note", note.text) for note in view.rules if not note.code.startswith("kept-")),
             ]
-        case UndoExpiryPrediction() as said:
-            return [
-                ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),
-                ("refs back", ", ".join(said.refs_back)),
-                ("until", text.instant(said.until)),
-                *(("note", note.text) for note in view.rules),
-            ]
+        case RollbackPrediction() | UndoExpiryPrediction() as said:
+            return _recovered(view, said)
         case RemoveOrphanFilesPrediction() | RemoveExpiredFilesPrediction() | RestoreFilesPrediction() as said:
             return _files_moved(view, said)
 
@@ -378,6 +374,32 @@ def _files_moved(
         ("approval", "by a person: it is beyond the budget" if said.needs_approval else ""),
         *(("note", note.text) for note in view.rules),
     ]
+
+
+def _recovered(view: PlanView, said: RollbackPrediction | UndoExpiryPrediction) -> list[tuple[str, str]]:
+    """What taking something back would bring."""
+    match said:
+        case RollbackPrediction():
+            return [
+                ("main at", text.instant(said.committed_at)),
+                *(("back" if said.is_forward else "lost", _commits(each)) for each in said.commits),
+                *(("but", note.text) for note in view.rules),
+                ("undo", said.undo),
+            ]
+        case UndoExpiryPrediction():
+            return [
+                ("snapshots", f"{said.snapshots_before:,} -> {said.snapshots_after:,}"),
+                ("refs back", ", ".join(said.refs_back)),
+                ("until", text.instant(said.until)),
+                *(("note", note.text) for note in view.rules),
+            ]
+
+
+def _commits(said: Commits) -> str:
+    """``3 commits (append) by spark, 1,200 rows added``."""
+    rows = [(said.added_records, "added"), (said.deleted_records, "deleted")]
+    counted = [f"{number:,} rows {did}" for number, did in rows if number]
+    return ", ".join([f"{text.count(said.commits, 'commit')} ({said.operation}) by {said.writer}", *counted])
 
 
 def _opened(said: Opened) -> str:

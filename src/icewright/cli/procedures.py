@@ -17,7 +17,14 @@ from icewright.cli.plans import (
     print_applied,
     show_only,
 )
-from icewright.domain.asked import Asked, AskedComputeStatistics, AskedExpireSnapshots, AskedRemoveOrphanFiles
+from icewright.domain.asked import (
+    Asked,
+    AskedComputeStatistics,
+    AskedExpireSnapshots,
+    AskedRemoveOrphanFiles,
+    AskedRollback,
+)
+from icewright.domain.errors import Rejected
 
 
 def expire_snapshots(
@@ -70,6 +77,34 @@ def compute_statistics(
     """
     asked = AskedComputeStatistics(column_names(columns), snapshot)
     _shown_or_done(begin(context, as_json=as_json), table, asked, yes, show_api)
+
+
+def rollback(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    to_snapshot: Annotated[
+        int | None,
+        typer.Option("--to-snapshot", metavar="N", min=0, max=2**63 - 1, help="An ancestor of the current snapshot."),
+    ] = None,
+    to_time: Annotated[
+        str | None,
+        typer.Option(
+            "--to-time", metavar="T", help="The latest commit before an instant with its zone (2026-11-22T10:00:00Z)."
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Set a table back to an earlier snapshot; says first what would be lost. Only shown without --yes.
+
+    Nothing is deleted. Exit status 1 when there is something to do and it was only shown.
+    """
+    invocation = begin(context, as_json=as_json)
+    if (to_snapshot is None) == (to_time is None):
+        raise Rejected("either --to-snapshot or --to-time says where to", hint="icewright table snapshots lists them")
+    _shown_or_done(invocation, table, AskedRollback(to_snapshot, to_time), yes, show_api)
 
 
 def _shown_or_done(invocation: Invocation, table: str, asked: Asked, yes: bool, show_api: bool) -> None:  # noqa: FBT001 - both are the caller's own options

@@ -24,6 +24,7 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFilesFigures, Remov
 from icewright.domain.restore_files import RestoreFilesFigures, RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletesFigures, RewritePositionDeletesPrediction
+from icewright.domain.rollback import RollbackFigures, RollbackPrediction
 from icewright.domain.tables import Json, Operation
 from icewright.domain.tasks import TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, UndoExpiryFigures, UndoExpiryPrediction
@@ -189,7 +190,7 @@ def print_task(terminal: Terminal, task: TaskView) -> None:
     )
 
 
-def _work(task: TaskView) -> str:  # noqa: PLR0911 - one case for each action
+def _work(task: TaskView) -> str:  # noqa: C901, PLR0911 - one case for each action
     """What is to be done, in a few words."""
     match task.prediction:
         case RewritePrediction() as said:
@@ -213,6 +214,8 @@ def _work(task: TaskView) -> str:  # noqa: PLR0911 - one case for each action
             return f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) go into quarantine"
         case RestoreFilesPrediction() as said:
             return f"{text.count(said.files, 'file')} ({text.size(said.size_bytes)}) come back"
+        case RollbackPrediction() as said:
+            return f"{text.count(said.snapshots, 'commit')} {'back' if said.is_forward else 'lost'}"
 
 
 def _undo(task: TaskView) -> str:
@@ -221,7 +224,7 @@ def _undo(task: TaskView) -> str:
         case ExpireSnapshotsPrediction(can_be_undone=True) if task.state is TaskState.SUCCEEDED:
             until = text.instant(task.updated_at + UNDO_WINDOW_MS)
             return f"icewright undo {task.task_id}, until {until}, as long as all files are there"
-        case ExpireSnapshotsPrediction() | ExpireDataPrediction() as said:
+        case ExpireSnapshotsPrediction() | ExpireDataPrediction() | RollbackPrediction() as said:
             return said.undo.replace("TASK_ID", task.task_id)
         case _:
             return ""
@@ -315,7 +318,11 @@ def _read(task: TaskView) -> tuple[str, str]:
         case ExpireDataFigures() as action:
             return text.number(action.files), text.size(action.size_bytes)
         case (
-            ExpireSnapshotsFigures() | RemoveDanglingDeletesFigures() | UndoExpiryFigures() | ComputeStatisticsFigures()
+            ExpireSnapshotsFigures()
+            | RemoveDanglingDeletesFigures()
+            | UndoExpiryFigures()
+            | ComputeStatisticsFigures()
+            | RollbackFigures()
         ):
             return "-", "-"
         case RemoveOrphanFilesFigures() | RemoveExpiredFilesFigures() | RestoreFilesFigures():

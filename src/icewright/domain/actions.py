@@ -23,6 +23,7 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles, RemoveOrphan
 from icewright.domain.restore_files import RestoreFiles, RestoreFilesFigures
 from icewright.domain.rewrite_manifests import RewriteManifests, RewriteManifestsFigures
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesFigures
+from icewright.domain.rollback import Rollback, RollbackFigures
 from icewright.domain.undo import UndoExpiry, UndoExpiryFigures
 
 
@@ -114,6 +115,7 @@ class ActionKind(StrEnum):
     RESTORE_FILES = "restore_files"
     """No procedure of Iceberg's: what was removed is put back."""
     EXPIRE_DATA = "expire_data"
+    ROLLBACK_TO_SNAPSHOT = "rollback_to_snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,7 @@ Action: TypeAlias = (
     | RemoveOrphanFiles
     | RemoveExpiredFiles
     | RestoreFiles
+    | Rollback
 )
 """Any action."""
 
@@ -229,6 +232,7 @@ ActionFigures: TypeAlias = (
     | RemoveOrphanFilesFigures
     | RemoveExpiredFilesFigures
     | RestoreFilesFigures
+    | RollbackFigures
 )
 """Those of any action."""
 
@@ -238,7 +242,11 @@ REMOVALS: Final = frozenset({ActionKind.REMOVE_ORPHAN_FILES, ActionKind.REMOVE_E
 FILE_MOVES: Final = REMOVALS | {ActionKind.RESTORE_FILES}
 """What takes files away or puts them back, and commits nothing."""
 
-ACTIONS_OF_THE_SERVER: Final = FILE_MOVES | {ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS}
+ACTIONS_OF_THE_SERVER: Final = FILE_MOVES | {
+    ActionKind.EXPIRE_SNAPSHOTS,
+    ActionKind.UNDO_EXPIRE_SNAPSHOTS,
+    ActionKind.ROLLBACK_TO_SNAPSHOT,
+}
 """What reads and writes no rows, so that the server carries it out itself (decision 0027); the rest is Spark's."""
 
 
@@ -259,7 +267,7 @@ def names_in(action: Action) -> int:  # noqa: PLR0911 - one case for each action
             return len(action.columns)
         case RemoveOrphanFiles() | RemoveExpiredFiles():
             return len(action.files)
-        case RestoreFiles():
+        case RestoreFiles() | Rollback():
             return 0
         case ExpireData():
             return len(action.partitions) + sum(len(partition.files) for partition in action.partitions)

@@ -44,6 +44,18 @@ class AskedRemoveDanglingDeletes:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedRollback:
+    """Set ``main`` back to a snapshot, or to the latest one before an instant; exactly one of the two is given.
+
+    ``to_time`` is an instant with its zone, as ISO 8601 has it (``2026-11-22T10:00:00Z``).
+    """
+
+    kind: ClassVar[Literal["rollback_to_snapshot"]] = "rollback_to_snapshot"
+    to_snapshot: int | None = None
+    to_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AskedComputeStatistics:
     """Compute statistics of a snapshot, the current one by default.
 
@@ -94,5 +106,6 @@ Asked: TypeAlias = (
     | AskedRemoveOrphanFiles
     | AskedRewritePositionDeletes
     | AskedExpireData
+    | AskedRollback
 )
 """Anything of which a plan can be asked for, by the kind of its action."""

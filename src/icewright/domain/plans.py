@@ -21,6 +21,7 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFilesPrediction
 from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import RewriteManifestsPrediction
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
+from icewright.domain.rollback import RollbackPrediction
 from icewright.domain.tables import Instant
 from icewright.domain.undo import UndoExpiryPrediction
 
@@ -136,6 +137,7 @@ Prediction: TypeAlias = (
     | RemoveOrphanFilesPrediction
     | RemoveExpiredFilesPrediction
     | RestoreFilesPrediction
+    | RollbackPrediction
 )
 """What carrying out a plan would bring, by the kind of its action."""
 

@@ -14,9 +14,11 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.rewrite_position_deletes import DELETE_FORMAT_VERSION, RewritePositionDeletes
+from icewright.domain.rollback import Rollback
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
 from icewright.planning.executors import executor_obstacle
+from icewright.planning.rollback import rollback_conflict
 from icewright.planning.statistics_commit import statistics_conflict
 
 
@@ -45,6 +47,8 @@ def still_applies(  # noqa: PLR0911 - a case for each kind of action
             return _files_moved(action, metadata)
         case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
             return None  # asked anew, one by one, right before each goes
+        case Rollback():
+            return rollback_conflict(action, metadata)
         case RewriteManifests():
             return _specs_gone({each.belongs_to.spec_id for each in action.manifests}, metadata)
         case RemoveDanglingDeletes() | RewritePositionDeletes():

@@ -9,6 +9,7 @@ does not touch them; a mode other than ``auto``, since plans are made in every m
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from icewright.domain.actions import Action, RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatistics
@@ -24,6 +25,7 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
+from icewright.domain.rollback import Rollback
 from icewright.domain.tables import Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
 from icewright.domain.writer_settings import encryption_property, writer_settings
@@ -47,7 +49,9 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
     match action:
         case RewriteDataFiles():
             return table_obstacle(metadata, policy)
-        case ExpireSnapshots() | UndoExpiry() | RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
+        case UndoExpiry() | Rollback():
+            return recovery_obstacle(metadata, policy)
+        case ExpireSnapshots() | RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
             return metadata_obstacle(metadata, policy)
         case RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ComputeStatistics():
             return manifests_obstacle(metadata, policy)
@@ -65,6 +69,11 @@ def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
         None if policy.ignore_other_optimizers else _other_optimizer_obstacle(metadata),
     )
     return next((reason for reason in checks if reason is not None), None)
+
+
+def recovery_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:
+    """Why nothing of this table can be taken back, or None. What another optimizer did may be the very reason to."""
+    return metadata_obstacle(metadata, replace(policy, ignore_other_optimizers=True))
 
 
 def manifests_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:

@@ -17,7 +17,7 @@ from icewright.domain.tables import Instant, Ref, TableMetadata
 from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry, UndoExpiryPrediction
 from icewright.domain.writer_settings import encryption_property
 from icewright.planning import wording
-from icewright.planning.eligibility import metadata_obstacle
+from icewright.planning.eligibility import recovery_obstacle
 
 _NAMED_MAX: Final = 5
 
@@ -55,7 +55,7 @@ def decide_undo(
         refs=tuple(RefAt.of(ref) for ref in refs),
         until=until,
     )
-    obstacle = metadata_obstacle(now, policy) or _not_kept(expiry, kept) or undo_conflict(action, kept, now)
+    obstacle = recovery_obstacle(now, policy) or _not_kept(expiry, kept) or undo_conflict(action, kept, now)
     if obstacle is not None:
         return UndoDecision(None, obstacle, tuple(notes))
     if there := len(kept.snapshots) - len(gone):

@@ -16,6 +16,7 @@ from icewright.ports.deletions import DeletionStore
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
 from icewright.ports.removals import RemovalPorts
+from icewright.ports.rollback import Rollbacks
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.services.access import AccessBook
@@ -34,6 +35,7 @@ from icewright.services.removal_rounds import Plans, RemovalRounds
 from icewright.services.removal_wiring import build_expired_doors, build_finders, build_remover, sleep_ms
 from icewright.services.resource_groups import SERVER_FILES
 from icewright.services.restores import RestorePlanner
+from icewright.services.rollback import Rollbacker
 from icewright.services.undo import BringFilesBack, NothingKept, Undoer, Undoing
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
@@ -78,6 +80,7 @@ def build_control_plane(
     kept: KeptStore | None = None,
     bring_files_back: BringFilesBack | None = None,
     pause: Callable[[int], None] = sleep_ms,
+    rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -85,7 +88,8 @@ def build_control_plane(
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
     ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``files`` tell
     of all files of tables, ``kept`` is where it is kept what tasks take, without which none takes anything, and
-    ``bring_files_back`` takes the place of our own quarantine. ``pause`` waits for so many ms.
+    ``bring_files_back`` takes the place of our own quarantine. ``pause`` waits for so many ms. ``rollbacks`` set
+    ``main`` back, by the names of their catalogs.
     """
     limits = limits or DispatchLimits()
     access = AccessBook(tables, clock)
@@ -127,7 +131,8 @@ def build_control_plane(
         ActionKind.EXPIRE_SNAPSHOTS: expirer,
         ActionKind.UNDO_EXPIRE_SNAPSHOTS: undoer,
     }
-    carriers = {**(own if expiries else {}), **carriers}
+    back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
+    carriers = {**(own if expiries else {}), **(back if rollbacks else {}), **carriers}
     housekeeper = Housekeeper(dispatcher, carriers, clock)
     loop = Loop(
         catalogs,

@@ -15,11 +15,13 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
+from icewright.domain.rollback import Rollback
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task
 from icewright.domain.undo import UndoExpiry
 from icewright.planning.expiry_commit import left_of
 from icewright.planning.expiry_undo import is_undone
+from icewright.planning.rollback import is_signed
 from icewright.planning.statistics_commit import computed
 
 
@@ -32,7 +34,7 @@ class Effect:
     attempt: int | None = None
 
 
-def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
+def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:  # noqa: PLR0911 - one case for each action
     """What the table has of a task, None where it has not taken effect. The table is the task's own."""
     match task.action:
         case (
@@ -49,16 +51,22 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:
             return Effect("it was put back") if is_undone(action, task.task_id, metadata) else None
         case ComputeStatistics() as action:
             return None if computed(action, metadata) is None else Effect("the snapshot has these statistics")
-
         case RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
             return None  # it commits nothing: the next attempt goes on where the last one stopped
+        case Rollback():
+            return Effect("main was set") if is_signed(task.task_id, metadata) else None
 
 
 def done_by_others(task: Task) -> Reason | None:
     """Why nothing is left to do where the effect is there before anybody tried; None where it can be our own alone."""
     match task.action:
         case (
-            RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ExpireData()
+            RewriteDataFiles()
+            | RewriteManifests()
+            | RemoveDanglingDeletes()
+            | RewritePositionDeletes()
+            | ExpireData()
+            | Rollback()
         ):
             return None
         case RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():

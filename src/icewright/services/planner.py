@@ -19,6 +19,7 @@ from icewright.domain.asked import (
     AskedRewriteDataFiles,
     AskedRewriteManifests,
     AskedRewritePositionDeletes,
+    AskedRollback,
 )
 from icewright.domain.errors import NotAllowed
 from icewright.domain.expire_snapshots import Hold
@@ -52,6 +53,7 @@ from icewright.services.expiry_planner import ExpiryPlanner
 from icewright.services.kept_plans import keep_plan
 from icewright.services.manifests_planner import ManifestsPlanner
 from icewright.services.observer import Observer
+from icewright.services.rollback import RollbackPlanner
 from icewright.services.statistics_planner import StatisticsPlanner
 
 
@@ -74,6 +76,7 @@ class Planner:
         self._rules = tuple(rules)
         self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
+        self._rollbacks = RollbackPlanner(tables, clock, ids, self.policy)
         self._deletes = DeletePlanner(observer, clock, ids, self.policy)
         self._statistics = StatisticsPlanner(clock, ids, self.policy, partial(keep_plan, tables))
         self._data = DataPlanner(tables, clock, ids, self._live_files)
@@ -89,7 +92,9 @@ class Planner:
         """
         return self.plan_observed(self._observer.observe(name))
 
-    def plan_asked(self, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()) -> Planned:
+    def plan_asked(  # noqa: PLR0911 - one case for each kind of action
+        self, observation: Observation, asked: Asked, holds: Sequence[Hold] = ()
+    ) -> Planned:
         """Say what that takes which a person asks for, of a table just observed.
 
         ``holds`` are the snapshots that tasks of the table go on from. Raises ``PlanRefused``, and ``Rejected``
@@ -103,6 +108,9 @@ class Planner:
                 return Planned(plan, observation, policy)
             case AskedRewriteManifests():
                 plan, policy = self._manifests.plan_asked(observation)
+                return Planned(plan, observation, policy)
+            case AskedRollback():
+                plan, policy = self._rollbacks.plan_asked(observation.metadata, asked, holds)
                 return Planned(plan, observation, policy)
             case AskedRemoveDanglingDeletes() | AskedRewritePositionDeletes():
                 checked = self._deletes.plan_asked(observation, asked)

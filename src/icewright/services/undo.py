@@ -25,12 +25,14 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
+from icewright.domain.rollback import Rollback
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
 from icewright.planning import wording
 from icewright.planning.expire_data import by_hand
-from icewright.planning.expiry_undo import decide_undo, only_back
+from icewright.planning.expiry_undo import UndoDecision, decide_undo, only_back
+from icewright.planning.rollback import RollbackDecision, decide_forward
 from icewright.ports.clock import Ids
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
@@ -40,6 +42,7 @@ from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.services.kept_plans import keep_plan
 from icewright.services.missing_files import first_missing
 from icewright.services.observer import Observer
+from icewright.services.recovery_plan import recovery_plan
 
 _TOOK_EFFECT: Final = frozenset({UNVERIFIED, VERIFICATION_FAILED})
 """The codes of failures after a commit: what it took is to be had back all the more."""
@@ -114,6 +117,10 @@ class Undoer:
                 raise _never(task, "it changed no row", "readers may ignore statistics, and expiry takes them away")
             case ExpireData():
                 raise _never(task, "no command does that yet", by_hand(task.task_id))
+            case Rollback(undone_task_id=None) as action:
+                return self._plan_rollback(task, action)
+            case Rollback():
+                raise _never(task, "it was an undo", "set the table back again: `icewright rollback`")
             case UndoExpiry():
                 raise _never(task, "it was an undo", "let the snapshots expire again: `icewright expire-snapshots`")
             case RemoveOrphanFiles() | RemoveExpiredFiles():
@@ -134,23 +141,16 @@ class Undoer:
         now = self._load(task)
         policy = self._policy(now)
         taken = self._doors.expiries[task.table_name.catalog].read_taken(now.name, kept.content)
-        decision = decide_undo(task.task_id, expiry, taken, now, policy, until)
-        plan = Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=now.table_id,
-            table_name=now.name,
-            snapshot_id=now.current_snapshot_id,
-            planned_at=self._tasks.now(),
-            mode=policy.mode,
-            actions=() if decision.action is None else (decision.action,),
-            reason=decision.reason,
-            verdicts=(),
-            verdict_counts={},
-            prediction=decision.prediction,
-            look_again_at=None,
-            rules=decision.notes,
-            asked=True,
-        )
+        return self._saved(now, policy, decide_undo(task.task_id, expiry, taken, now, policy, until))
+
+    def _plan_rollback(self, task: Task, rollback: Rollback) -> Plan:
+        self._open_until(task)
+        now = self._load(task)
+        policy = self._policy(now)
+        return self._saved(now, policy, decide_forward(task.task_id, rollback, now, policy))
+
+    def _saved(self, now: TableMetadata, policy: Policy, decision: UndoDecision | RollbackDecision) -> Plan:
+        plan = recovery_plan(self._ids.new("plan"), now, policy, decision, self._tasks.now())
         return keep_plan(self._tables, plan)
 
     def _open_until(self, task: Task) -> Instant:

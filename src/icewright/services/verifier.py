@@ -24,12 +24,14 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
+from icewright.domain.rollback import Rollback
 from icewright.domain.tables import GROUPS_KEY, Snapshot, TableMetadata
 from icewright.domain.tasks import AttemptState, Outcome, Task, TaskState
 from icewright.domain.undo import SIGNATURE_KEY, UndoExpiry
 from icewright.planning import wording
 from icewright.planning.expiry_commit import EXPIRY_UNSEEN, left_of
 from icewright.planning.expiry_undo import missing_of
+from icewright.planning.rollback import is_signed
 from icewright.planning.statistics_commit import STATISTICS_UNSEEN, computed
 from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
@@ -170,6 +172,8 @@ class Verifier:
                 return self._data_expired(task, action, metadata)
             case ExpireSnapshots() as action:
                 return Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
+            case Rollback() as action:
+                return Outcome(rolled_back(action, task.task_id, metadata))
             case UndoExpiry() as action:
                 return Outcome(undone(action, task.task_id, metadata, self._undoer.problem(task, metadata)))
             case ComputeStatistics() as action:
@@ -350,6 +354,20 @@ def undone(action: UndoExpiry, task_id: str, metadata: TableMetadata, problem: R
     if missing:
         text += f"; gone again since: {wording.cut(missing[0])}"
     return Reason("verified", text, figures)
+
+
+def rolled_back(action: Rollback, task_id: str, metadata: TableMetadata) -> Reason:
+    """What the table says of a rollback: the commit is there, and all that came since came after that snapshot."""
+    if not is_signed(task_id, metadata):
+        return Reason(COMMIT_NOT_FOUND, "the commit was reported, and the table is not signed by this task")
+    line = [one.snapshot_id for one in metadata.ancestors()]
+    lost = action.base_snapshot_id if action.undone_task_id is None else None
+    text = f"main was set from snapshot {action.base_snapshot_id} to {action.snapshot_id}"
+    if lost in line:
+        return Reason("verified", f"{text}; it was set forward again since")
+    if action.snapshot_id not in line:
+        return Reason("verified", f"{text}; it was set elsewhere since")
+    return Reason("verified", text, {"commits_since": line.index(action.snapshot_id)})
 
 
 def verified(action: RewriteDataFiles, part: RewriteDataFiles, changes: Changes, left: Sequence[GroupLeft]) -> Reason:

@@ -16,14 +16,13 @@ from typing import Any
 from icewright.adapters.pyiceberg.bounded import METADATA_BYTES_MAX, unpack_gzip
 from icewright.adapters.pyiceberg.metadata import parse_metadata
 from icewright.adapters.pyiceberg.next_snapshots import taken_by, with_snapshots, without_snapshots
-from icewright.adapters.pyiceberg.pointers import Pointed, read_metadata
+from icewright.adapters.pyiceberg.pointers import Pointed
 from icewright.adapters.pyiceberg.rest_commits import RestCommits, expiry_updates
 from icewright.adapters.pyiceberg.roots import parse_roots
-from icewright.adapters.pyiceberg.table_commits import TRIES_MAX, checked, commits_of, prepared
-from icewright.adapters.pyiceberg.table_files import check_same
+from icewright.adapters.pyiceberg.table_commits import checked, commits_of, look, prepared, state, until_done
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import Conflict, IcewrightError, NotAllowed, Unavailable, Unknown, Unreadable
+from icewright.domain.errors import Conflict, NotAllowed, Unreadable
 from icewright.domain.expire_snapshots import ExpireSnapshots, Hold
 from icewright.domain.names import TableId, TableName
 from icewright.domain.reachable import Roots
@@ -79,7 +78,7 @@ class PyIcebergExpiry:
             parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"]))}
             return prepared(self._commits, name, pointed, changed, parameters, self._clock.now())
 
-        self._until_done(name, attempt, may_commit, lambda: is_expired(action, self._look(name, table_id)[1]))
+        until_done(name, attempt, may_commit, lambda: is_expired(action, self._look(name, table_id)[1]))
 
     def commit_of(self, name: TableName, table_id: TableId, action: ExpireSnapshots) -> Expired | None:
         """The commit that carried the action out: found by halving the log of metadata files, a handful of reads."""
@@ -143,57 +142,16 @@ class PyIcebergExpiry:
         def is_done() -> bool:
             return is_undone(action, task_id, self._look(name, table_id)[1])
 
-        self._until_done(name, attempt, may_commit, is_done)
+        until_done(name, attempt, may_commit, is_done)
 
     def _read_taken(self, name: TableName, content: bytes) -> tuple[Mapping[str, Any], TableMetadata]:
         with reading(f"what was kept of table {name}"):
             taken = json.loads(unpack_gzip(content, f"what was kept of table {name}", METADATA_BYTES_MAX))
             return taken, parse_metadata(taken["metadata"], name=name, metadata_location=taken["metadata-location"])
 
-    def _until_done(
-        self,
-        name: TableName,
-        attempt: Callable[[], Callable[[], bool] | None],
-        may_commit: Callable[[], None],
-        is_done: Callable[[], bool],
-    ) -> None:
-        """Try until nobody else comes first; an answer that was lost is looked for and never asked for again."""
-        for _ in range(TRIES_MAX):
-            commit = attempt()
-            if commit is None:
-                return
-            may_commit()
-            try:
-                if commit():
-                    return
-            except Unavailable as error:
-                _look_for(name, is_done, error)
-                return
-        raise Conflict(f"table {name} is committed to all the time", hint="try again in a moment")
-
     def _look(self, name: TableName, table_id: TableId) -> tuple[Pointed, TableMetadata]:
-        """The table as it is now; of a REST catalog by the file as well, of which it may leave some out."""
-        pointed = self._commits.load(name)
-        now = checked(name, table_id, pointed)
-        if isinstance(self._commits, RestCommits):
-            check_same(now, self._state(now, pointed.metadata_location))
-        return pointed, now
+        return look(self._commits, name, table_id)
 
     def _state(self, now: TableMetadata, location: str) -> TableMetadata:
         """The table as a metadata file has it. Raises ``Unreadable`` when it is not there any more."""
-        return self._parsed(now.name, read_metadata(self._commits.file_io(now.metadata_location), now.name, location))
-
-    def _parsed(self, name: TableName, pointed: Pointed) -> TableMetadata:
-        with reading(f"metadata of table {name} in {pointed.metadata_location}"):
-            return parse_metadata(pointed.metadata, name=name, metadata_location=pointed.metadata_location)
-
-
-def _look_for(name: TableName, is_done: Callable[[], bool], error: Unavailable) -> None:
-    """Look whether a commit that nobody answered for was made. Raises ``Unknown`` when the table does not tell."""
-    hint = "nothing is done or cleaned up meanwhile; the table is looked at again"
-    try:
-        if is_done():
-            return
-    except IcewrightError as second:
-        raise Unknown(f"{error.message}; then: {second.message}", hint=hint) from error
-    raise Unknown(f"it cannot be told whether table {name} was changed: {error.message}", hint=hint) from error
+        return state(self._commits, now, location)

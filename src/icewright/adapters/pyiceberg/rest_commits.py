@@ -14,7 +14,7 @@ from icewright.adapters.pyiceberg.translate import asking
 from icewright.domain.errors import NotAllowed, NotFound, Unavailable
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableName
-from icewright.domain.tables import TableMetadata
+from icewright.domain.tables import Ref, TableMetadata
 
 _OK, _MULTIPLE = 200, 300
 _NONE: Mapping[str, int | None] = MappingProxyType({})
@@ -47,6 +47,18 @@ def expiry_updates(action: ExpireSnapshots, now: TableMetadata) -> list[dict[str
         if now.partition_statistics_of(one) is not None:
             updates.append({"action": "remove-partition-statistics", "snapshot-id": one})
     return [*refs, *updates]
+
+
+def main_updates(main: Ref, snapshot_id: int, properties: Mapping[str, str | None]) -> list[dict[str, Any]]:
+    """``main`` at another snapshot, with the settings that it has, and changes of properties."""
+    settings = {
+        "max-ref-age-ms": main.max_ref_age_ms,
+        "max-snapshot-age-ms": main.max_snapshot_age_ms,
+        "min-snapshots-to-keep": main.min_snapshots_to_keep,
+    }
+    moved = {"action": "set-snapshot-ref", "ref-name": main.name, "type": main.kind.value, "snapshot-id": snapshot_id}
+    kept = {key: number for key, number in settings.items() if number is not None}
+    return [{**moved, **kept}, *property_updates(properties)]
 
 
 class RestCommits(RestPointers):

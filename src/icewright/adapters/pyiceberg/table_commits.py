@@ -15,11 +15,12 @@ from uuid import uuid4
 from icewright.adapters.pyiceberg.commits import HiveCommits, SqlCommits
 from icewright.adapters.pyiceberg.metadata import parse_metadata
 from icewright.adapters.pyiceberg.next_metadata import content, next_location, next_metadata
-from icewright.adapters.pyiceberg.pointers import Pointed
+from icewright.adapters.pyiceberg.pointers import Pointed, read_metadata
 from icewright.adapters.pyiceberg.rest_commits import RestCommits
+from icewright.adapters.pyiceberg.table_files import check_same
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import TableReplaced, Unsupported
+from icewright.domain.errors import Conflict, IcewrightError, TableReplaced, Unavailable, Unknown, Unsupported
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Instant, TableMetadata
 
@@ -72,3 +73,54 @@ def prepared(
     with reading(f"metadata of table {name} in {after}"), file.create(overwrite=False) as stream:
         stream.write(content(metadata))
     return partial(commits.move, name, before, after, parameters)
+
+
+def look(commits: ByFile | RestCommits, name: TableName, table_id: TableId) -> tuple[Pointed, TableMetadata]:
+    """The table as it is now; of a REST catalog by the file as well, of which it may leave some out."""
+    pointed = commits.load(name)
+    now = checked(name, table_id, pointed)
+    if isinstance(commits, RestCommits):
+        check_same(now, state(commits, now, pointed.metadata_location))
+    return pointed, now
+
+
+def state(commits: ByFile | RestCommits, now: TableMetadata, location: str) -> TableMetadata:
+    """The table as a metadata file has it. Raises ``Unreadable`` when it is not there any more."""
+    pointed = read_metadata(commits.file_io(now.metadata_location), now.name, location)
+    with reading(f"metadata of table {now.name} in {location}"):
+        return parse_metadata(pointed.metadata, name=now.name, metadata_location=location)
+
+
+def until_done(
+    name: TableName,
+    attempt: Callable[[], Callable[[], bool] | None],
+    may_commit: Callable[[], None],
+    is_done: Callable[[], bool],
+) -> None:
+    """Try until nobody else comes first; an answer that was lost is looked for and never asked for again.
+
+    ``attempt`` looks at the table and gives what commits, None when nothing is left to do.
+    """
+    for _ in range(TRIES_MAX):
+        commit = attempt()
+        if commit is None:
+            return
+        may_commit()
+        try:
+            if commit():
+                return
+        except Unavailable as error:
+            _look_for(name, is_done, error)
+            return
+    raise Conflict(f"table {name} is committed to all the time", hint="try again in a moment")
+
+
+def _look_for(name: TableName, is_done: Callable[[], bool], error: Unavailable) -> None:
+    """Look whether a commit that nobody answered for was made. Raises ``Unknown`` when the table does not tell."""
+    hint = "nothing is done or cleaned up meanwhile; the table is looked at again"
+    try:
+        if is_done():
+            return
+    except IcewrightError as second:
+        raise Unknown(f"{error.message}; then: {second.message}", hint=hint) from error
+    raise Unknown(f"it cannot be told whether table {name} was changed: {error.message}", hint=hint) from error
