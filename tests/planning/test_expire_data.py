@@ -189,6 +189,17 @@ class TestClock:
         assert planned(decision)[0].partitions == ACTION.partitions
         assert planned(decision)[0].as_of == NOW
 
+    @pytest.mark.parametrize("guarded", [True, False])
+    def test_x1_a_clock_of_the_last_commit_is_noticed(self, *, guarded: bool) -> None:
+        """As it was once: ages from the newest snapshot, which was the tool's own."""
+        moved = []
+        for age in (0, DAY_MS, 20 * DAY_MS):
+            commits = (snapshot(1, NOW - 21 * DAY_MS), snapshot(2, NOW - age, Operation.DELETE))
+            observation = aging(FILES, commits, updated_at=NOW - age)
+            now = NOW if guarded else observation.metadata.snapshots[-1].committed_at
+            moved.append(expiring(decide(FILES, observation, now=now)))
+        assert (moved[0] == moved[1] == moved[2]) is guarded
+
     def test_x1_a_table_that_nobody_writes_grows_old_by_the_clock_alone(self) -> None:
         """And not at once: what expires later needs a person."""
         decision = decide(FILES, now=NOW + 400 * DAY_MS)

@@ -123,7 +123,7 @@ class ExpireData:
     @property
     def needs_approval(self) -> bool:
         """Whether more rows may go by this rule than a run may take without a person."""
-        return self.expiring_records * 100 > self.table_records * BUDGET_PERCENT
+        return needs_approval(self.expiring_records, self.table_records)
 
     @property
     def figures(self) -> ExpireDataFigures:
@@ -165,6 +165,11 @@ class ExpireDataPrediction:
     needs_approval: bool
     undo: str
     call: str
+
+
+def needs_approval(expiring_records: int, table_records: int) -> bool:
+    """Whether so many of a table's rows are more than a run may take without a person."""
+    return expiring_records * 100 > table_records * BUDGET_PERCENT
 
 
 def tag_of(task_id: str) -> str:

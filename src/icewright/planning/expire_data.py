@@ -23,6 +23,7 @@ from icewright.domain.expire_data import (
     ExpireDataPrediction,
     ExpiringFile,
     ExpiringPartition,
+    needs_approval,
     tag_of,
 )
 from icewright.domain.files import DataFile, Partition
@@ -138,7 +139,7 @@ def plan_data(observation: Observation, choice: DataChoice, files: Iterable[Data
         as_of=choice.as_of,
         partitions=tuple(_expiring(each, by_partition[each.partition]) for each in choice.chosen),
         expiring_records=choice.expiring_records,
-        table_records=sum(each.counts.records for each in inventory.partitions),
+        table_records=records_of(observation),
     )
     held = [each for each in inventory.partitions if each.counts.data_files]
     prediction = ExpireDataPrediction(
@@ -174,27 +175,30 @@ def clock_obstacle(metadata: TableMetadata, now: Instant) -> Reason | None:
     )
 
 
-def clock_ahead(action: Action, now: Instant) -> Reason | None:
-    """Why an action was planned by a clock that was ahead, None where nothing is known against that.
+def records_of(observation: Observation) -> int:
+    """All rows of a table, those that delete files remove included."""
+    return sum(each.counts.records for each in observation.inventory.partitions)
 
-    ``now`` is by another clock, the store's. Nothing but the expiry of data tells ages so.
-    """
-    if not isinstance(action, ExpireData) or action.as_of <= now + CLOCK_SLACK_MS:
+
+def planned_ahead(action: Action, now: Instant) -> Reason | None:
+    """Why an action was planned by a clock that was ahead; nothing but the expiry of data tells ages so."""
+    return clock_ahead(action.as_of, now) if isinstance(action, ExpireData) else None
+
+
+def clock_ahead(as_of: Instant, now: Instant) -> Reason | None:
+    """Why the clock that ages were told by was ahead of another one, the store's; None where it was not."""
+    if as_of <= now + CLOCK_SLACK_MS:
         return None
-    text = (
-        f"ages were told as of {wording.instant(action.as_of)}, and it is {wording.instant(now)}: the clock was ahead"
-    )
+    text = f"ages were told as of {wording.instant(as_of)}, and it is {wording.instant(now)}: the clock was ahead"
     return Reason("clock-ahead", text)
 
 
-def beyond_a_tenth(action: ExpireData) -> str | None:
-    """Why an action may not be carried out without a person who approves it, None where it may."""
-    if not action.needs_approval:
+def beyond_a_tenth(expiring_records: int, table_records: int) -> str | None:
+    """Why so many of a table's rows may not expire without a person who approves it, None where they may."""
+    if not needs_approval(expiring_records, table_records):
         return None
-    return (
-        f"{action.expiring_records:,} of {wording.count(action.table_records, 'row')} would expire, "
-        f"and without approval it is {BUDGET_PERCENT} % at most"
-    )
+    rows = wording.count(table_records, "row")
+    return f"{expiring_records:,} of {rows} would expire, and without approval it is {BUDGET_PERCENT} % at most"
 
 
 def undo_said(task_id: str) -> str:
@@ -308,7 +312,7 @@ def _reason(action: ExpireData, choice: DataChoice) -> Reason:
     )
     if choice.later:
         text += f"; {wording.count(choice.later, 'more partition')} for the next plan"
-    refusal = beyond_a_tenth(action)
+    refusal = beyond_a_tenth(action.expiring_records, action.table_records)
     text += "" if refusal is None else f"; but {refusal}"
     figures = {"partitions": len(action.partitions), "files": len(action.files), "records": action.records}
     return Reason("expire-data", text, figures)

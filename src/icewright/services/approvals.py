@@ -70,7 +70,8 @@ def beyond_budget(plan: Plan) -> Reason | None:
             budget = f"{action.budget_files:,} files, or {wording.size(action.budget_bytes)}"
             figures = {"files": action.orphan_files, "bytes": action.orphan_bytes}
             return Reason("beyond-budget", f"{said} would go, more than {budget} at a time by themselves", figures)
-        if isinstance(action, ExpireData) and (why := beyond_a_tenth(action)) is not None:
+        if isinstance(action, ExpireData) and action.needs_approval:
+            why = beyond_a_tenth(action.expiring_records, action.table_records) or ""
             return Reason("beyond-budget", why, {"records": action.expiring_records, "of": action.table_records})
     return None
 

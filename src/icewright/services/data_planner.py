@@ -22,6 +22,7 @@ from icewright.planning.expire_data import (
     choose_data,
     clock_ahead,
     plan_data,
+    records_of,
 )
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
@@ -46,7 +47,9 @@ class DataPlanner:
         Raises :class:`~icewright.domain.errors.InvalidMessage` for an age that cannot be, and ``PlanRefused``.
         """
         now = self._clock.now()
-        decision, violations = self._decide(observation, policy, _age(asked), now)
+        choice = choose_data(observation, policy, _age(asked), now)
+        decided = self._planned(observation, policy, choice) if isinstance(choice, DataChoice) else (choice, ())
+        decision, violations = decided
         return self._kept(observation, policy, decision, violations, now, asked=True)
 
     def due(self, observation: Observation, policy: Policy, store_now: Instant) -> Due:
@@ -55,16 +58,16 @@ class DataPlanner:
         ``store_now`` is by the store's clock, which must not be behind the one that ages are told by.
         """
         now = self._clock.now()
-        decision, violations = self._decide(observation, policy, None, now)
-        action = decision.action
-        if action is None:
-            return Due(decision.reason)
-        why = beyond_a_tenth(action)
+        choice = choose_data(observation, policy, None, now)
+        if not isinstance(choice, DataChoice):
+            return Due(choice.reason)
+        why = beyond_a_tenth(choice.expiring_records, records_of(observation))
         if why is not None:
             return Due(Reason("beyond-budget", f"{why}: plan it with --action expire-data"))
-        ahead = clock_ahead(action, store_now)
+        ahead = clock_ahead(choice.as_of, store_now)
         if ahead is not None:
             return Due(ahead)
+        decision, violations = self._planned(observation, policy, choice)
         return Due(
             decision.reason, lambda: self._kept(observation, policy, decision, violations, now, asked=False), since=now
         )
@@ -100,13 +103,10 @@ class DataPlanner:
         keep_plan(self._tables, plan, violations)
         return plan
 
-    def _decide(
-        self, observation: Observation, policy: Policy, older_than_ms: int | None, now: Instant
+    def _planned(
+        self, observation: Observation, policy: Policy, choice: DataChoice
     ) -> tuple[DataDecision, tuple[tuple[str, str], ...]]:
-        """What should be done, and what the checker has against it, which reads the files anew."""
-        choice = choose_data(observation, policy, older_than_ms, now)
-        if not isinstance(choice, DataChoice):
-            return choice, ()
+        """The plan for what was chosen, and what the checker has against it, which reads the files anew."""
         partitions = frozenset(each.partition for each in choice.chosen)
         decision = plan_data(observation, choice, self._live_files(observation, partitions))
         action, prediction = decision.action, decision.prediction

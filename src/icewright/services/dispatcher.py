@@ -58,7 +58,7 @@ from icewright.domain.tasks import (
 )
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import obstacle_of
-from icewright.planning.expire_data import clock_ahead
+from icewright.planning.expire_data import planned_ahead
 from icewright.planning.policy import effective_policy
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
@@ -168,7 +168,7 @@ class Dispatcher:
             raise NotAllowed(f"plan {plan_id} has to be approved first: {missing.text}", hint=hint)
         (action,) = plan.actions
         obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy)
-        obstacle = obstacle or clock_ahead(action, self._tasks.now())
+        obstacle = obstacle or planned_ahead(action, self._tasks.now())
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.
