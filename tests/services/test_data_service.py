@@ -17,6 +17,7 @@ from icewright.domain.plans import Plan
 from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, PartitionField, RefKind, Snapshot
 from icewright.domain.tasks import Task, TaskState
 from tests.services.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
+from tests.services.test_expiry_service import ended
 from tests.services.worker import Worker
 
 ASKED = AskedExpireData()
@@ -294,3 +295,40 @@ class TestVerification:
         tag(house, spec)
         task = verified(house, spec, delete(house, spec))
         assert task.state is TaskState.SUCCEEDED, task.outcome
+
+
+class TestUndo:
+    def expired(self, house: Lakehouse) -> Task:
+        spec = claim(house)
+        tag(house, spec)
+        return verified(house, spec, delete(house, spec))
+
+    def test_i12_it_is_set_back_file_by_file_where_nothing_came_since(self, house: Lakehouse) -> None:
+        files, at = house.catalog.live_files(NAME), house.metadata().current_snapshot_id
+        task = self.expired(house)
+        undo = house.control.undoer.plan(task.task_id)
+        assert undo.reason.code == "rollback"
+        done = ended(house, house.control.dispatcher.apply(undo.plan_id))
+        assert done.state is TaskState.SUCCEEDED, done.outcome
+        assert house.metadata().current_snapshot_id == at
+        assert house.catalog.live_files(NAME) == files
+        with pytest.raises(NotAllowed, match="set back, since"):
+            house.control.undoer.plan(task.task_id)
+
+    def test_i4_i12_what_came_since_is_never_lost(self, house: Lakehouse) -> None:
+        task = self.expired(house)
+        undo = house.control.undoer.plan(task.task_id)
+        (late,) = house.files(1, day(house, 0))
+        house.catalog.append(NAME, [late])
+        with pytest.raises(NotAllowed, match="something was committed") as refused:
+            house.control.undoer.plan(task.task_id)
+        assert tag_of(task.task_id) in refused.value.hint
+        with pytest.raises(Conflict):
+            house.control.dispatcher.apply(undo.plan_id)
+        assert late in house.catalog.live_files(NAME)
+
+    def test_i12_after_the_window_it_is_not_promised(self, house: Lakehouse) -> None:
+        task = self.expired(house)
+        house.pass_time(8 * DAY_MS)
+        with pytest.raises(NotAllowed, match="could be undone until"):
+            house.control.undoer.plan(task.task_id)

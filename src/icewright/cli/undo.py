@@ -22,8 +22,8 @@ def undo(
 ) -> None:
     """Take back what a task did, never over anything that came since. Only shown without --yes.
 
-    Expiries of snapshots can be undone for 7 days, and removals of files until these are purged. Exit status 1 when
-    there is something to do and it was only shown.
+    Expiries of snapshots and of data can be undone for 7 days, and removals of files until these are purged. Exit
+    status 1 when there is something to do and it was only shown.
     """
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.cli.plans import Planned, print_applied, show_only  # noqa: PLC0415 - see above

@@ -205,16 +205,13 @@ def undo_said(task_id: str) -> str:
     """How an expiry of data is taken back."""
     return (
         f"no file is deleted, and for {wording.duration(UNDO_WINDOW_MS)} the tag {tag_of(task_id)} keeps the rows: "
-        "roll back to the snapshot before where nothing was committed since, else insert them again from the tag"
+        f"`icewright undo {task_id}` sets the table back where nothing was committed since; else insert from the tag"
     )
 
 
 def by_hand(task_id: str) -> str:
-    """What a person does to have the rows back."""
-    return (
-        f"the tag {tag_of(task_id)} has the rows: roll the table back to the snapshot before where nothing was "
-        "committed since, else insert them again from the tag (docs/expire-data.md)"
-    )
+    """What a person does to have the rows back where the table cannot be set back."""
+    return f"the tag {tag_of(task_id)} has the rows: insert them again from it (docs/expire-data.md)"
 
 
 class _Told:

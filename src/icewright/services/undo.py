@@ -32,13 +32,14 @@ from icewright.domain.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
 from icewright.planning import wording
 from icewright.planning.expire_data import by_hand
 from icewright.planning.expiry_undo import UndoDecision, decide_undo, only_back
-from icewright.planning.rollback import RollbackDecision, decide_forward
+from icewright.planning.rollback import RollbackDecision, decide_forward, decide_rollback
 from icewright.ports.clock import Ids
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
+from icewright.services.effects import snapshot_made_by
 from icewright.services.kept_plans import keep_plan
 from icewright.services.missing_files import first_missing
 from icewright.services.observer import Observer
@@ -116,7 +117,7 @@ class Undoer:
             case ComputeStatistics():
                 raise _never(task, "it changed no row", "readers may ignore statistics, and expiry takes them away")
             case ExpireData():
-                raise _never(task, "no command does that yet", by_hand(task.task_id))
+                return self._plan_data(task)
             case Rollback(undone_task_id=None) as action:
                 return self._plan_rollback(task, action)
             case Rollback():
@@ -142,6 +143,19 @@ class Undoer:
         policy = self._policy(now)
         taken = self._doors.expiries[task.table_name.catalog].read_taken(now.name, kept.content)
         return self._saved(now, policy, decide_undo(task.task_id, expiry, taken, now, policy, until))
+
+    def _plan_data(self, task: Task) -> Plan:
+        """Set the table back to right before the commit, if that was the last one: what came since is never lost."""
+        self._open_until(task)
+        now = self._load(task)
+        made, current = snapshot_made_by(task, now), now.current_snapshot
+        if made is None or current is None or made != current or made.parent_id is None:
+            raise _never(task, "something was committed, or set back, since", by_hand(task.task_id))
+        policy = self._policy(now)
+        decision = decide_rollback(now, policy, to_snapshot=made.parent_id)
+        if decision.action is None:
+            raise _never(task, decision.reason.text, by_hand(task.task_id))
+        return self._saved(now, policy, decision)
 
     def _plan_rollback(self, task: Task, rollback: Rollback) -> Plan:
         self._open_until(task)
