@@ -65,12 +65,8 @@ def plan_dangling(
         oldest.add(file)
     found = [delete for delete in deletes if oldest.dangles(delete)]
     if not found:
-        many = wording.count(len(deletes), "delete file applies", "delete files apply")
-        return DanglingDecision(
-            Reason(
-                "none-dangling", f"nothing, because each of its {many} to a live data file", {"deletes": len(deletes)}
-            )
-        )
+        text = f"nothing, because each of its {wording.count(len(deletes), 'delete file')} applies to a live data file"
+        return DanglingDecision(Reason("none-dangling", text, {"deletes": len(deletes)}))
     found.sort(key=lambda one: (one.data_sequence_number, one.path, one.content_offset or 0))
     chosen = tuple(found[:DANGLING_MAX])
     before = delete_costs(metadata, deletes, data_files())
