@@ -6,15 +6,20 @@ Only the clock is moved. What is checked are bytes: every file below the table, 
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
 
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.domain.asked import AskedRemoveOrphanFiles
 from icewright.domain.deletion import IntentState
-from icewright.domain.errors import InvalidMessage, NotAllowed
+from icewright.domain.errors import InvalidMessage, NotAllowed, Unavailable
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
-from icewright.domain.tasks import TaskState
+from icewright.domain.tasks import Task, TaskState
+from icewright.services import removal_rounds
 from icewright.services.approvals import APPROVED_BY
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import table_name
@@ -96,6 +101,19 @@ def test_after_the_window_it_is_purged_and_cannot_come_back(house: House) -> Non
         house.undo(task.task_id)
     assert (left.exists(), all_there(table)) == (False, True)
     assert house.control.deletions.tally(task.task_id)[IntentState.PURGED].files == 1
+
+
+def test_a_shorter_age_that_a_person_asks_for_holds_until_the_file_goes(house: House) -> None:
+    table = house.table()
+    (left,) = litter(table, "first.parquet", content=b"")
+    house.days(0.5)
+    asked = AskedRemoveOrphanFiles(older_than="PT96H")
+    house.look(table_name(table), asked)
+    house.days(5)
+    house.control.dispatcher.apply(house.look(table_name(table), asked).plan_id)
+    house.round()
+    (task,) = house.tasks()
+    assert (task.outcome and task.outcome.reason.figures["files_left"], left.exists()) == (0, False)
 
 
 def test_o8_what_is_committed_meanwhile_refuses_the_plan(house: House) -> None:
@@ -189,3 +207,98 @@ def test_a_task_that_is_cancelled_on_the_way_leaves_the_rest(house: House) -> No
     house.round()
     assert house.tasks()[0].state is TaskState.CANCELLED
     assert [run.is_open for run in house.control.deletions.runs(limit=10)] == []
+
+
+def removed(house: House, table: Table) -> Task:
+    """Let what waits for a person be removed."""
+    waiting = [one for one in house.control.tables.waiting(limit=10) if one.table_name == table_name(table)]
+    task = house.control.dispatcher.approve(waiting[0].plan_id, "Ada")
+    house.round()
+    return task
+
+
+def test_what_was_taken_back_goes_again_only_by_a_persons_word(house: House) -> None:
+    table = house.table()
+    (first,) = litter(table, "first.parquet", content=b"")
+    house.days(10)
+    task = removed(house, table)
+    (second,) = litter(table, "second.parquet", content=b"")
+    house.days(8.5)
+    assert len(house.tasks()) == 2  # the second went by itself; only then somebody misses the first
+    litter(table, "third.parquet", content=b"")
+    with pytest.raises(NotAllowed, match="purged"):
+        house.undo(task.task_id)
+    house.undo(house.tasks()[1].task_id)
+    assert (first.exists(), second.exists()) == (False, True)
+    house.days(12)
+    (waiting,) = house.control.tables.waiting(limit=10)
+    assert (waiting.reason.code, second.exists(), len(house.tasks())) == ("taken-back", True, 2)
+    removed(house, table)
+    assert (second.exists(), len(house.tasks())) == (False, 3)
+
+
+def test_an_earlier_removal_that_is_taken_back_is_not_begun_again_either(house: House) -> None:
+    table = house.table()
+    (first,) = litter(table, "first.parquet", content=b"")
+    house.days(4)
+    (second,) = litter(table, "second.parquet", content=b"")
+    house.days(5)
+    task = removed(house, table)
+    house.days(4)
+    assert (len(house.tasks()), second.exists()) == (2, False)
+    house.undo(task.task_id)
+    house.days(12)
+    (waiting,) = house.control.tables.waiting(limit=10)
+    assert (waiting.reason.code, first.exists(), len(house.tasks())) == ("taken-back", True, 2)
+
+
+def test_the_files_of_a_table_that_was_renamed_come_back_and_are_looked_after(house: House) -> None:
+    table = house.table()
+    left = litter(table, "first.parquet", "second.parquet", content=b"")
+    house.days(10)
+    task = removed(house, table)
+    house.days(6)
+    second = house.control.deletions.intents(task.task_id, frozenset(IntentState), limit=2)[1]
+    assert second.held is not None
+    catalog = PyIcebergCatalog(house.entry)
+    table.catalog.rename_table(("db", "events"), ("db", "renamed"))
+    house.days(0.5)
+    back = house.undo(task.task_id)
+    assert (back.state, str(back.table_name)) == (TaskState.SUCCEEDED, "lake.db.renamed")
+    assert ([path.exists() for path in left], files(house.held)) == ([True, True], {})
+    renamed = catalog.load(back.table_name)
+    house.days(12)
+    (waiting,) = house.control.tables.waiting(limit=10)
+    assert waiting.table_id == renamed.table_id
+    house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.round()
+    table.catalog.rename_table(("db", "renamed"), ("db", "events"))
+    house.days(10)
+    assert ([path.exists() for path in left], files(house.held)) == ([False, False], {})
+
+
+def test_a_person_does_not_wait_for_ever_where_files_are_being_moved(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = house.table()
+    litter(table, "first.parquet", content=b"")
+    house.days(10)
+    task = removed(house, table)
+    monkeypatch.setattr(removal_rounds, "BUSY_WAIT_S", 0)
+    hangs, goes_on = threading.Event(), threading.Event()
+    real = os.link
+
+    def hung(*places: object, **more: object) -> None:
+        hangs.set()
+        goes_on.wait()
+        real(*places, **more)  # type: ignore[arg-type]  # as the adapter calls it
+
+    monkeypatch.setattr(os, "link", hung)
+    undoing = threading.Thread(target=house.undo, args=(task.task_id,))
+    undoing.start()
+    hangs.wait()
+    with pytest.raises(Unavailable, match="being moved"):
+        house.control.removal_rounds.tend(task.task_id)
+    goes_on.set()
+    undoing.join()
+    assert files(house.held) == {}

@@ -118,6 +118,11 @@ def test_reports_of_before_proof_was_measured_are_read() -> None:
     assert [group.proof_cpu_ms for group in found.groups] == [0]
 
 
+def test_runs_of_before_they_had_a_grace_of_their_own_are_read() -> None:
+    document = json.dumps(next(document for kind, document in STORED if kind == "DeletionRun"))
+    assert load(DeletionRun, document.replace(', "grace_ms": 604800000', "")).grace_ms is None
+
+
 @pytest.mark.parametrize("lookup", [None, LOOKUP])
 def test_estimates_of_the_version_before_are_kept(store_url: str, lookup: Any) -> None:
     engine = open_store(store_url)

@@ -44,7 +44,7 @@ from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId
 from icewright.domain.objects import ListedObject
 from icewright.domain.tables import Instant
-from icewright.services.deleter import BATCH_FILES
+from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
 from tests.services.deletions import DAY_MS, GAP, HELD, HOUR_MS, NAME, ROOT, World, at, tended, undone
 
 CAREFREE = DeleteSettings(
@@ -547,6 +547,98 @@ class TestOutcomes:
         with pytest.raises(StoreTaken):
             old.undo("run-1")
         assert not set(paths) & world.storage.objects.keys()
+
+    def test_x7_whoever_is_replaced_in_the_middle_of_a_batch_touches_no_further_file(self, world: World) -> None:
+        paths = world.garbage(5)
+        old = world.deleter()
+        old.begin(world.plan(paths), "run-1")
+
+        def replaced(_step: Step, when: str, path: CanonicalPath) -> None:
+            if (when, path) == (AFTER, paths[1]):
+                store_of(world).server += 1
+
+        quarantine_of(world).trouble = replaced
+        with pytest.raises(StoreTaken):
+            old.advance("run-1")
+        assert [path in world.storage.objects for path in paths] == [False, False, True, True, True]
+        quarantine_of(world).trouble = lambda _step, _when, _path: None
+        world.commit(paths[4])
+        world.run_to_its_end()
+        undone(world)
+        assert set(paths) <= world.storage.objects.keys()
+
+    def test_x7_a_file_that_hung_on_its_way_is_known_to_be_in_quarantine(self, world: World) -> None:
+        (path,) = paths = world.garbage(1)
+        old, content = world.deleter(), world.storage.objects[world.garbage(1)[0]].content
+        old.begin(world.plan(paths), "run-1")
+
+        def hangs(_step: Step, when: str, _path: CanonicalPath) -> None:
+            """The new server looks for it, finds it where it was, and begins with it: now the old one moves it."""
+            if when != BEFORE:
+                return
+            quarantine_of(world).trouble = moves
+            store_of(world).server += 1
+            world.deleter().advance("run-1")
+
+        def moves(_step: Step, when: str, _path: CanonicalPath) -> None:
+            if when == BEFORE:
+                quarantine_of(world).trouble = lambda _step, _when, _path: None
+                stored = world.storage.objects[path]
+                quarantine_of(world).quarantine("run-1", stored.listed)
+
+        quarantine_of(world).trouble = hangs
+        with pytest.raises(StoreTaken):
+            old.advance("run-1")
+        world.run_to_its_end()
+        assert world.states() == {path: "quarantined"}
+        undone(world)
+        assert world.storage.objects[path].content == content
+
+    @pytest.mark.parametrize("step", [Step.QUARANTINE, Step.PURGE])
+    def test_x7_a_machine_that_was_halted_in_a_batch_asks_again_what_the_table_needs(
+        self, world: World, step: Step
+    ) -> None:
+        paths = world.garbage(3)
+        world.deleter().begin(world.plan(paths), "run-1")
+        if step is Step.PURGE:
+            world.run_to_its_end()
+            world.clock.advance(8 * DAY_MS)
+
+        def halted(_step: Step, when: str, path: CanonicalPath) -> None:
+            if (when, path) == (AFTER, paths[0]):
+                world.clock.advance(BATCH_MS_MAX + 1)
+                world.refs[paths[1]] = b""
+                world.commits += 1
+
+        quarantine_of(world).trouble = halted
+        batch = world.deleter().advance("run-1") if step is Step.QUARANTINE else world.deleter().tend("run-1")
+        assert batch.waits is not None
+        assert batch.waits.code == OUTDATED
+        quarantine_of(world).trouble = lambda _step, _when, _path: None
+        if step is Step.QUARANTINE:
+            world.run_to_its_end()
+            assert list(world.states().values()) == ["quarantined", "skipped: needed", "quarantined"]
+        else:
+            tended(world)
+            assert list(world.states().values()) == ["purged", "restored", "purged"]
+
+    def test_o3_a_plan_has_its_own_grace_and_never_less_than_the_floor(self, world: World) -> None:
+        paths = world.garbage(1, age_ms=100 * HOUR_MS)
+        for number, grace_ms in enumerate((None, 99 * HOUR_MS)):
+            plan = world.plan(paths, plan_id=f"plan-{number}", seen_ms=100 * HOUR_MS)
+            world.deleter().begin(replace(plan, grace_ms=grace_ms), f"run-{number}")
+            world.run_to_its_end(f"run-{number}")
+            undone(world, f"run-{number}")
+            world.clock.advance(-world.clock.now() + plan.planned_at)
+        assert [list(world.states(f"run-{number}").values()) for number in range(2)] == [
+            ["skipped: too-young"],
+            ["restored"],
+        ]
+        (young,) = world.garbage(1, "young", age_ms=71 * HOUR_MS)
+        plan = world.plan([young], plan_id="plan-9", seen_ms=71 * HOUR_MS)
+        world.deleter().begin(replace(plan, grace_ms=1), "run-9")
+        world.run_to_its_end("run-9")
+        assert list(world.states("run-9").values()) == ["skipped: too-young"]
 
 
 class FailingStore(MemoryDeletionStore):

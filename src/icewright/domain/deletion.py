@@ -122,6 +122,8 @@ class DeletePlan:
     table_bytes: int
     candidates: tuple[Candidate, ...]
     planned_at: Instant
+    grace_ms: int | None = None
+    """For how long all of them were of no need, at least; None for as long as the settings say."""
 
     @property
     def bytes(self) -> int:
@@ -159,6 +161,7 @@ def plan_deletes(
     plan_id: str,
     table_name: TableName,
     planned_at: Instant,
+    grace_ms: int | None = None,
 ) -> DeletePlan:
     """A plan, which only complete knowledge can make.
 
@@ -180,6 +183,7 @@ def plan_deletes(
         table_bytes=needs.table_bytes,
         candidates=chosen,
         planned_at=planned_at,
+        grace_ms=grace_ms,
     )
 
 
@@ -198,7 +202,8 @@ class DeletionRun:
 
     ``epoch`` is that of the server that began it, ``fencing_token`` that of its task, if it has one. While it is
     ``open``, something is still to be quarantined, and no other run of the table may begin. Nothing is quarantined
-    before ``next_at``, by the store's clock.
+    before ``next_at``, by the store's clock, nor what is of no need for less than ``grace_ms``, if that is said; never
+    less than the floor.
     """
 
     run_id: str
@@ -215,6 +220,7 @@ class DeletionRun:
     begun_at: Instant
     next_at: Instant
     is_open: bool = True
+    grace_ms: int | None = None
 
 
 class IntentState(StrEnum):

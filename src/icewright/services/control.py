@@ -99,7 +99,7 @@ def build_control_plane(
     planner = Planner(observer, tables, clock, ids, rules)
     approvals = Approvals(tables, removals.store, clock)
     dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit, approvals=approvals)
-    remover = build_remover(removals, registry, tasks, pause)
+    remover = build_remover(removals, registry, tasks, tables, pause)
     kept = NothingKept() if kept is None else kept
     expired = ExpiredFilesPlanner(
         build_expired_doors(removals, registry, expiries), kept, tables, tasks, ids, planner.policy

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from icewright.domain.deletion import (
+    Cause,
     Checked,
     DeletePlan,
     DeleteSettings,
@@ -27,7 +28,7 @@ from icewright.domain.deletion import (
     intents_of,
     settled,
 )
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected, Unavailable, Unknown
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected, StoreTaken, Unavailable, Unknown
 from icewright.domain.faults import Fault, fault
 from icewright.domain.knowledge import Gap, Known, Partial
 from icewright.domain.locations import Aliases, CanonicalPath
@@ -47,6 +48,10 @@ ASKED_FILES: Final = 10_000
 """Of how many files it is asked at once whether the table needs them; several batches share one reading."""
 RESTING: Final = "resting"
 """Why a batch waits that came too soon after the one before."""
+OUTDATED: Final = "outdated"
+"""Why a batch stopped that took longer than what was known before it can be believed."""
+BATCH_MS_MAX: Final = 120_000
+"""How old what is known may become while a batch goes on: a machine that was halted in between finds another world."""
 _MINUTE_MS: Final = 60_000
 _PLANNED: Final = frozenset({IntentState.PLANNED})
 _UNKNOWN: Final = frozenset({IntentState.UNKNOWN})
@@ -120,6 +125,7 @@ class Deleter:
             table_name=plan.table_name,
             metadata_location=plan.metadata_location,
             cause=plan.cause,
+            grace_ms=plan.grace_ms,
             table_bytes=plan.table_bytes,
             epoch=self._epoch,
             fencing_token=fencing_token,
@@ -182,10 +188,11 @@ class Deleter:
             self._close(run_id)
         return Batch(looked, waits, is_done=waits is None)
 
-    def tend(self, run_id: str, after: int | None = None) -> Batch:
+    def tend(self, run_id: str, after: int | None = None, *, name: TableName | None = None) -> Batch:
         """Look after what a run has in quarantine: put back what the table needs by now, purge what was there for long.
 
-        At most a batch. Without complete knowledge of the table, and once it is gone, nothing is purged.
+        At most a batch. ``name`` is what the table is called by now, None for as it was. Without complete knowledge of
+        the table, and once it is gone, nothing is purged.
         """
         run = self._store.run(run_id)
         looked = self._settle(run_id)
@@ -193,7 +200,7 @@ class Deleter:
         if not held:
             return Batch(looked, is_done=True)
         block = _block(held)
-        facts, held = self._facts(run, block), block[:BATCH_FILES]
+        facts, held = self._facts(run, block, name or run.table_name), block[:BATCH_FILES]
         if isinstance(facts, _Never):
             facts = facts.reason
         if isinstance(facts, Reason):
@@ -213,14 +220,15 @@ class Deleter:
     ) -> Batch:
         if self._store.now() < run.next_at:
             return Batch(tuple(looked), Reason(RESTING, "files go no faster than the settings allow"))
-        facts = self._facts(run, _block(planned))
+        facts = self._facts(run, _block(planned), run.table_name)
         if isinstance(facts, _Never):
             return Batch((*looked, *self._leave(planned, facts.reason)))
         if isinstance(facts, Reason):
             return Batch(tuple(looked), facts)
-        batch = [
-            (intent, why_not(intent, run.cause, facts, self._settings)) for intent in _block(planned)[:BATCH_FILES]
-        ]
+        settings = self._settings
+        if run.grace_ms is not None and run.cause is Cause.ORPHAN:
+            settings = replace(settings, orphan_grace_ms=run.grace_ms)
+        batch = [(intent, why_not(intent, run.cause, facts, settings)) for intent in _block(planned)[:BATCH_FILES]]
         left = [replace(intent, state=IntentState.SKIPPED, why=why) for intent, why in batch if why is not None]
         going = [intent for intent, why in batch if why is None]
         fault(Fault.DELETION_CHECKED)
@@ -240,12 +248,12 @@ class Deleter:
             and held_at <= facts.now - self._settings.window
         )
 
-    def _facts(self, run: DeletionRun, intents: Sequence[Intent]) -> Facts | Reason | _Never:
+    def _facts(self, run: DeletionRun, intents: Sequence[Intent], name: TableName) -> Facts | Reason | _Never:
         """What is true now; or why it cannot be told now, or that it will never be true for this run."""
         paths = [intent.object.path for intent in intents]
-        place = self._place(run.table_name)
+        place = self._place(name)
         try:
-            known = self._needs(run.table_name, paths)
+            known = self._needs(name, paths)
         except NotFound as error:
             return _Never(Reason("table-gone", error.message))
         if isinstance(known, Partial):
@@ -298,6 +306,7 @@ class Deleter:
         results: list[Intent] = []
         waits: Reason | None = None
         for intent in written[: len(begun)]:
+            waits = waits or self._outdated(checked, step)
             if waits is not None:  # nobody has touched it
                 results.append(replace(intent, state=_BACK[step]))
                 continue
@@ -307,6 +316,17 @@ class Deleter:
                 waits = Reason(error.code, error.message)
             fault(Fault.DELETION_FILE_DONE)
         return (*self._record(results), *written[len(begun) :]), waits
+
+    def _outdated(self, checked: Checked, step: Step) -> Reason | None:
+        """Whether what was known before a batch is too old for its next file; putting back needs none of it.
+
+        Raises :class:`StoreTaken` when another server looks after the files by now: it looks for those in between.
+        """
+        if self._store.epoch() != self._epoch:
+            raise StoreTaken("another server has taken the store over", hint="one server per store: stop one of them")
+        if step is Step.RESTORE or checked.checked_at <= self._store.now() <= checked.checked_at + BATCH_MS_MAX:
+            return None
+        return Reason(OUTDATED, "the batch took so long that what the table needs has to be looked at again")
 
     def _do(self, intent: Intent, step: Step) -> Intent:
         """One step with one file. Raises ``Unavailable`` and ``Unknown`` when nobody can tell whether it happened."""
@@ -325,9 +345,16 @@ class Deleter:
                 case _:
                     raise Unknown(f"it is not known where {expected.path} was put")
         except (Conflict, Rejected) as error:
+            if step is Step.QUARANTINE and isinstance(error, Conflict):
+                self._require_not_held(intent)
             why = Reason("file-changed" if isinstance(error, Conflict) else error.code, error.message)
             state = IntentState.SKIPPED if step is Step.QUARANTINE else IntentState.QUARANTINED
             return replace(intent, state=state, why=why)
+
+    def _require_not_held(self, intent: Intent) -> None:
+        """Raises ``Unknown`` where a file is in quarantine already: another server moved it while it was replaced."""
+        if self._quarantine.look(intent.run_id, intent.object).held is not None:
+            raise Unknown(f"{intent.object.path} is in quarantine already, and nobody here has moved it")
 
     def _record(self, results: Sequence[Intent]) -> Sequence[Intent]:
         if not results:

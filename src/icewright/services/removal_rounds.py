@@ -15,7 +15,8 @@ from typing import Final
 import structlog
 
 from icewright.domain.actions import ActionKind
-from icewright.domain.errors import NotFound
+from icewright.domain.deletion import IntentState
+from icewright.domain.errors import IcewrightError, NotFound, StoreAway
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
@@ -44,11 +45,18 @@ PASS_INTERVAL_MS: Final = 20 * 3_600_000
 window that opens a day after it did last."""
 TEND_INTERVAL_MS: Final = 24 * 3_600_000
 """How often it is seen whether a table needs something of its quarantine, and what has been there for long enough."""
+TEND_AGAIN_MS: Final = 3_600_000
+"""How soon that is tried again where it could not be told."""
+BUSY_WAIT_S: Final = 10
+"""How long a person waits while files of the same catalog are being moved."""
 TASKS_A_ROUND: Final = 20
 EXPIRIES_LOOKED_AT: Final = 200
 """The latest expiries of a table: one an hour at most, for a week."""
 RUNS_A_PAGE: Final = 100
 _FIRST: Final = Reason("first-removal", "no file of this table was ever removed: look at what would go, and approve it")
+_TAKEN_BACK: Final = Reason(
+    "taken-back", "files that were removed have been put back since: look at what would go now, and approve it"
+)
 _ENDED: Final = Reason("task-ended", "the task ended before it came to this file")
 
 
@@ -88,7 +96,8 @@ class RemovalRounds:
         """When such files were looked for last."""
         self._tried: dict[TableId, Instant] = {}
         """When a pass over a table began last, by the store's clock: what came to nothing is not repeated at once."""
-        self._tended: dict[str, Instant] = {}
+        self._tended: dict[str, tuple[TableId, Instant]] = {}
+        """Whose files a run has in quarantine, and when it was looked after them last."""
 
     def want(self, metadata: TableMetadata, policy: Policy) -> None:
         """A table was looked at: remember it for what is due, if its owner lets us, and its window is open."""
@@ -201,13 +210,22 @@ class RemovalRounds:
         latest = self._tasks.listed(only, limit=FAILURES_MAX)
         if parked(latest, self._tasks.now()) is not None:
             return
-        first = None if self._store.runs(table_id=plan.table_id, limit=1) else _FIRST
-        reason = self._approvals.missing(plan) or first
+        reason = self._approvals.missing(plan) or self._person_wanted(plan.table_id)
         if reason is not None:
             self._approvals.wait(plan, reason)
             _log.info("plan waits for approval", table=str(plan.table_name), plan=plan.plan_id, because=reason.text)
             return
         self._dispatcher.enqueue(plan, priority=UPKEEP_PRIORITY)
+
+    def _person_wanted(self, table_id: TableId) -> Reason | None:
+        """Why a table's removal is a person's to begin: there was none yet, or files came back since the last one."""
+        last = self._store.runs(table_id=table_id, limit=1)
+        if not last:
+            return _FIRST
+        undone = self._tasks.listed(TaskFilter(table_id=table_id, kind=ActionKind.RESTORE_FILES), limit=1)
+        is_undone = bool(undone) and undone[0].task_id > last[0].run_id  # both begin with the time
+        needed = self._store.tally(last[0].run_id)[IntentState.RESTORED].files
+        return _TAKEN_BACK if is_undone or needed else None
 
     def _leave_ended(self) -> None:
         """Let runs end whose tasks have ended without them: by a person's word, or after too many tries."""
@@ -215,9 +233,18 @@ class RemovalRounds:
         while page := self._store.runs(open_only=True, limit=RUNS_A_PAGE, before=before):
             for run in page:
                 if run.table_name.catalog in self._remover.catalogs and self._has_ended(run.run_id):
-                    while (left := self._remover.leave(run.run_id, _ENDED)).waits is None and not left.is_done:
-                        pass
+                    self._leave(run.run_id)
             before = page[-1].run_id
+
+    def _leave(self, run_id: str) -> None:
+        """Let a run end. What keeps it from that keeps no other run from it."""
+        try:
+            while (left := self._remover.leave(run_id, _ENDED)).waits is None and not left.is_done:
+                pass
+        except StoreAway:
+            raise
+        except IcewrightError as error:
+            _log.warning("removal not ended", run=run_id, detail=error.message)
 
     def _has_ended(self, task_id: str) -> bool:
         try:
@@ -226,23 +253,62 @@ class RemovalRounds:
             return True
 
     def _tend(self, catalogs: frozenset[str]) -> None:
-        """Put back what tables need by now, and purge what has been in quarantine for long enough."""
-        now, before = self._store.now(), None
+        """Put back what tables need by now, and purge what has been in quarantine for long enough.
+
+        All that is held of one table in one go, newest first: of two files that had the same path, the later one is
+        what a writer last saw. What keeps it from one table keeps it from no other.
+        """
+        now, held = self._store.now(), list(self._held())
+        self._tended = {run_id: self._tended[run_id] for run_id, _ in held if run_id in self._tended}
+        due = {table_id for run_id, table_id in held if self._is_to_be_tended(run_id, now)}
+        for run_id, table_id in held:
+            if table_id not in due or table_id.catalog not in catalogs & self._remover.catalogs:
+                continue
+            try:
+                waits = self._look_after(run_id)
+            except StoreAway:
+                raise
+            except IcewrightError as error:
+                waits = Reason(error.code, error.message)
+            self._tended[run_id] = table_id, now
+            if waits is not None:
+                _log.warning("quarantine not looked after", run=run_id, code=waits.code, detail=waits.text)
+                due.discard(table_id)
+                again = now - TEND_INTERVAL_MS + TEND_AGAIN_MS
+                self._tended.update({one: (table_id, again) for one, of in held if of == table_id})
+
+    def _held(self) -> Iterator[tuple[str, TableId]]:
+        """Runs with something in quarantine, newest first, and whose it is."""
+        before: str | None = None
         while page := self._store.with_held(limit=RUNS_A_PAGE, before=before):
             for run_id in page:
-                tended = self._tended.get(run_id)
-                due = tended is None or not tended <= now < tended + TEND_INTERVAL_MS
-                if due and self._store.run(run_id).table_name.catalog in catalogs & self._remover.catalogs:
-                    self._tended[run_id] = now
-                    self.tend(run_id)
+                known = self._tended.get(run_id)
+                yield run_id, self._store.run(run_id).table_id if known is None else known[0]
             before = page[-1]
 
+    def _is_to_be_tended(self, run_id: str, now: Instant) -> bool:
+        tended = self._tended.get(run_id)
+        return tended is None or not tended[1] <= now < tended[1] + TEND_INTERVAL_MS
+
     def tend(self, run_id: str) -> Reason | None:
-        """Look after all that a run has in quarantine now; tells what kept it from that. Raises ``NotFound``."""
+        """Look after all that a run has in quarantine now, and its table's later runs; tells what kept it from that.
+
+        Raises ``NotFound``, and ``Unavailable`` where files of the catalog are being moved for longer than a person
+        waits.
+        """
+        table_id = self._store.run(run_id).table_id
+        later = [one for one, of in self._held() if of == table_id and one > run_id]
+        for one in (*later, run_id):
+            waits = self._look_after(one, wait_s=BUSY_WAIT_S)
+            if waits is not None:
+                return waits
+        return None
+
+    def _look_after(self, run_id: str, *, wait_s: float = -1) -> Reason | None:
         after: int | None = None
         waits: Reason | None = None
         while True:
-            batch = self._remover.tend(run_id, after)
+            batch = self._remover.tend(run_id, after, wait_s=wait_s)
             waits, after = waits or batch.waits, batch.after
             if batch.is_done or after is None:
                 return waits

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import prefix_of
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.removals import CatalogFiles, RemovalPorts
-from icewright.ports.store import TaskStore
+from icewright.ports.store import TableStore, TaskStore
 from icewright.services.deleter import Deleter
 from icewright.services.expired_files import ExpiredDoors
 from icewright.services.foreign import MetadataUuids
@@ -36,13 +37,21 @@ def build_finders(ports: RemovalPorts, registry: Registry) -> Mapping[str, Orpha
     }
 
 
-def build_remover(ports: RemovalPorts, registry: Registry, tasks: TaskStore, pause: Callable[[int], None]) -> Remover:
+def build_remover(
+    ports: RemovalPorts, registry: Registry, tasks: TaskStore, tables: TableStore, pause: Callable[[int], None]
+) -> Remover:
     """What removes files, of the catalogs that have a quarantine."""
+
+    def name_of(table_id: TableId) -> TableName | None:
+        record = tables.record(table_id)
+        return None if record is None else record.name
+
     return Remover(
         {name: _hands(ports, own, registry, name) for name, own in ports.catalogs.items() if own.quarantine.roots},
         ports.store,
         tasks,
         pause,
+        name_of,
     )
 
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from icewright.domain.actions import cause_of
-from icewright.domain.deletion import Cause, IntentState, plan_deletes
+from icewright.domain.deletion import Cause, DeletionRun, IntentState, plan_deletes
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.jobs import Committed, Failed, Result
 from icewright.domain.knowledge import Partial
+from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
 from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesFigures
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
@@ -27,7 +28,7 @@ from icewright.ports.deletions import DeletionStore, Tally
 from icewright.ports.store import TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
-from icewright.services.deleter import RESTING, Batch, Deleter
+from icewright.services.deleter import OUTDATED, RESTING, Batch, Deleter
 from icewright.services.housekeeper import MayGoOn
 from icewright.services.needs import NeedsOf
 
@@ -57,10 +58,19 @@ class Remover:
     """Carries out removals on the tables of all catalogs that have a quarantine."""
 
     def __init__(
-        self, hands: Mapping[str, Hands], store: DeletionStore, tasks: TaskStore, pause: Callable[[int], None]
+        self,
+        hands: Mapping[str, Hands],
+        store: DeletionStore,
+        tasks: TaskStore,
+        pause: Callable[[int], None],
+        name_of: Callable[[TableId], TableName | None],
     ) -> None:
-        """``pause`` waits for so many ms, while files go no faster than they may."""
-        self._hands, self._store, self._tasks, self._pause = dict(hands), store, tasks, pause
+        """``pause`` waits for so many ms, while files go no faster than they may.
+
+        ``name_of`` tells what a table is called by now, None where nobody knows.
+        """
+        self._hands, self._store, self._tasks = dict(hands), store, tasks
+        self._pause, self._name_of = pause, name_of
 
     @property
     def catalogs(self) -> frozenset[str]:
@@ -114,7 +124,7 @@ class Remover:
             run = self._store.run(task.task_id)
             if batch.is_done or not run.is_open:
                 return
-            if batch.waits is not None and batch.waits.code != RESTING:
+            if batch.waits is not None and batch.waits.code not in (RESTING, OUTDATED):
                 raise Unavailable(f"the removal waits: {batch.waits.text}")
             rest_ms = run.next_at - self._store.now()
             if rest_ms > 0:
@@ -170,11 +180,20 @@ class Remover:
         if left:
             raise Conflict(f"{wording.count(left, 'file')} cannot come back: something else is at their places by now")
 
-    def tend(self, run_id: str, after: int | None = None) -> Batch:
-        """Look after what is in quarantine, at most a batch; see :meth:`Deleter.tend`. Raises ``NotFound``."""
-        hands = self._hands_of(run_id)
-        with hands.lock:
-            return hands.deleter.tend(run_id, after)
+    def tend(self, run_id: str, after: int | None = None, *, wait_s: float = -1) -> Batch:
+        """Look after what is in quarantine, at most a batch; see :meth:`Deleter.tend`. Raises ``NotFound``.
+
+        Raises ``Unavailable`` where something else is done with files of the catalog for longer than ``wait_s``; below
+        0 it is waited for, however long it takes.
+        """
+        run = self._store.run(run_id)
+        hands = self.of(run.table_name.catalog)
+        if not hands.lock.acquire(timeout=wait_s):
+            raise Unavailable(f"files of catalog {run.table_name.catalog} are being moved; ask again later")
+        try:
+            return hands.deleter.tend(run_id, after, name=self._name_now(run))
+        finally:
+            hands.lock.release()
 
     def leave(self, run_id: str, reason: Reason) -> Batch:
         """Touch nothing more of a run whose task has ended; see :meth:`Deleter.leave`. Raises ``NotFound``."""
@@ -190,6 +209,10 @@ class Remover:
                 hint=f"name a place outside of all tables under catalogs.{catalog}.quarantine",
             )
         return self._hands[catalog]
+
+    def _name_now(self, run: DeletionRun) -> TableName:
+        """What the table of a run is called by now: it may have been renamed since."""
+        return self._name_of(run.table_id) or run.table_name
 
     def _hands_of(self, run_id: str) -> Hands:
         return self.of(self._store.run(run_id).table_name.catalog)
@@ -214,6 +237,7 @@ class Remover:
                 plan_id=task.plan_id,
                 table_name=task.table_name,
                 planned_at=action.as_of,
+                grace_ms=action.age_min_ms if isinstance(action, RemoveOrphanFiles) else None,
             )
         except NotAllowed as error:
             raise Conflict(error.message, hint="plan again") from error

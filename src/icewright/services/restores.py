@@ -48,9 +48,11 @@ class RestorePlanner:
         if not held.files:
             gone = f", {purged.files:,} were purged and are gone" if purged.files else ""
             raise NotAllowed(f"nothing that task {task.task_id} removed is in quarantine{gone}")
-        metadata = self._observer.catalog(task.table_name.catalog).load(task.table_name)
+        record = self._tables.record(task.table_id)
+        name = task.table_name if record is None else record.name
+        metadata = self._observer.catalog(name.catalog).load(name)
         if metadata.table_id != task.table_id:
-            raise TableReplaced(f"{task.table_name} is another table by now (uuid {metadata.table_id.uuid})")
+            raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
         text = f"{wording.count(held.files, 'file')} ({wording.size(held.bytes)}) that task {task.task_id} removed"
         plan = Plan(
             plan_id=self._ids.new("plan"),

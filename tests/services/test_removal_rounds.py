@@ -1,0 +1,141 @@
+"""Looking after what is in quarantine: in which order, and what one table's trouble is to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from icewright.adapters.memory.sightings import MemorySightings
+from icewright.domain.deletion import IntentState
+from icewright.domain.errors import StorageAway, StoreTaken
+from icewright.domain.knowledge import Gaps, Known
+from icewright.domain.locations import CanonicalPath
+from icewright.domain.names import TableId, TableName
+from icewright.domain.ownership import Place
+from icewright.services.deleter import Batch
+from icewright.services.removal_rounds import TEND_AGAIN_MS, TEND_INTERVAL_MS, RemovalRounds
+from icewright.services.removals import Hands, Remover
+from tests.services.deletions import DAY_MS, HOUR_MS, World, undone
+
+LAKE = frozenset({"lake"})
+NOBODY: Any = None
+
+
+class Looked(Remover):
+    """Remembers what was looked after; ``trouble`` may keep it from that."""
+
+    def __init__(self, world: World) -> None:
+        hands = Hands(world.deleter(), world.needs, NOBODY)
+        super().__init__({"lake": hands}, world.store, NOBODY, lambda _ms: None, lambda _table_id: None)
+        self.runs: list[str] = []
+        self.trouble: Callable[[str], None] = lambda _run_id: None
+
+    def tend(self, run_id: str, after: int | None = None, *, wait_s: float = -1) -> Batch:
+        if after is None:
+            self.runs.append(run_id)
+        self.trouble(run_id)
+        return super().tend(run_id, after, wait_s=wait_s)
+
+
+def rounds_of(world: World, remover: Remover) -> RemovalRounds:
+    return RemovalRounds(NOBODY, remover, NOBODY, NOBODY, NOBODY, NOBODY, world.store, MemorySightings(world.clock))
+
+
+def tend(rounds: RemovalRounds) -> None:
+    found = {step.__name__: step for step in rounds.steps(lambda: LAKE, lambda: None)}
+    found["tend_quarantine"]()
+
+
+def removed(world: World, run_id: str, table_id: TableId | None = None) -> CanonicalPath:
+    """A file of always the same path, each time with other bytes, goes into quarantine."""
+    (path,) = world.garbage(1)
+    world.storage.write(path, run_id.encode(), modified_at=world.clock.now() - 30 * DAY_MS)
+    before, world.table_id = world.table_id, table_id or world.table_id
+    world.deleter().begin(world.plan([path], plan_id=f"plan-of-{run_id}"), run_id)
+    world.run_to_its_end(run_id)
+    world.table_id = before
+    return path
+
+
+class Tables(World):
+    """Tables that own their place, whichever is there at the time."""
+
+    def place(self, name: TableName) -> Known[Place]:
+        return Gaps().judge(Place(name, self.table_id.uuid, self.roots, ()))
+
+
+@pytest.fixture
+def world() -> World:
+    return Tables()
+
+
+def test_of_two_files_that_had_one_path_the_later_one_comes_back(world: World) -> None:
+    """Although it is the earlier one's turn first: a day counts from when each was looked after."""
+    remover = Looked(world)
+    rounds = rounds_of(world, remover)
+    removed(world, "run-1")
+    tend(rounds)
+    world.clock.advance(12 * HOUR_MS)
+    path = removed(world, "run-2")
+    tend(rounds)
+    world.clock.advance(11 * HOUR_MS)
+    world.refs[path] = b"run-2"
+    world.commits += 1
+    tend(rounds)
+    world.clock.advance(TEND_INTERVAL_MS)
+    tend(rounds)
+    assert world.storage.objects[path].content == b"run-2"
+    assert world.intents("run-1")[path].state is IntentState.QUARANTINED
+
+
+def test_a_person_who_asks_for_the_earlier_one_has_the_later_one_looked_after_first(world: World) -> None:
+    rounds = rounds_of(world, Looked(world))
+    removed(world, "run-1")
+    path = removed(world, "run-2")
+    world.refs[path] = b"run-2"
+    world.commits += 1
+    assert rounds.tend("run-1") is None
+    assert world.storage.objects[path].content == b"run-2"
+    undone(world, "run-1")
+    assert world.storage.objects[path].content == b"run-2"
+
+
+def test_one_tables_trouble_is_no_others_and_is_tried_again_within_the_hour(world: World) -> None:
+    remover = Looked(world)
+    rounds = rounds_of(world, remover)
+    other = TableId("lake", "uuid-2")
+    removed(world, "run-1")
+    removed(world, "run-2", other)
+    removed(world, "run-3", other)
+
+    def away(run_id: str) -> None:
+        if run_id == "run-3":
+            raise StorageAway("no answer")
+
+    remover.trouble = away
+    tend(rounds)
+    assert remover.runs == ["run-3", "run-1"]  # and not the other table's earlier one
+    tend(rounds)
+    assert len(remover.runs) == 2
+    world.clock.advance(TEND_AGAIN_MS)
+    tend(rounds)
+    assert remover.runs[2:] == ["run-3"]
+    remover.trouble = lambda _run_id: None
+    world.clock.advance(TEND_AGAIN_MS)
+    tend(rounds)
+    assert remover.runs[3] == "run-3"
+
+
+def test_a_server_that_was_replaced_looks_after_nothing_more(world: World) -> None:
+    remover = Looked(world)
+    rounds = rounds_of(world, remover)
+    removed(world, "run-1")
+
+    def taken(_run_id: str) -> None:
+        raise StoreTaken("another server")
+
+    remover.trouble = taken
+    with pytest.raises(StoreTaken):
+        tend(rounds)
