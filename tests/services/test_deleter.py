@@ -548,7 +548,7 @@ class TestOutcomes:
             old.undo("run-1")
         assert not set(paths) & world.storage.objects.keys()
 
-    def test_x7_whoever_is_replaced_in_the_middle_of_a_batch_touches_no_further_file(self, world: World) -> None:
+    def test_q1_whoever_is_replaced_in_the_middle_of_a_batch_touches_no_further_file(self, world: World) -> None:
         paths = world.garbage(5)
         old = world.deleter()
         old.begin(world.plan(paths), "run-1")
@@ -567,7 +567,7 @@ class TestOutcomes:
         undone(world)
         assert set(paths) <= world.storage.objects.keys()
 
-    def test_x7_a_file_that_hung_on_its_way_is_known_to_be_in_quarantine(self, world: World) -> None:
+    def test_q1_a_file_that_hung_on_its_way_is_known_to_be_in_quarantine(self, world: World) -> None:
         (path,) = paths = world.garbage(1)
         old, content = world.deleter(), world.storage.objects[world.garbage(1)[0]].content
         old.begin(world.plan(paths), "run-1")
@@ -595,7 +595,7 @@ class TestOutcomes:
         assert world.storage.objects[path].content == content
 
     @pytest.mark.parametrize("step", [Step.QUARANTINE, Step.PURGE])
-    def test_x7_a_machine_that_was_halted_in_a_batch_asks_again_what_the_table_needs(
+    def test_q1_a_machine_that_was_halted_in_a_batch_asks_again_what_the_table_needs(
         self, world: World, step: Step
     ) -> None:
         paths = world.garbage(3)
