@@ -95,10 +95,10 @@ class House:
             append(made, range(number * 100, number * 100 + 100))
         return made
 
-    def days(self, count: float) -> None:
+    def days(self, count: float, *, a_day: int = 4) -> None:
         """Let time pass, with a few rounds of the server a day."""
-        for _ in range(round(count * 4)):
-            self.clock.advance(DAY_MS // 4)
+        for _ in range(round(count * a_day)):
+            self.clock.advance(DAY_MS // a_day)
             self.round()
 
     def round(self) -> None:
