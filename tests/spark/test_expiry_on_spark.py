@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 from icewright.adapters.clock import SystemClock
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
+from icewright.adapters.pyiceberg.rollback import PyIcebergRollbacks
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpiryRule
 from icewright.domain.names import TableName
+from icewright.domain.rollback import Rollback
 from icewright.domain.tables import TableMetadata
 from icewright.planning.expire_snapshots import decide_expiry
 from icewright.planning.expiry_commit import problem_of_expiry
@@ -113,6 +115,26 @@ def test_e1_e4_it_retains_what_iceberg_retains_and_all_of_that_is_read(
         assert read(spark, ours, one.snapshot_id) == rows[one.snapshot_id]
     run_on(spark, ours, "INSERT INTO $T VALUES ($N)", 15)
     assert {ref.name for ref in catalog.load(ours).refs} == {"main", "first", "side", "soon"}
+    roll_back(spark, lake, ours, rows)
+
+
+def roll_back(spark: SparkSession, lake: CatalogEntry, name: TableName, rows: dict[int, list[int]]) -> None:
+    """Spark reads what main is set back to, and forward again, and writes on from both."""
+    now, rollbacks = PyIcebergCatalog(lake).load(name), PyIcebergRollbacks(lake, SystemClock())
+    newest, target = now.ancestors()[0].snapshot_id, now.ancestors()[3].snapshot_id
+    before = read(spark, name, None)
+
+    def go(action: Rollback, task_id: str) -> None:
+        rollbacks.roll_back(name, now.table_id, action, task_id=task_id, may_commit=lambda: None)
+        spark.sql(f"REFRESH TABLE {name}")
+
+    go(Rollback(newest, target), "task-back")
+    assert read(spark, name, None) == rows[target]
+    go(Rollback(target, newest, "task-back"), "task-forward")
+    assert read(spark, name, None) == before
+    go(Rollback(newest, target), "task-again")
+    run_on(spark, name, "INSERT INTO $T VALUES ($N)", 16)
+    assert read(spark, name, None) == sorted([*rows[target], 16])
 
 
 def undo(lake: CatalogEntry, name: TableName, action: ExpireSnapshots, content: bytes) -> None:

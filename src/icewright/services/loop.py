@@ -258,17 +258,20 @@ class Loop:
         now = self._clock.now()
         if not _within(PRUNING_INTERVAL_MS, self._pruned_at, now):
             fault(Fault.PRUNE_BEFORE)
-            more = self._prune_tasks()
+            more = [self._prune_tasks(), self._forget_kept()]
             self._tables.prune(now)
             fault(Fault.PRUNE_AFTER)
-            self._pruned_at = None if more else now
+            self._pruned_at = None if any(more) else now
 
     def _prune_tasks(self) -> bool:
         """Forget what ended long ago; whether there may be more of it."""
-        now = self._tasks.now()
-        ended_before = now - self._keep_tasks_ms
-        self._kept.forget(now - UNDO_KEPT_MS, BATCH_MAX)
+        ended_before = self._tasks.now() - self._keep_tasks_ms
         return all(self._tasks.prune(ended_before, BATCH_MAX) == BATCH_MAX for _ in range(PRUNED_BATCHES_MAX))
+
+    def _forget_kept(self) -> bool:
+        """Forget what tasks took that cannot be undone any more; whether there may be more of it."""
+        kept_before = self._tasks.now() - UNDO_KEPT_MS
+        return all(self._kept.forget(kept_before, BATCH_MAX) == BATCH_MAX for _ in range(PRUNED_BATCHES_MAX))
 
     def _expire_leases(self) -> None:
         for task in self._tasks.expired(BATCH_MAX):
