@@ -40,8 +40,10 @@ def test_x1_it_expires_once_and_not_again_before_it_is_old(house: Lakehouse) -> 
     assert expire(house).state is TaskState.SUCCEEDED
     assert said(house) == "upkeep-lately"
     house.pass_time(2 * HOUR_MS)
+    assert said(house) == "expired-lately"
+    house.pass_time(20 * HOUR_MS)
     assert said(house) == "nothing-expires"
-    house.pass_time(12 * DAY_MS)
+    house.pass_time(11 * DAY_MS)
     house.append(1, day(house, 0))
     house.control.loop.round()
     (task, _) = sorted(tasks(house), key=lambda each: each.task_id, reverse=True)

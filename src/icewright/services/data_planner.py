@@ -32,6 +32,9 @@ from icewright.services.kept_plans import keep_plan
 LiveFiles: TypeAlias = Callable[[Observation, frozenset[Partition]], Iterator[DataFile]]
 """The live data files of some partitions, read from manifests each time."""
 
+INTERVAL_MS: Final = 20 * 3_600_000
+"""How long it rests in between by itself: less than a day, so that it finds the same hours of the next."""
+
 _HINT: Final = f"an age is {AGES}"
 
 
@@ -52,11 +55,15 @@ class DataPlanner:
         decision, violations = decided
         return self._kept(observation, policy, decision, violations, now, asked=True)
 
-    def due(self, observation: Observation, policy: Policy, store_now: Instant) -> Due:
+    def due(self, observation: Observation, policy: Policy, store_now: Instant, rested_ms: int | None) -> Due:
         """What expires by itself; what needs a person is never due. What is kept of it may raise ``PlanRefused``.
 
-        ``store_now`` is by the store's clock, which must not be behind the one that ages are told by.
+        ``store_now`` is by the store's clock, which must not be behind the one that ages are told by. ``rested_ms`` is
+        how long ago it was done last, None where it never was: each time leaves a tag for a week.
         """
+        if rested_ms is not None and rested_ms < INTERVAL_MS:
+            said = f"nothing, because data expired less than {wording.duration(INTERVAL_MS)} ago"
+            return Due(Reason("expired-lately", said))
         now = self._clock.now()
         choice = choose_data(observation, policy, None, now)
         if not isinstance(choice, DataChoice):

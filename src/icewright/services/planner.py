@@ -138,9 +138,9 @@ class Planner:
         """See :meth:`icewright.services.manifests_planner.ManifestsPlanner.due`."""
         return self._manifests.due(observation)
 
-    def data_due(self, observation: Observation, now: Instant) -> Due:
+    def data_due(self, observation: Observation, now: Instant, rested_ms: int | None) -> Due:
         """See :meth:`icewright.services.data_planner.DataPlanner.due`."""
-        return self._data.due(observation, self.policy(observation.metadata), now)
+        return self._data.due(observation, self.policy(observation.metadata), now, rested_ms)
 
     def statistics_due(self, observation: Observation, rested_ms: int | None) -> Due:
         """See :meth:`icewright.services.statistics_planner.StatisticsPlanner.due`."""

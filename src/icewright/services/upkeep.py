@@ -159,7 +159,7 @@ class Upkeep:
         if kind is ActionKind.COMPUTE_STATISTICS:
             return self._planner.statistics_due(observation, rested_ms)
         if kind is ActionKind.EXPIRE_DATA:
-            return self._planner.data_due(observation, look.now)
+            return self._planner.data_due(observation, look.now, rested_ms)
         metadata = observation.metadata
         record = self._tables.record(metadata.table_id)
         if record is None:
