@@ -1,0 +1,75 @@
+"""Work on delete files as values: what lists show of it, and that it comes back from JSON as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from icewright.domain.actions import Action, ActionFigures, names_in
+from icewright.domain.asked import Asked, AskedRemoveDanglingDeletes, AskedRewritePositionDeletes
+from icewright.domain.codec import from_json, to_json
+from icewright.domain.delete_costs import DeleteCosts
+from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
+from icewright.domain.jobs import PROTOCOL_VERSION, TaskSpec
+from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Prediction
+from icewright.domain.remove_dangling_deletes import (
+    RemoveDanglingDeletes,
+    RemoveDanglingDeletesFigures,
+    RemoveDanglingDeletesPrediction,
+    own_bytes,
+)
+from icewright.domain.rewrite_position_deletes import (
+    DeleteGroup,
+    RewritePositionDeletes,
+    RewritePositionDeletesFigures,
+    RewritePositionDeletesPrediction,
+    Target,
+)
+
+HERE = Partition(0, '["Ulm"]')
+POSITION = DeleteFile("a", FileContent.POSITION_DELETES, FileFormat.PARQUET, HERE, 100, 3, 7, 5, path_lower="x")
+VECTOR = replace(
+    POSITION, path="v", file_format=FileFormat.PUFFIN, referenced_data_file="x", content_offset=4, content_size_bytes=40
+)
+EQUALITY = replace(POSITION, path="e", content=FileContent.EQUALITY_DELETES, equality_ids=(1, 2), path_lower=None)
+DANGLING = RemoveDanglingDeletes(7, (POSITION, VECTOR, EQUALITY))
+GROUP = DeleteGroup(
+    0, HERE, "city=Ulm", None, (POSITION, replace(POSITION, path="b")), (Target("x", 4, 9), Target("y", 5, 9)), 5
+)
+REWRITE = RewritePositionDeletes(7, (GROUP, replace(GROUP, group_id=1, data_file="x", targets=GROUP.targets[:1])))
+COSTS = DeleteCosts(3, 9, 900), DeleteCosts(1, 3, 300)
+
+
+def test_figures_say_everything_but_the_names() -> None:
+    assert DANGLING.figures == RemoveDanglingDeletesFigures(7, 1, 1, 1, records=9, size_bytes=240)
+    assert REWRITE.figures == RewritePositionDeletesFigures(
+        7, groups=2, input_files=4, input_bytes=400, records=12, data_files=2
+    )
+    assert (names_in(DANGLING), names_in(REWRITE)) == (3, 7)
+    assert (own_bytes(POSITION), own_bytes(VECTOR)) == (100, 40)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Action, DANGLING),
+        (Action, REWRITE),
+        (ActionFigures, DANGLING.figures),
+        (ActionFigures, REWRITE.figures),
+        (Prediction, RemoveDanglingDeletesPrediction(*COSTS, "CALL")),
+        (Prediction, RewritePositionDeletesPrediction(*COSTS, "CALL")),
+        (Asked, AskedRemoveDanglingDeletes()),
+        (Asked, AskedRewritePositionDeletes()),
+        (
+            TaskSpec,
+            TaskSpec(
+                PROTOCOL_VERSION, "task-1", 1, 1, TableId("l", "u"), TableName("l", ("db",), "t"), REWRITE, 30_000
+            ),
+        ),
+    ],
+)
+def test_they_travel_as_json_and_come_back_the_same(kind: Any, value: object) -> None:
+    assert from_json(kind, to_json(value)) == value
