@@ -95,7 +95,7 @@ def appended(raw: Raw) -> Raw:
 
 def unsigned(raw: Raw) -> Raw:
     properties = {key: text for key, text in raw["properties"].items() if key != SIGNATURE_KEY}
-    empty = {"statistics": [], "snapshot-log": []}
+    empty: Raw = {"statistics": [], "snapshot-log": []}
     return {**empty, **raw, "properties": properties}
 
 
