@@ -20,7 +20,6 @@ def data_pairs(said: ExpireDataPrediction | None, notes: Sequence[Reason]) -> li
         ("partitions", f"{said.partitions:,} of {said.partitions_before:,}: {ends}"),
         ("files", f"{said.files:,} of {said.files_before:,} ({text.size(said.size_bytes)})"),
         ("rows", f"{said.records:,} of {said.records_before:,}"),
-        ("approval", "needed" if said.needs_approval else ""),
         ("left", f"{text.count(said.left_for_later, 'partition')} for later" if said.left_for_later else ""),
         ("undo", said.undo),
         *rows,

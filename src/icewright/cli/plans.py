@@ -284,6 +284,7 @@ def print_plan(terminal: Terminal, planned: Planned) -> None:
             ("mode", view.mode.value),
             ("migrates", "" if view.migration is None else view.migration.value),
             ("because", view.reason.text),
+            ("approval", "" if view.to_approve is None else f"by a person: {view.to_approve.text}"),
             ("but", "" if problem is None else problem.text),
             *_predicted(view),
             ("look again", "" if view.look_again_at is None else text.instant(view.look_again_at)),
@@ -301,8 +302,7 @@ def print_plan(terminal: Terminal, planned: Planned) -> None:
         terminal.say(f"  {view.prediction.call}")
     if view.can_apply:
         terminal.say()
-        approved = isinstance(view.prediction, RemoveOrphanFilesPrediction) and view.prediction.needs_approval
-        verb = "approve" if approved else "apply"
+        verb = "apply" if view.to_approve is None else "approve"
         terminal.say(
             f"Next: icewright {verb} {view.plan_id}"
             if from_server
@@ -371,7 +371,6 @@ def _files_moved(
         ("go", f"{files} into quarantine{later}"),
         ("listed", listed + ("" if said.listing_is_complete else ", not all of it: see the notes")),
         ("needed", f"{text.count(said.reachable_files, 'file')} ({text.size(said.reachable_bytes)})"),
-        ("approval", "by a person: it is beyond the budget" if said.needs_approval else ""),
         *(("note", note.text) for note in view.rules),
     ]
 

@@ -14,6 +14,7 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.tables import Instant
 from icewright.planning import wording
 from icewright.planning.explain import explain
+from icewright.services.approvals import beyond_budget
 from icewright.services.views import FiguresView
 
 DELETED_SHARE_SHOWN = 0.1
@@ -66,6 +67,8 @@ class PlanView:
     executors: Mapping[str, int]
     look_again_at: Instant | None
     migration: Migration | None = None
+    to_approve: Reason | None = None
+    """Why somebody has to approve it before it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ def plan_view(plan: Plan) -> PlanView:
         executors={each.value: n for each in Executor if (n := sum(g.executor is each for g in plan.groups))},
         look_again_at=plan.look_again_at,
         migration=plan.migration,
+        to_approve=beyond_budget(plan),
     )
 
 
