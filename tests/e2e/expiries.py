@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -51,6 +52,19 @@ def ask_for_expiry(lake: Mortals, table: Table) -> str:
     return wait_for(asked, "an expiry is asked for", lake)
 
 
+def ask_for_undo(lake: Mortals, task_id: str) -> str:
+    """Have an expiry taken back. The task's id."""
+
+    def asked() -> str | None:
+        try:
+            with lake.client() as client:
+                return str(client.apply(client.undo(task_id)["plan_id"])["task_id"])
+        except IcewrightError:
+            return None
+
+    return wait_for(asked, "an undo is asked for", lake)
+
+
 def ended(lake: Mortals, task_id: str) -> Json:
     """The task with its history, once it has ended."""
 
@@ -79,6 +93,19 @@ def check_expired(lake: Mortals, before: Table) -> None:
     assert [row[0] for row in found] == _rows_of(COMMITS)
     for path in files_of(after):
         assert Path(urlsplit(path).path).is_file(), path
+
+
+def check_back(lake: Mortals, before: Table) -> None:
+    """Two commits, one there and one back: each snapshot is as it was, and read from its bytes."""
+    after = writer(lake.entry).load_table(before.name())
+    assert len(after.metadata.metadata_log) == len(before.metadata.metadata_log) + 2
+    assert after.metadata.refs == before.metadata.refs
+    raw = [json.loads(Path(urlsplit(one.metadata_location).path).read_bytes()) for one in (before, after)]
+    assert raw[0]["snapshots"] == raw[1]["snapshots"]
+    assert raw[0]["snapshot-log"] == raw[1]["snapshot-log"]
+    for commits, snapshot in enumerate(after.metadata.snapshots, start=1):
+        found = after.scan(snapshot_id=snapshot.snapshot_id).to_arrow()["id"].to_pylist()
+        assert sorted(found) == _rows_of(commits)
 
 
 def _rows_of(commits: int) -> list[int]:

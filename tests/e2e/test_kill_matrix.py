@@ -16,7 +16,7 @@ import pytest
 
 from icewright.domain.faults import Fault
 from icewright.domain.tasks import TaskState
-from tests.e2e.expiries import ask_for_expiry, check_expired, ended, make_history
+from tests.e2e.expiries import ask_for_expiry, ask_for_undo, check_back, check_expired, ended, make_history
 from tests.e2e.kills import (
     AFTER_LOSS,
     BEFORE_WORK,
@@ -167,3 +167,18 @@ def test_w11_snapshots_expire_once_wherever_the_server_dies_over_it(lake: Mortal
         document = ended(lake, task_id)
         assert document["task"]["state"] == TaskState.SUCCEEDED, (str(kill), document)
         check_expired(lake, table)
+
+
+def test_w11_snapshots_come_back_once_wherever_the_server_dies_over_it(lake: Mortals) -> None:
+    lake.start("serve")
+    kills = (Kill(Fault.HOUSEKEEPING_CLAIMED), Kill(Fault.HOUSEKEEPING_DONE))
+    for number, kill in enumerate(kills * (3 if CAMPAIGN else 1)):
+        table = make_history(lake, f"t{number:03d}")
+        expiry_id = ask_for_expiry(lake, table)
+        assert ended(lake, expiry_id)["task"]["state"] == TaskState.SUCCEEDED
+        order = lake.order(kill)
+        task_id = ask_for_undo(lake, expiry_id)
+        lake.await_kill(order, kill)
+        document = ended(lake, task_id)
+        assert document["task"]["state"] == TaskState.SUCCEEDED, (str(kill), document)
+        check_back(lake, table)
