@@ -209,6 +209,7 @@ def test_one_place_makes_plans_of_deletes() -> None:
 
 THE_DOOR = {
     "icewright/adapters/memory/quarantine.py": "the door itself, in memory",
+    "icewright/adapters/memory/removals.py": "hands the door in memory on, closed",
     "icewright/adapters/objects/hdfs.py": "the door itself, on HDFS",
     "icewright/adapters/objects/local_quarantine.py": "the door itself, on local disks",
     "icewright/adapters/objects/opened.py": "the doors of one catalog's storages, by scheme",

@@ -14,8 +14,7 @@ from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.memory.removals import memory_removals
-from icewright.adapters.memory.table_files import MemoryTableFiles
+from icewright.adapters.memory.removals import memory_files, memory_removals
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.api.access import Access, loopback_hosts
@@ -57,9 +56,8 @@ class Served:
             tasks,
             self.clock,
             SequentialIds(),
-            memory_removals(self.clock),
+            memory_removals(self.clock, {"lake": memory_files(self.lake, self.clock)}),
             expiries={"lake": MemoryExpiry(self.lake)},
-            files={"lake": MemoryTableFiles(self.lake)},
             kept=MemoryKept(),
         )
         self.access = Access(TOKEN, loopback_hosts(self.host, PORT), LOGIN_CODE)

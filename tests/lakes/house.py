@@ -78,7 +78,6 @@ class House:
                 {"lake": own},
             ),
             expiries={"lake": PyIcebergExpiry(self.entry, self.clock)},
-            files={"lake": own.files},
             kept=SqlKept(self.engine),
             places=places,
             claims=SqlClaims(self.engine),

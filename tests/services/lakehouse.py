@@ -11,9 +11,8 @@ from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
-from icewright.adapters.memory.removals import memory_removals
+from icewright.adapters.memory.removals import memory_files, memory_removals
 from icewright.adapters.memory.rollback import MemoryRollbacks
-from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.actions import ActionKind
@@ -94,7 +93,8 @@ class Lakehouse:
         self.kept = MemoryKept()
         self.moved_away: list[str] = []
         """Tasks because of which files were moved away, and whose files were brought back."""
-        self.removals = memory_removals(self.store_clock)
+        files = {name: memory_files(catalog, self.store_clock) for name, catalog in self.catalogs.items()}
+        self.removals = memory_removals(self.store_clock, files)
         self._files = 0
         self.control = self.restart()
 
@@ -113,7 +113,6 @@ class Lakehouse:
             limits=limits,
             carriers=self.carriers,
             expiries=self.expiries,
-            files={name: MemoryTableFiles(catalog) for name, catalog in self.catalogs.items()},
             kept=self.kept,
             bring_files_back=self.bring_files_back,
             rollbacks=self.rollbacks,

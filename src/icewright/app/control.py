@@ -87,7 +87,6 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
                 expiries={entry.name: PyIcebergExpiry(entry, clock) for entry in entries},
                 places=places,
                 claims=SqlClaims(alone.engine),
-                files={entry.name: PyIcebergTableFiles(entry) for entry in entries},
                 kept=SqlKept(alone.engine),
                 rollbacks={entry.name: PyIcebergRollbacks(entry, clock) for entry in entries},
             )

@@ -18,7 +18,6 @@ from icewright.ports.kept import KeptStore
 from icewright.ports.removals import RemovalPorts
 from icewright.ports.rollback import Rollbacks
 from icewright.ports.store import TableStore, TaskStore
-from icewright.ports.table_files import TableFiles
 from icewright.services.access import AccessBook
 from icewright.services.approvals import Approvals
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
@@ -76,7 +75,6 @@ def build_control_plane(
     expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
     places: PlaceRules | None = None,
     claims: ClaimStore | None = None,
-    files: Mapping[str, TableFiles] = MappingProxyType({}),
     kept: KeptStore | None = None,
     bring_files_back: BringFilesBack | None = None,
     pause: Callable[[int], None] = sleep_ms,
@@ -86,8 +84,8 @@ def build_control_plane(
 
     ``keep_tasks_ms`` is how long tasks are kept that have ended, ``carriers`` are what the server carries out itself.
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
-    ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``files`` tell
-    of all files of tables, ``kept`` is where it is kept what tasks take, without which none takes anything, and
+    ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``kept``
+    is where it is kept what tasks take, without which none takes anything, and
     ``bring_files_back`` takes the place of our own quarantine. ``pause`` waits for so many ms. ``rollbacks`` set
     ``main`` back, by the names of their catalogs.
     """
@@ -124,6 +122,7 @@ def build_control_plane(
     )
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
     restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)
+    files = {name: own.files for name, own in removals.catalogs.items()}
     doors = Undoing(expiries, files, kept, restores.plan, bring_files_back or remover.bring_back)
     undoer = Undoer(doors, observer, tables, tasks, ids, planner.policy, registry.namesakes)
     verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer, remover)
