@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from icewright.adapters.http.client import Client, problem
+from icewright.domain.asked import AskedRemoveOrphanFiles
 from icewright.domain.errors import (
     Conflict,
     IcewrightError,
@@ -48,6 +49,16 @@ def test_requests_carry_the_token_and_calls_do_not() -> None:
         client.status()
     assert server.requests[0].headers["authorization"] == "Bearer t0ken"
     assert [str(call) for call in client.calls] == ["GET http://server/api/v1/status"]
+
+
+def test_what_lists_all_files_of_a_table_may_take_its_time() -> None:
+    server = Server({})
+    with server.client() as client:
+        client.plan_asked("uuid", "lake", AskedRemoveOrphanFiles())
+        client.purge("task-1")
+        client.approve("plan-1", "Ada")
+    waited = [request.extensions["timeout"]["read"] for request in server.requests]
+    assert waited == [3600, 3600, 30]
 
 
 def test_hostile_names_travel_whole() -> None:

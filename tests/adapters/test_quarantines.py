@@ -274,6 +274,19 @@ def test_purging_brings_no_older_version_to_light(s3: S3Server) -> None:
     assert held.version_id not in {one["VersionId"] for one in versions["Versions"]}
 
 
+def test_what_somebody_has_brought_to_light_again_is_not_purged(s3: S3Server) -> None:
+    """As a person does who takes a file back by hand: the marker goes, and the version is the object again."""
+    store = on_s3(s3, "Enabled")
+    expected = listed(store)
+    held = store.quarantine.quarantine(RUN, expected)
+    store.s3.delete_object(Bucket=store.bucket, Key=KEY, VersionId=held.marker_id)
+    with pytest.raises(Conflict, match="there again"):
+        store.quarantine.purge(RUN, expected, held)
+    assert store.objects.read(expected.path, 100) == CONTENT
+    store.quarantine.restore(RUN, expected, held)
+    assert store.objects.read(expected.path, 100) == CONTENT
+
+
 def test_a_version_that_somebody_else_has_removed_is_said_to_be_gone(s3: S3Server) -> None:
     store = on_s3(s3, "Enabled")
     expected = listed(store)

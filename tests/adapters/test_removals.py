@@ -198,6 +198,28 @@ def test_w10_a_server_that_dies_between_two_files_is_followed_by_one_that_goes_o
     assert [path.read_bytes() for path in left] == [b"PAR1 nobody needs this"] * 5
 
 
+def test_an_owner_who_changes_their_mind_stops_a_removal_that_is_under_way(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = house.table()
+    left = litter(table, *(f"{number:03d}.parquet" for number in range(150)), content=b"")
+    house.days(10)
+    task = house.control.dispatcher.approve(house.control.tables.waiting(limit=10)[0].plan_id, "Ada")
+    pause = house.pause
+
+    def changes_their_mind(wait_ms: int) -> None:
+        with table.refresh().transaction() as change:
+            change.set_properties({"icewright.mode": "observe"})
+        pause(wait_ms)
+
+    monkeypatch.setattr(house, "pause", changes_their_mind)
+    house.restart()
+    house.round()
+    task = house.control.tasks.get(task.task_id)
+    assert (task.state, sum(path.exists() for path in left)) == (TaskState.CANCELLED, 50)
+    assert house.control.deletions.runs(open_only=True, limit=10) == []
+
+
 def test_a_task_that_is_cancelled_on_the_way_leaves_the_rest(house: House) -> None:
     table = house.table()
     litter(table, "1.parquet")

@@ -56,6 +56,17 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
     assert all_there(table)
 
 
+@pytest.mark.usefixtures("house")
+def test_who_has_no_name_says_who_approves(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 1000")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert icewright("approve").out == "no plan waits for anybody\n"
+    refused = icewright("approve", "plan-1")
+    assert (refused.status, "--by NAME" in refused.err) == (2, True)
+
+
 def test_what_was_not_looked_for_by_a_server_is_not_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     house = House(tmp_path)
     house.table()

@@ -11,6 +11,7 @@ from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.deletion_store import MemoryDeletionStore
 from icewright.adapters.memory.objects import MemoryObjects
 from icewright.adapters.memory.quarantine import AFTER, BEFORE, MemoryQuarantine
+from icewright.domain import faults
 from icewright.domain.deletion import (
     BUDGET_FILES,
     FUTURE_MAX_MS,
@@ -39,13 +40,14 @@ from icewright.domain.errors import (
     Unavailable,
     Unknown,
 )
+from icewright.domain.faults import Fault
 from icewright.domain.knowledge import Complete, Partial
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId
 from icewright.domain.objects import ListedObject
 from icewright.domain.tables import Instant
 from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
-from tests.services.deletions import DAY_MS, GAP, HELD, HOUR_MS, NAME, ROOT, World, at, tended, undone
+from tests.services.deletions import DAY_MS, GAP, HELD, HOUR_MS, NAME, ROOT, Died, World, at, dying_at, tended, undone
 
 CAREFREE = DeleteSettings(
     orphan_grace_ms=0, expired_grace_ms=0, window_ms=0, budget_files=10**9, files_per_minute=10**9
@@ -639,6 +641,27 @@ class TestOutcomes:
         world.deleter().begin(replace(plan, grace_ms=1), "run-9")
         world.run_to_its_end("run-9")
         assert list(world.states("run-9").values()) == ["skipped: too-young"]
+
+    @pytest.mark.parametrize("dies", [False, True])
+    def test_o4_the_window_begins_by_the_latest_clock(self, world: World, *, dies: bool) -> None:
+        """A store whose clock was behind by a month, and is put right, has not kept anything for a month."""
+        behind = ManualClock(world.clock.now() - 30 * DAY_MS)
+        world.store = MemoryDeletionStore(behind)
+        (path,) = paths = world.garbage(1, age_ms=60 * DAY_MS)
+        world.deleter().begin(world.plan(paths, seen_ms=60 * DAY_MS), "run-1")
+        if dies:
+            faults.arm(dying_at(Fault.DELETION_RECORD_BEFORE))
+            with pytest.raises(Died):
+                world.deleter().advance("run-1")
+        world.deleter().advance("run-1")
+        assert world.states() == {path: "quarantined"}
+        behind.advance(30 * DAY_MS)
+        tended(world)
+        assert world.states() == {path: "quarantined"}
+        for clock in (behind, world.clock):
+            clock.advance(WINDOW_FLOOR_MS)
+        tended(world)
+        assert world.states() == {path: "purged"}
 
 
 class FailingStore(MemoryDeletionStore):

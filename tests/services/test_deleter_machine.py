@@ -299,7 +299,7 @@ class RecordsAfterwards(Deleter):
         fault(Fault.DELETION_FILE_DONE)
         begun = [replace(one, state=IntentState.UNKNOWN, step=step) for one in intents]
         written = self._store.change(self._epoch, [*begun, *left])
-        recorded = self._record([replace(one, version=one.version + 1) for one in done])
+        recorded = self._record([replace(one, version=one.version + 1) for one in done], 0)
         return (*recorded, *written[len(begun) :]), None
 
 

@@ -51,17 +51,17 @@ def approve(
     if plan_id is not None and namespace is not None:
         raise Rejected("approve one plan by its id, or those of a namespace", hint="leave one of the two out")
     invocation = begin(context, as_json=as_json)
-    terminal, name = invocation.terminal, by or getpass.getuser()
+    terminal = invocation.terminal
     with server(invocation, show_api=show_api) as client:
         if plan_id is not None and show:
             _show(terminal, client, plan_id)
             return
         if plan_id is not None:
-            _approve(terminal, client, [plan_id], name)
+            _approve(terminal, client, [plan_id], by or _logged_in())
             return
         waiting = [one for one in _waiting(client) if namespace is None or _is_of(one, namespace)]
         if namespace is not None and yes and waiting:
-            _approve(terminal, client, [one.plan_id for one in waiting], name)
+            _approve(terminal, client, [one.plan_id for one in waiting], by or _logged_in())
             return
     if as_json:
         terminal.documents(waiting)
@@ -72,6 +72,13 @@ def approve(
     else:
         terminal.say("no plan waits for anybody")
     raise typer.Exit(FOUND if waiting else FINE)
+
+
+def _logged_in() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:  # a container runs as a number that has no name
+        raise Rejected("it cannot be told who approves", hint="say so: --by NAME") from error
 
 
 def _show(terminal: Terminal, client: Client, plan_id: str) -> None:

@@ -300,8 +300,9 @@ class Checked:
 class Intent:
     """One file of a run: the evidence for it, and what became of it.
 
-    ``step`` is what was begun last, ``held_at`` when it was quarantined, by the store's clock. ``version`` grows with
-    each change. Everything that the plan knew of the file is in ``object``: path as listed, size, time, etag, version.
+    ``step`` is what was begun last, ``held_at`` when it was quarantined, by the latest of the clocks concerned.
+    ``version`` grows with each change. Everything that the plan knew of the file is in ``object``: path as listed,
+    size, time, etag, version.
     """
 
     run_id: str

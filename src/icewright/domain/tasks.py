@@ -82,6 +82,9 @@ class Lease:
 
 COMMITTING = "committing"
 """The phase of an attempt that asks for its last leave: its next step is the commit."""
+REMOVING = "removing"
+"""The phase of an attempt that moves files into quarantine, and asks for leave before each batch."""
+ASKING_LEAVE = frozenset({COMMITTING, REMOVING})
 
 
 @dataclass(frozen=True, slots=True)

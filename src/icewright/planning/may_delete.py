@@ -30,13 +30,17 @@ _PERCENT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known right before files go. ``now`` is the earliest of all clocks: the storages' and the store's."""
+    """What is known right before files go. ``now`` is the earliest of all clocks: the storages' and the store's.
+
+    ``latest`` is the latest of them.
+    """
 
     needs: Needs
     place: Place
     quarantines: Sequence[CanonicalPath]
     aliases: Aliases
     now: Instant
+    latest: Instant
 
 
 def why_not(intent: Intent, cause: Cause, facts: Facts, settings: DeleteSettings) -> Reason | None:

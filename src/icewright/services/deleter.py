@@ -11,7 +11,7 @@ Nothing here runs by itself, and each call does one batch at most: whoever calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -271,12 +271,14 @@ class Deleter:
             return _Never(Reason("gc-disabled", "gc.enabled is false: another table may need its files"))
         if any(_overlap(root, own) for root in self._quarantine.roots for own in place.roots):
             return Reason("quarantine-in-table", "the quarantine overlaps the table's place; configure another one")
-        return Facts(needs, place, self._quarantine.roots, self._aliases, self._now(paths))
+        now, latest = self._clocks(paths)
+        return Facts(needs, place, self._quarantine.roots, self._aliases, now, latest)
 
-    def _now(self, paths: Sequence[CanonicalPath]) -> Instant:
-        """The earliest of all clocks concerned, so that one that is ahead makes nothing old."""
+    def _clocks(self, paths: Iterable[CanonicalPath]) -> tuple[Instant, Instant]:
+        """The earliest and the latest of all clocks concerned: one that is wrong makes nothing old."""
         by_storage = {_storage(path): path for path in paths}
-        return min(self._store.now(), *(self._objects.now(path) for path in by_storage.values()))
+        clocks = [self._store.now(), *(self._objects.now(path) for path in by_storage.values())]
+        return min(clocks), max(clocks)
 
     def _put_back_needed(self, run: DeletionRun, done: Sequence[Intent]) -> tuple[Intent, ...]:
         """Put back what a commit has come to need while it was moved; what cannot be told now is for :meth:`tend`."""
@@ -315,7 +317,7 @@ class Deleter:
             except (Unavailable, Unknown) as error:  # it stays unknown, and is looked for by the next call
                 waits = Reason(error.code, error.message)
             fault(Fault.DELETION_FILE_DONE)
-        return (*self._record(results), *written[len(begun) :]), waits
+        return (*self._record(results, 0 if facts is None else facts.latest), *written[len(begun) :]), waits
 
     def _outdated(self, checked: Checked, step: Step) -> Reason | None:
         """Whether what was known before a batch is too old for its next file; putting back needs none of it.
@@ -356,10 +358,11 @@ class Deleter:
         if self._quarantine.look(intent.run_id, intent.object).held is not None:
             raise Unknown(f"{intent.object.path} is in quarantine already, and nobody here has moved it")
 
-    def _record(self, results: Sequence[Intent]) -> Sequence[Intent]:
+    def _record(self, results: Sequence[Intent], latest: Instant) -> Sequence[Intent]:
+        """Write down how steps went. Files are in quarantine since the latest of the clocks says so."""
         if not results:
             return ()
-        now = self._store.now()
+        now = max(self._store.now(), latest)
         dated = [
             replace(one, held_at=now) if one.state is IntentState.QUARANTINED and one.held_at is None else one
             for one in results
@@ -374,8 +377,8 @@ class Deleter:
         found = self._store.intents(run_id, _UNKNOWN, limit=ASKED_FILES)
         if not found:
             return ()
-        now = self._store.now()
         looked = [settled(intent, self._quarantine.look(run_id, intent.object)) for intent in found]
+        _, now = self._clocks(one.object.path for one in looked if one.held is not None)
         dated = [replace(one, held_at=one.held_at or now) if one.held is not None else one for one in looked]
         fault(Fault.DELETION_SETTLE_BEFORE)
         recorded = self._store.change(self._epoch, dated)

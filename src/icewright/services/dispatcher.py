@@ -47,7 +47,7 @@ from icewright.domain.policy import Mode, PolicyRule
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.domain.tasks import (
     ASKED_FOR,
-    COMMITTING,
+    ASKING_LEAVE,
     AttemptState,
     Lease,
     NewTask,
@@ -319,16 +319,16 @@ class Dispatcher:
         )
 
     def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
-        """An optimizer is still at it; one that is about to commit is told to stop where the owner wants that by now.
+        """Somebody is still at it; before a commit, or more files go, they are told to stop where the owner wants that.
 
-        Raises :class:`LeaseLost`; before a commit also what loading the table raises, and then nothing is committed.
+        Raises :class:`LeaseLost`; before these also what loading the table raises, and then nothing is done.
         """
         fault(Fault.HEARTBEAT_BEFORE)
         task = self._tasks.heartbeat(
             task_id, heartbeat.fencing_token, progress=heartbeat.progress, lease_ms=self._limits.lease_ms
         )
         fault(Fault.HEARTBEAT_AFTER)
-        if heartbeat.progress.phase == COMMITTING and not task.cancel_requested:
+        if heartbeat.progress.phase in ASKING_LEAVE and not task.cancel_requested:
             veto = self.leave.veto(task)
             if veto is not None:
                 task = self._tasks.request_cancel(task_id, veto)

@@ -22,7 +22,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesFigures
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
-from icewright.domain.tasks import Progress, Task
+from icewright.domain.tasks import REMOVING, Progress, Task
 from icewright.planning import wording
 from icewright.ports.deletions import DeletionStore, Tally
 from icewright.ports.store import TaskStore
@@ -32,10 +32,8 @@ from icewright.services.deleter import OUTDATED, RESTING, Batch, Deleter
 from icewright.services.housekeeper import MayGoOn
 from icewright.services.needs import NeedsOf
 
-REMOVING: Final = "removing"
-"""The phase of an attempt that moves files into quarantine."""
 RESTORING: Final = "restoring"
-"""The same of one that puts them back."""
+"""The phase of an attempt that puts files back."""
 HEADS_LOOKED_AT: Final = 20
 _RUNS_A_PAGE: Final = 100
 MANIFESTS_LOOKED_AT: Final = 200

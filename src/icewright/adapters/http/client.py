@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 import httpx2
 
-from icewright.domain.asked import Asked
+from icewright.domain.asked import Asked, AskedRemoveOrphanFiles
 from icewright.domain.codec import to_json
 from icewright.domain.errors import IcewrightError, NotFound, Rejected, Unavailable
 from icewright.domain.events import CommitEvent
@@ -22,6 +22,8 @@ from icewright.domain.tables import Json
 from icewright.domain.tasks import TaskState
 
 _TIMEOUT_S: Final = 30.0
+_LONG_S: Final = 3600.0
+"""How long it may take to list all files of a table, or to look after all that is in quarantine of a task."""
 _API: Final = "/api/v1"
 _SERVER_ERRORS_FROM: Final = 500
 _UNAUTHORIZED: Final = 401
@@ -97,7 +99,9 @@ class Client:
 
     def plan_asked(self, uuid: str, catalog: str, asked: Asked) -> Json:
         """Have that planned which is asked for, to be applied: a ``PlanView``."""
-        return self._object("POST", f"/tables/{_part(uuid)}/plans", {"catalog": catalog}, to_json(asked))
+        timeout_s = _LONG_S if isinstance(asked, AskedRemoveOrphanFiles) else _TIMEOUT_S
+        path = f"/tables/{_part(uuid)}/plans"
+        return self._object("POST", path, {"catalog": catalog}, to_json(asked), timeout_s=timeout_s)
 
     def apply(self, plan_id: str) -> Json:
         """Queue exactly that plan; the task."""
@@ -125,7 +129,7 @@ class Client:
 
     def purge(self, task_id: str) -> Json:
         """Have it looked after now what a task removed: ``{"quarantine": QuarantineView, "waits": ...}``."""
-        return self._object("POST", f"/quarantine/{_part(task_id)}/purge")
+        return self._object("POST", f"/quarantine/{_part(task_id)}/purge", timeout_s=_LONG_S)
 
     def tasks(
         self,
@@ -168,7 +172,13 @@ class Client:
             raise Unavailable(f"{self.url}: the answer is not a page of a list: {error} is missing") from error
 
     def _object(
-        self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Json | None = None
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: Json | None = None,
+        *,
+        timeout_s: float = _TIMEOUT_S,
     ) -> dict[str, Any]:
         pairs = list(_query_pairs(query or {}))
         url = f"{self.url}{_API}{path}" + (f"?{urlencode(pairs, errors='surrogatepass')}" if pairs else "")
@@ -177,7 +187,7 @@ class Client:
         content = None if body is None else json.dumps(body).encode("ascii")
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
-            response = self._http.request(method, url, content=content, headers=headers)
+            response = self._http.request(method, url, content=content, headers=headers, timeout=timeout_s)
         except httpx2.InvalidURL as error:
             raise Rejected(f"not the address of a server: {self.url}") from error
         except httpx2.HTTPError as error:

@@ -85,6 +85,8 @@ class S3Quarantine:
                 self._remove(held.place, kept)
             return
         self._root(expected.path)
+        if [version["VersionId"] for version in self._versions(expected.path)[:1]] == [held.version_id]:
+            raise Conflict(f"{expected.path} is there again: somebody took its delete marker away")
         self._delete_version(expected.path, str(held.version_id))
         versions = self._versions(expected.path)
         if [version["VersionId"] for version in versions] == [held.marker_id]:
