@@ -131,6 +131,7 @@ def test_what_still_waits_when_the_window_closes_is_planned_again_in_the_next_on
     house = lakehouse()
     carried_out = dict(house.expiries)
     house.expiries.clear()
+    house.rollbacks.clear()
     house.restart()
     live_on(house, 5 * 24)
     assert {task.state for task in expiries(house)} == {TaskState.SUPERSEDED}
@@ -149,6 +150,7 @@ def test_what_still_waits_when_the_window_closes_is_planned_again_in_the_next_on
 def test_what_is_claimed_too_late_does_not_begin_and_what_has_begun_may_commit() -> None:
     house = lakehouse()
     house.expiries.clear()
+    house.rollbacks.clear()
     house.restart()
     live_on(house, 3 * 24)
     while not [task for task in expiries(house) if task.state is TaskState.QUEUED]:
@@ -170,6 +172,7 @@ def test_a_claim_is_answered_however_many_were_left_out(monkeypatch: pytest.Monk
     monkeypatch.setattr(dispatcher, "STALE_MAX", 3)
     house = lakehouse()
     house.expiries.clear()
+    house.rollbacks.clear()
     house.restart()
     names = [TableName("lake", ("db",), f"t{number}") for number in range(5)]
     for name in names:

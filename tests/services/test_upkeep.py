@@ -167,6 +167,7 @@ def test_e5_a_tag_and_a_rollback_keep_what_they_need() -> None:
 def test_a_waiting_expiry_is_withdrawn_when_the_owner_turns_it_off() -> None:
     house = lakehouse()
     house.expiries.clear()
+    house.rollbacks.clear()
     house.restart()
     live_on(house, 4 * 24)
     (waiting,) = [task for task in expiries(house) if task.state is TaskState.QUEUED]
@@ -237,6 +238,7 @@ def test_a_waiting_expiry_is_withdrawn_when_the_owner_wants_more_to_stay() -> No
     ):
         house = lakehouse()
         house.expiries.clear()
+        house.rollbacks.clear()
         house.restart()
         live_on(house, 4 * 24)
         (waiting,) = [task for task in expiries(house) if task.state is TaskState.QUEUED]
