@@ -12,8 +12,7 @@ from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.api.task_views import TaskView, task_view
 from icewright.domain.codec import from_json
-from icewright.ports.store import WaitingPlan
-from icewright.services.plan_views import PlannedFileView, PlanView, plan_view, planned_files
+from icewright.services.plan_views import PlannedFileView, PlanView, WaitingView, plan_view, planned_files, waiting_view
 
 router = APIRouter(prefix="/plans", tags=["plans"])
 
@@ -27,12 +26,13 @@ class ApprovalGiven:
     approved_by: str
 
 
-@router.get("/waiting", **operation(page_of(WaitingPlan)))
+@router.get("/waiting", **operation(page_of(WaitingView)))
 def list_waiting(control: Control, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Plans that wait for a person to approve them, oldest first."""
     after = decode_cursor(str, cursor)
     found = control.tables.waiting(limit=limit + 1, after=after)
-    return page(found[:limit], found[limit - 1].plan_id if len(found) > limit else None)
+    views = [waiting_view(one) for one in found[:limit]]
+    return page(views, views[-1].plan_id if len(found) > limit else None)
 
 
 @router.get("/{plan_id}", **operation(PlanView, problems=_NOT_FOUND))

@@ -16,8 +16,7 @@ from icewright.domain.names import split_parts
 
 if TYPE_CHECKING:
     from icewright.adapters.http.client import Client
-    from icewright.ports.store import WaitingPlan
-    from icewright.services.plan_views import PlannedFileView
+    from icewright.services.plan_views import PlannedFileView, WaitingView
 
 _WAITING: Final = (Column("plan"), Column("table"), Column("action"), Column("since"), Column("because"))
 _FILES: Final = (Column("file"), Column("bytes", is_number=True), Column("written"), Column("of no need since"))
@@ -124,27 +123,27 @@ def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str)
         raise typer.Exit(FOUND)
 
 
-def _waiting(client: Client) -> list[WaitingPlan]:
-    from icewright.ports.store import WaitingPlan  # noqa: PLC0415 - `--help` stays quick
+def _waiting(client: Client) -> list[WaitingView]:
+    from icewright.services.plan_views import WaitingView  # noqa: PLC0415 - `--help` stays quick
 
-    found: list[WaitingPlan] = []
+    found: list[WaitingView] = []
     cursor: str | None = None
     while True:
         page = client.waiting(limit=_PAGE, cursor=cursor)
-        found += [from_json(WaitingPlan, item) for item in page.items]
+        found += [from_json(WaitingView, item) for item in page.items]
         cursor = page.next_cursor
         if cursor is None:
             return found
 
 
-def _is_of(waiting: WaitingPlan, namespace: str) -> bool:
+def _is_of(waiting: WaitingView, namespace: str) -> bool:
     """Whether a plan is of a table of that catalog and namespace, or of one below it."""
     wanted = tuple(split_parts(namespace))
     return (waiting.table_name.catalog, *waiting.table_name.namespace)[: len(wanted)] == wanted
 
 
-def _cells(one: WaitingPlan) -> tuple[str, ...]:
-    return one.plan_id, str(one.table_name), one.kind.value, text.instant(one.since), one.reason.text
+def _cells(one: WaitingView) -> tuple[str, ...]:
+    return one.plan_id, one.table, one.kind.value, text.instant(one.since), one.reason.text
 
 
 def _file_cells(file: PlannedFileView) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from icewright.domain.actions import ActionFigures, Executor, FileGroup
+from icewright.domain.actions import ActionFigures, ActionKind, Executor, FileGroup
 from icewright.domain.files import Partition
+from icewright.domain.names import TableName
 from icewright.domain.plans import Migration, PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
@@ -14,6 +15,7 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.tables import Instant
 from icewright.planning import wording
 from icewright.planning.explain import explain
+from icewright.ports.store import WaitingPlan
 from icewright.services.approvals import beyond_budget
 from icewright.services.views import FiguresView
 
@@ -94,6 +96,34 @@ def planned_files(plan: Plan, first: int, limit: int) -> tuple[Sequence[PlannedF
         for one in found[first : first + limit]
     ]
     return views, len(found) > first + limit
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingView:
+    """A plan that a person has to approve before anything happens, and since when and why it waits."""
+
+    plan_id: str
+    table: str
+    table_name: TableName
+    catalog: str
+    uuid: str
+    kind: ActionKind
+    reason: Reason
+    since: Instant
+
+
+def waiting_view(waiting: WaitingPlan) -> WaitingView:
+    """The waiting plan for display."""
+    return WaitingView(
+        plan_id=waiting.plan_id,
+        table=str(waiting.table_name),
+        table_name=waiting.table_name,
+        catalog=waiting.table_id.catalog,
+        uuid=waiting.table_id.uuid,
+        kind=waiting.kind,
+        reason=waiting.reason,
+        since=waiting.since,
+    )
 
 
 def plan_view(plan: Plan) -> PlanView:

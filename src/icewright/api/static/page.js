@@ -8,6 +8,7 @@ const AWAY_AFTER_MS = 30000;
 const TABLES_SHOWN = 200;
 const PARTITIONS_SHOWN = 100;
 const TASKS_SHOWN = 25;
+const WAITING_SHOWN = 25;
 
 const $ = (id) => document.getElementById(id);
 const opened = new Set();
@@ -262,7 +263,8 @@ function updateTask(item, task) {
   const progress = task.state === "running" ? task.progress : null;
   const [was, is] = [figures.data_files_removed, figures.data_files_added];
   const parts = [
-    el("div", { class: "line" }, tag(task.state.replace("_", " "), TONES[task.state] ?? "plain"), named(task.table), timeOf(task.updated_at)),
+    el("div", { class: "line" }, tag(task.state.replace("_", " "), TONES[task.state] ?? "plain"), named(task.table),
+      task.action.kind === REWRITE ? null : el("span", { class: "note" }, task.action.kind.replaceAll("_", " ")), timeOf(task.updated_at)),
     el("p", { class: "why" }, task.reason.text),
   ];
   if (progress) {
@@ -287,6 +289,15 @@ function showTasks(tasks) {
   }
 }
 
+function showWaiting({ items, next_cursor: more }) {
+  $("waiting-section").hidden = !items.length;
+  keyed($("waiting"), items, (each) => each.plan_id, () => el("li"), (item, each) =>
+    fill(item, el("div", { class: "line" }, tag(each.kind.replaceAll("_", " "), "plain"), named(each.table), timeOf(each.since)),
+      el("p", { class: "why" }, each.reason.text),
+      el("p", { class: "note" }, "Look, then let it go: ", el("code", {}, `icewright approve ${each.plan_id} --show`))));
+  if (more) $("waiting").append(el("li", { class: "note", "data-key": "more" }, `The first ${WAITING_SHOWN}; icewright approve lists all.`));
+}
+
 function showOptimizers(optimizers) {
   keyed($("optimizers"), optimizers, (each) => each.hello.optimizer_id, () => el("li"), (item, { hello, seen_at: seenAt }) => {
     const away = now - seenAt > AWAY_AFTER_MS;
@@ -305,13 +316,15 @@ function showStatus(status) {
 }
 
 async function show() {
-  const [status, tables, tasks] = await Promise.all([get("/status"), get(`/tables?limit=${TABLES_SHOWN}`), get(`/tasks?limit=${TASKS_SHOWN}`)]);
+  const [status, tables, tasks, waiting] = await Promise.all([get("/status"), get(`/tables?limit=${TABLES_SHOWN}`),
+    get(`/tasks?limit=${TASKS_SHOWN}`), get(`/plans/waiting?limit=${WAITING_SHOWN}`)]);
   now = status.now;
   showStatus(status);
   showTotals(tables.items, status);
   await showTables(tables.items, tables.next_cursor);
   showEmpty("tables-empty", !tables.items.length, "No tables yet: the server looks for them in ", status.catalogs.map((each) => each.name).join(", ") || "no catalog",
     " every minute, and at once when it is told of a commit: ", el("code", {}, "icewright notify NAME --snapshot-id N"), ".");
+  showWaiting(waiting);
   await fetchMeasured(tasks.items);
   showTasks(tasks.items);
   showOptimizers(status.optimizers);
