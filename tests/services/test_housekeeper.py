@@ -187,6 +187,14 @@ def test_servers_and_optimizers_tasks_are_not_mixed_up(house: Lakehouse) -> None
         house.control.dispatcher.hello(hello(SERVER))
 
 
+def test_what_nothing_here_carries_out_fails_and_is_in_nobodys_way(house: Lakehouse) -> None:
+    del house.carriers[ActionKind.EXPIRE_SNAPSHOTS]
+    house.expiries.clear()
+    house.restart()
+    task = settled(house, queue(house))
+    assert (task.state, task.outcome and task.outcome.reason.code) == (TaskState.FAILED, "not-allowed")
+
+
 def test_a_slow_commit_keeps_nothing_else_from_being_done(house: Lakehouse) -> None:
     begun, go_on = threading.Event(), threading.Event()
 

@@ -143,8 +143,11 @@ class Housekeeper:
 
     def _result(self, task: Task, may_commit: MayGoOn) -> Result:
         """How the attempt ended. What is no error of icewright's own passes through: its lease tells of it."""
+        carrier = self._carriers.get(ActionKind(task.action.kind))
+        if carrier is None:
+            return Failed("not-allowed", f"nothing here carries out {task.action.kind}", retryable=False)
         try:
-            return self._carriers[ActionKind(task.action.kind)].carry_out(task, may_commit)
+            return carrier.carry_out(task, may_commit)
         except _Stopped as error:
             return Cancelled(error.message)
         except (LeaseLost, StoreAway):
