@@ -299,6 +299,19 @@ def test_the_files_of_a_table_that_was_renamed_come_back_and_are_looked_after(ho
     assert ([path.exists() for path in left], files(house.held)) == ([False, False], {})
 
 
+def test_an_undo_that_does_not_bring_everything_back_fails_and_says_so(house: House) -> None:
+    table = house.table()
+    left = litter(table, "first.parquet", "second.parquet", content=b"")
+    house.days(10)
+    task = removed(house, table)
+    left[0].write_bytes(b"somebody's")
+    undone = house.undo(task.task_id)
+    assert undone.outcome is not None
+    assert (undone.state, undone.outcome.reason.code) == (TaskState.FAILED, "not-all-back")
+    assert f"1 file could not be put back: there is something at file://{left[0]} now" in undone.outcome.reason.text
+    assert [path.read_bytes() for path in left] == [b"somebody's", b""]
+
+
 def test_a_person_does_not_wait_for_ever_where_files_are_being_moved(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,8 @@ class Remover:
                 self._remove(hands, task, may_commit)
             case RestoreFiles() as action:
                 self._restore(hands, action, may_commit)
+                if (left := self._not_back(action)) is not None:
+                    return left
             case action:
                 raise TypeError(f"task {task.task_id} moves no files: {action.kind}")
         problem = self._unreadable(hands, task)
@@ -141,6 +143,16 @@ class Remover:
             if batch.waits is not None:
                 raise Unavailable(f"not all files could be put back: {batch.waits.text}")
             after = batch.after
+
+    def _not_back(self, action: RestoreFiles) -> Failed | None:
+        """Which files could not be put back, and why the first of them could not; None when all are back."""
+        held = frozenset({IntentState.QUARANTINED})
+        first = self._store.intents(action.undone_task_id, held, limit=1)
+        if not first:
+            return None
+        left = self._store.tally(action.undone_task_id)[IntentState.QUARANTINED].files
+        why = "" if first[0].why is None else f": {first[0].why.text}"
+        return Failed("not-all-back", f"{wording.count(left, 'file')} could not be put back{why}", retryable=False)
 
     def bring_back(self, expiry: Task) -> None:
         """Put back all that was removed because of an expiry, before its snapshots come back.
@@ -274,10 +286,9 @@ def _removed(tally: Mapping[IntentState, Tally]) -> Reason:
 
 
 def _put_back(tally: Mapping[IntentState, Tally]) -> Reason:
-    back, held, gone = tally[IntentState.RESTORED], tally[IntentState.QUARANTINED], tally[IntentState.PURGED]
-    figures = {"files_back": back.files, "bytes_back": back.bytes, "files_held": held.files, "files_purged": gone.files}
+    back, gone = tally[IntentState.RESTORED], tally[IntentState.PURGED]
+    figures = {"files_back": back.files, "bytes_back": back.bytes, "files_purged": gone.files}
     text = f"{wording.count(back.files, 'file')} ({wording.size(back.bytes)}) put back"
-    text += f", {held.files:,} still in quarantine: something else is at their places" if held.files else ""
     text += f", {gone.files:,} had been purged" if gone.files else ""
     return Reason("verified", text, figures)
 
