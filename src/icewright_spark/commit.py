@@ -36,6 +36,8 @@ from icewright_spark.manifests import FoundDelete, lost_groups
 TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
 _PAUSE_S_MAX: Final = 5.0
+_TAG_SLACK_MS: Final = 3_600_000
+"""A tag of an attempt that was tried again at once is left as it is."""
 
 _EXCEPTIONS: Final = "org.apache.iceberg.exceptions."
 _CONFLICT: Final = f"{_EXCEPTIONS}ValidationException"
@@ -180,6 +182,7 @@ def make_tag(
 ) -> None:
     """Have a tag of that name at a snapshot, made now or by an attempt before; what the table says of it counts.
 
+    One of an attempt long ago stays as long from now on as a new one would: tasks wait for windows and are tried again.
     ``may_commit`` as in :func:`commit_rewrite`. Raises :class:`Conflict` where it is at another snapshot, or the
     snapshot is gone, and :class:`Unavailable` where it could not be made.
     """
@@ -187,13 +190,16 @@ def make_tag(
     for attempt in range(TRIES_MAX):
         table.refresh()
         found = table.java.refs().get(name)
-        if found is not None:
-            if not found.isTag() or int(found.snapshotId()) != snapshot_id:
-                raise Conflict(f"there is a ref {name} already, at another snapshot than {snapshot_id}")
+        if found is not None and (not found.isTag() or int(found.snapshotId()) != snapshot_id):
+            raise Conflict(f"there is a ref {name} already, at another snapshot than {snapshot_id}")
+        if found is not None and _stays(found, max_ref_age_ms):
             return
         if not table.has_snapshot(snapshot_id):
             raise Conflict(f"the planned snapshot {snapshot_id} has expired")
-        operation = table.java.manageSnapshots().createTag(name, snapshot_id).setMaxRefAgeMs(name, max_ref_age_ms)
+        operation = table.java.manageSnapshots()
+        if found is None:
+            operation = operation.createTag(name, snapshot_id)
+        operation = operation.setMaxRefAgeMs(name, max_ref_age_ms)
         may_commit()
         fault(Fault.DATA_TAG_BEFORE)
         try:
@@ -203,6 +209,12 @@ def make_tag(
             detail = first_line(error)
             pause(pause_s(attempt))
     raise Unavailable(f"the tag {name} could not be made: {detail or 'the table does not have it'}")
+
+
+def _stays(tag: Any, max_ref_age_ms: int) -> bool:
+    """Whether a tag, Java's ``SnapshotRef``, is kept for so long, or all but."""
+    age_ms = tag.maxRefAgeMs()
+    return age_ms is None or int(age_ms) >= max_ref_age_ms - _TAG_SLACK_MS
 
 
 def outrun() -> Conflicted:

@@ -25,6 +25,8 @@ _FACTS = (
     "content_offset",
     "content_size_bytes",
     "equality_ids",
+    "path_lower",
+    "path_upper",
 )
 
 

@@ -263,7 +263,14 @@ class TestVerification:
     def test_a_tag_that_goes_too_soon(self, house: Lakehouse) -> None:
         spec = claim(house)
         tag(house, spec, age_ms=DAY_MS)
-        assert self.wrong(house, spec, delete(house, spec)).endswith("goes after 1 d")
+        assert self.wrong(house, spec, delete(house, spec)).endswith("after the commit")
+
+    def test_i12_a_tag_goes_too_soon_by_how_old_its_snapshot_is(self, house: Lakehouse) -> None:
+        """Or, what is the same, one that was made by an attempt a week before."""
+        house.pass_time(7 * DAY_MS)
+        spec = claim(house)
+        tag(house, spec)
+        assert self.wrong(house, spec, delete(house, spec)).endswith("after the commit")
 
     def test_no_proof(self, house: Lakehouse) -> None:
         spec = claim(house)

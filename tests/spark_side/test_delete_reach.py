@@ -138,6 +138,8 @@ PLANNED = position_deletes(month(1), 1, sequence_number=2)
         {"partition": month(2)},
         {"referenced_data_file": "x"},
         {"equality_ids": (1,)},
+        {"path_lower": "x"},
+        {"path_upper": "x"},
     ],
 )
 def test_w5_another_delete_file_under_the_same_path_is_a_conflict(changes: dict[str, Any]) -> None:

@@ -179,7 +179,7 @@ def _identity(value: Any, kind: str, action: ExpireData) -> datetime:
     if kind in ("int", "long"):
         units = {"epoch-days": 86_400_000, "epoch-seconds": 1_000, "epoch-milliseconds": 1}
         if str(action.integers) == "yyyymmdd":
-            return datetime.fromisoformat(f"{value:08d}") + timedelta(days=1, milliseconds=-1)
+            return datetime.fromisoformat(str(value)) + timedelta(days=1, milliseconds=-1)
         until = timedelta(milliseconds=(value + 1) * units[str(action.integers)] - 1)
         return _by_kind(_BEGINNING + until, kind, action)
     at = datetime.fromisoformat(value)

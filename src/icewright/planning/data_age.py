@@ -133,7 +133,7 @@ def _integer_end(value: int, integers: IntegerTime | None) -> int | None:
         case None:
             return None
         case IntegerTime.YYYYMMDD:
-            return (_day_number(f"{value:08d}") + 1) * _DAY_MS if value > 0 else None
+            return (_day_number(str(value)) + 1) * _DAY_MS if value > 0 else None  # 240131 is no day of year 24
         case IntegerTime.EPOCH_DAYS:
             return (value + 1) * _DAY_MS
         case IntegerTime.EPOCH_SECONDS:

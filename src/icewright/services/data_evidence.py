@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from icewright.domain.expire_data import TAG_AGE_MS, ExpireData, ExpiringFile, tag_of
+from icewright.domain.expire_data import ExpireData, ExpiringFile, tag_of
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.reasons import Reason
@@ -94,7 +94,7 @@ def problem_of_data(
         or entry_problem(changed.before, changed.after)
         or _delete_problem(changed)
         or _summary_problem(action, parent, snapshot)
-        or _tag_problem(task_id, action, metadata)
+        or _tag_problem(task_id, action, metadata, snapshot)
     )
 
 
@@ -164,14 +164,21 @@ def _summary_problem(action: ExpireData, parent: Snapshot, snapshot: Snapshot) -
     return None
 
 
-def _tag_problem(task_id: str, action: ExpireData, metadata: TableMetadata) -> str | None:
-    """The tag that it can be undone by is there, and for as long as that shall be possible."""
+def _tag_problem(task_id: str, action: ExpireData, metadata: TableMetadata, snapshot: Snapshot) -> str | None:
+    """The tag that it can be undone by is there, and for as long as that shall be possible.
+
+    Iceberg counts the age of a tag from when its snapshot was committed, which may be long before the expiry.
+    """
     name = tag_of(task_id)
     tag = next((ref for ref in metadata.refs if ref.name == name and ref.kind is RefKind.TAG), None)
     if tag is None:
         return f"the tag {name}, which keeps what expired, is not there"
     if tag.snapshot_id != action.base_snapshot_id:
         return f"the tag {name} is at snapshot {tag.snapshot_id}, not at {action.base_snapshot_id}"
-    if tag.max_ref_age_ms is not None and tag.max_ref_age_ms < TAG_AGE_MS:
-        return f"the tag {name} goes after {wording.duration(tag.max_ref_age_ms)}"
+    tagged = metadata.snapshot(tag.snapshot_id)
+    if tag.max_ref_age_ms is None or tagged is None:
+        return None
+    left_ms = tagged.committed_at + tag.max_ref_age_ms - snapshot.committed_at
+    if left_ms < UNDO_WINDOW_MS:
+        return f"the tag {name} goes {wording.duration(max(0, left_ms))} after the commit"
     return None
