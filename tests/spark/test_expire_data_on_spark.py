@@ -19,6 +19,7 @@ from icewright.domain.jobs import Committed, Conflicted, TaskSpec
 from icewright.domain.names import TableName
 from icewright.domain.tasks import TaskState
 from icewright_spark import commit_data
+from icewright_spark.commit import make_tag
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.expire_data import ExpiredData, expire_data
 from icewright_spark.jobs.phase import Phase
@@ -167,6 +168,16 @@ class TestOthers:
         with pytest.raises(Conflict, match="at another snapshot"):
             carry_out(loop, spec)
         assert contents(loop.spark, name) == rows
+
+    def test_i12_the_tag_of_an_attempt_long_ago_stays_as_long_as_a_new_one(self, loop: SparkLoop) -> None:
+        name = make(loop)
+        spec = claim(loop, name)
+        table, tag = SparkTable(loop.spark, name), tag_of(spec.task_id)
+        make_tag(table, tag, action_of(spec).base_snapshot_id, TAG_AGE_MS // 8, lambda: None)
+        assert isinstance(carry_out(loop, spec).result, Committed)
+        table.refresh()
+        assert table.java.refs().get(tag).maxRefAgeMs() >= TAG_AGE_MS
+        assert tags(loop, name) == {tag: action_of(spec).base_snapshot_id}
 
     def test_l4_x1_another_table_and_another_clock(self, loop: SparkLoop) -> None:
         name = make(loop)
