@@ -14,6 +14,7 @@ from icewright.domain.knowledge import Gaps, Known
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.ownership import Place
+from icewright.domain.reasons import Reason
 from icewright.services.deleter import Batch
 from icewright.services.removal_rounds import TEND_AGAIN_MS, TEND_INTERVAL_MS, RemovalRounds
 from icewright.services.removals import Hands, Remover
@@ -126,6 +127,33 @@ def test_one_tables_trouble_is_no_others_and_is_tried_again_within_the_hour(worl
     world.clock.advance(TEND_AGAIN_MS)
     tend(rounds)
     assert remover.runs[3] == "run-3"
+
+
+def test_a_run_that_cannot_end_is_not_looked_into_in_every_round(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    remover = Looked(world)
+    rounds = rounds_of(world, remover)
+    monkeypatch.setattr(rounds, "_has_ended", lambda _task_id: True)
+    removed(world, "run-1")
+    (path,) = world.garbage(1, "other")
+    world.deleter().begin(world.plan([path], plan_id="plan-of-run-2"), "run-2")
+    left: list[str] = []
+    real = remover.leave
+
+    def leave(run_id: str, reason: Reason) -> Batch:
+        left.append(run_id)
+        if left.count(run_id) == 1:
+            raise StorageAway("no answer")
+        return real(run_id, reason)
+
+    monkeypatch.setattr(remover, "leave", leave)
+    step = next(one for one in rounds.steps(lambda: LAKE, lambda: None) if one.__name__ == "_leave_ended")
+    step()
+    step()
+    assert (left, world.store.run("run-2").is_open) == (["run-2"], True)
+    world.clock.advance(TEND_AGAIN_MS)
+    step()
+    assert (set(left), world.store.run("run-2").is_open) == ({"run-2"}, False)
+    assert path in world.storage.objects
 
 
 def test_a_server_that_was_replaced_looks_after_nothing_more(world: World) -> None:

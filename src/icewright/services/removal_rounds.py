@@ -98,6 +98,8 @@ class RemovalRounds:
         """When a pass over a table began last, by the store's clock: what came to nothing is not repeated at once."""
         self._tended: dict[str, tuple[TableId, Instant]] = {}
         """Whose files a run has in quarantine, and when it was looked after them last."""
+        self._left: dict[str, Instant] = {}
+        """When it was tried last to let a run end."""
 
     def want(self, metadata: TableMetadata, policy: Policy) -> None:
         """A table was looked at: remember it for what is due, if its owner lets us, and its window is open."""
@@ -228,11 +230,18 @@ class RemovalRounds:
         return _TAKEN_BACK if is_undone or needed else None
 
     def _leave_ended(self) -> None:
-        """Let runs end whose tasks have ended without them: by a person's word, or after too many tries."""
-        before: str | None = None
+        """Let runs end whose tasks have ended without them: by a person's word, or after too many tries.
+
+        One that cannot end, since nobody knows where a file is, has each such file looked for: not in every round.
+        """
+        now, before = self._store.now(), None
+        self._left = {run_id: at for run_id, at in self._left.items() if at <= now < at + TEND_AGAIN_MS}
         while page := self._store.runs(open_only=True, limit=RUNS_A_PAGE, before=before):
             for run in page:
-                if run.table_name.catalog in self._remover.catalogs and self._has_ended(run.run_id):
+                if run.table_name.catalog not in self._remover.catalogs or run.run_id in self._left:
+                    continue
+                if self._has_ended(run.run_id):
+                    self._left[run.run_id] = now
                     self._leave(run.run_id)
             before = page[-1].run_id
 
