@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.table import Table
@@ -21,6 +23,8 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.tasks import Task, TaskState
 from icewright.services import removal_rounds
 from icewright.services.approvals import APPROVED_BY
+from icewright.services.orphan_planner import ASKED_MAX
+from icewright.services.orphans import OrphanFinder
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import table_name
 
@@ -310,6 +314,29 @@ def test_an_undo_that_does_not_bring_everything_back_fails_and_says_so(house: Ho
     assert (undone.state, undone.outcome.reason.code) == (TaskState.FAILED, "not-all-back")
     assert f"1 file could not be put back: there is something at file://{left[0]} now" in undone.outcome.reason.text
     assert [path.read_bytes() for path in left] == [b"somebody's", b""]
+
+
+def test_t13_searches_that_were_asked_for_do_not_take_all_threads_of_the_api(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = house.table()
+    house.days(0.5)
+    begun, goes_on, real = threading.Semaphore(0), threading.Event(), OrphanFinder.look
+
+    def slow(*what: Any) -> Any:
+        begun.release()
+        goes_on.wait()
+        return real(*what)
+
+    monkeypatch.setattr(OrphanFinder, "look", slow)
+    with ThreadPoolExecutor(ASKED_MAX) as people:
+        asking = [people.submit(house.look, table_name(table)) for _ in range(ASKED_MAX)]
+        for _ in asking:
+            begun.acquire()
+        with pytest.raises(Unavailable, match="under way already"):
+            house.look(table_name(table))
+        goes_on.set()
+    assert house.look(table_name(table)).is_empty
 
 
 def test_a_person_does_not_wait_for_ever_where_files_are_being_moved(

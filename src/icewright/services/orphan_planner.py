@@ -6,11 +6,12 @@ anything else of the table waits for it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from icewright.domain.asked import AskedRemoveOrphanFiles
-from icewright.domain.errors import InvalidMessage, TableReplaced, Unsupported
+from icewright.domain.errors import InvalidMessage, TableReplaced, Unavailable, Unsupported
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
@@ -26,6 +27,8 @@ from icewright.services.kept_plans import keep_plan
 from icewright.services.orphans import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
 from icewright.services.registry import Registry
 
+ASKED_MAX: Final = 4
+"""Passes at once that people asked for: each has a thread of the API's, and lists a table into temporary files."""
 _GAPS_SAID_MAX: Final = 5
 _HINT: Final = "an age is a duration: P7D or PT96H; less than 3 days counts as 3 days"
 
@@ -46,6 +49,7 @@ class OrphanPlanner:
         """``finders`` are by the names of their catalogs; without one, nothing is looked for in a catalog."""
         self._finders, self._catalogs, self._registry = dict(finders), dict(catalogs), registry
         self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
+        self._room = threading.BoundedSemaphore(ASKED_MAX)
 
     def plan(
         self, name: TableName, asked: AskedRemoveOrphanFiles | None = None, table_id: TableId | None = None
@@ -53,8 +57,19 @@ class OrphanPlanner:
         """Look for orphan files now, and plan what may go; what was asked for is never queued by itself.
 
         Raises ``Unsupported`` where there is no finder, ``InvalidMessage`` for an age that is none, ``TableReplaced``
-        where the name leads to another table than ``table_id`` by now, and what :meth:`OrphanFinder.look` raises.
+        where the name leads to another table than ``table_id`` by now, ``Unavailable`` while others have asked for as
+        many as may go on at once, and what :meth:`OrphanFinder.look` raises.
         """
+        if asked is None:
+            return self._plan(name, None, table_id)
+        if not self._room.acquire(blocking=False):
+            raise Unavailable(f"{ASKED_MAX} searches for orphan files are under way already; ask again later")
+        try:
+            return self._plan(name, asked, table_id)
+        finally:
+            self._room.release()
+
+    def _plan(self, name: TableName, asked: AskedRemoveOrphanFiles | None, table_id: TableId | None) -> Plan:
         finder = self._finders.get(name.catalog)
         if finder is None:
             raise Unsupported(f"files of catalog {name.catalog!r} cannot be listed here")
