@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from icewright.domain.actions import ActionKind
-from icewright.domain.expire_data import ExpireData
+from icewright.domain.expire_data import TAG_AGE_MS, ExpireData
 from icewright.domain.tasks import Task, TaskState
 from icewright.scheduling.upkeep import UPKEEP_PRIORITY
 from tests.services.lakehouse import HOUR_MS, NAME, Lakehouse
-from tests.services.test_data_service import DAY_MS, day, delete, house, tag, verified
+from tests.services.test_data_service import DAY_MS, day, delete, house, plan, tag, verified
 from tests.services.worker import Worker
 
 __all__ = ["house"]
@@ -24,9 +24,9 @@ def said(house: Lakehouse) -> str:
     return reason.code
 
 
-def expire(house: Lakehouse) -> Task:
+def expire(house: Lakehouse, *, age_ms: int = TAG_AGE_MS) -> Task:
     spec = Worker(house).claimed()
-    tag(house, spec)
+    tag(house, spec, age_ms=age_ms)
     return verified(house, spec, delete(house, spec))
 
 
@@ -84,6 +84,26 @@ def test_i12_what_was_rolled_back_does_not_expire_again_by_itself(house: Lakehou
     assert said(house) == "taken-back"
     house.rounds(3, every_ms=HOUR_MS)
     assert [each.task_id for each in tasks(house)] == [task.task_id]
+
+
+def test_i12_nor_does_it_when_the_snapshot_that_it_went_with_has_expired(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, ENABLED)
+    house.control.loop.round()
+    task = expire(house)
+    *_, before, made = house.metadata().snapshots
+    house.catalog.set_ref(NAME, "main", before.snapshot_id)
+    house.catalog.expire(NAME, [made.snapshot_id])
+    house.pass_time(2 * DAY_MS)
+    files = house.catalog.live_files(NAME)
+    assert said(house) == "taken-back"
+    house.rounds(3, every_ms=HOUR_MS)
+    assert [each.task_id for each in tasks(house)] == [task.task_id]
+    assert house.catalog.live_files(NAME) == files
+    # A person may want it all the same, and from then on it goes on by itself.
+    house.control.dispatcher.apply(plan(house).plan_id)
+    assert expire(house, age_ms=20 * DAY_MS).state is TaskState.SUCCEEDED
+    house.pass_time(2 * DAY_MS)
+    assert said(house) == "nothing-expires"
 
 
 def test_x3_an_owner_who_wants_data_to_stay_longer_is_heard(house: Lakehouse) -> None:

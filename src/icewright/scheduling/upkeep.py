@@ -58,7 +58,8 @@ def taken_back(undos: Iterable[TaskHead], now: Instant) -> Reason | None:
 def rolled_back(tasks: Iterable[TaskHead], metadata: TableMetadata) -> Reason | None:
     """Why nothing of a kind is done by itself: the last of its commits was rolled back, and would only come again.
 
-    For as long as the table still has that snapshot, or until a person has it done anew.
+    For as long as the table still has that snapshot, or until a person has it done anew. Of data that would expire, its
+    files tell after that.
     """
     lineage = {snapshot.snapshot_id for snapshot in metadata.ancestors()}
     for task in tasks:

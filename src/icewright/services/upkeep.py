@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from icewright.domain.actions import ActionKind
+from icewright.domain.expire_data import ExpireData
 from icewright.domain.names import TableId
 from icewright.domain.observation import Observation
-from icewright.domain.plans import Reason
+from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
@@ -124,8 +125,31 @@ class Upkeep:
         if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
             self._remember(key, now)
             return _after_data_files(f"{due.reason.text}; "), None
+        return self._queued(look, key, due, due.keep(), latest)
+
+    def _queued(
+        self, look: Look, key: tuple[TableId, ActionKind], due: Due, plan: Plan, latest: Sequence[TaskHead]
+    ) -> tuple[Reason, Enqueued | None]:
+        back = self._came_back(plan, latest)
+        if back is not None:
+            self._remember(key, look.now, look.observation.metadata.metadata_location)
+            return back, None
         priority = DANGER_PRIORITY if due.in_danger else UPKEEP_PRIORITY
-        return due.reason, self._dispatcher.enqueue(due.keep(), priority=priority)
+        return due.reason, self._dispatcher.enqueue(plan, priority=priority)
+
+    def _came_back(self, plan: Plan, latest: Sequence[TaskHead]) -> Reason | None:
+        """Why data stays that would expire: it did so before, and somebody took that back.
+
+        Told by its files, which the table has for longer than the snapshot that they went with.
+        """
+        files = {file.path for action in plan.actions if isinstance(action, ExpireData) for file in action.files}
+        for task in latest if files else ():
+            if task.outcome is None or task.outcome.snapshot_id is None:
+                continue
+            before = self._tasks.get(task.task_id).action
+            if isinstance(before, ExpireData) and not files.isdisjoint(file.path for file in before.files):
+                return Reason("taken-back", f"files that went with task {task.task_id} came back: ask for it again")
+        return None
 
     def _taken_back(
         self, look: Look, kind: ActionKind, latest: Callable[[ActionKind], Sequence[TaskHead]]
