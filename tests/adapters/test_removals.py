@@ -224,6 +224,19 @@ def test_an_owner_who_changes_their_mind_stops_a_removal_that_is_under_way(
     assert house.control.deletions.runs(open_only=True, limit=10) == []
 
 
+def test_an_owner_who_lets_the_table_only_be_observed_by_now_gets_the_files_back(house: House) -> None:
+    table = house.table()
+    (left,) = litter(table, "first.parquet")
+    house.days(10)
+    task = house.control.dispatcher.approve(house.control.tables.waiting(limit=10)[0].plan_id, "Ada")
+    house.round()
+    assert not left.exists()
+    with table.refresh().transaction() as change:
+        change.set_properties({"icewright.mode": "observe", "self-optimizing.enabled": "true"})
+    assert house.undo(task.task_id).state is TaskState.SUCCEEDED
+    assert (left.read_bytes(), all_there(table)) == (b"PAR1 nobody needs this", True)
+
+
 def test_a_task_that_is_cancelled_on_the_way_leaves_the_rest(house: House) -> None:
     table = house.table()
     litter(table, "1.parquet")

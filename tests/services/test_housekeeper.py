@@ -213,6 +213,7 @@ def test_a_slow_commit_keeps_nothing_else_from_being_done(house: Lakehouse) -> N
         while house.tables.inbox(1):
             time.sleep(0.01)
         assert house.tasks.get(task_id).state is TaskState.RUNNING
+        assert ("housekeeper", "keep_house") in {(one.thread, one.step) for one in loop.doing}
         go_on.set()
         while house.tasks.get(task_id).state is not TaskState.SUCCEEDED:
             time.sleep(0.01)

@@ -16,6 +16,7 @@ from icewright.domain.jobs import PROTOCOL_VERSION
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.store import OptimizerRecord
+from icewright.services.loop import Doing
 
 router = APIRouter(tags=["server"])
 
@@ -45,7 +46,11 @@ class UnreadableTable:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The server at this moment. ``tasks`` counts them by state; ``now`` is the server's clock."""
+    """The server at this moment. ``tasks`` counts them by state; ``now`` is the server's clock.
+
+    ``doing`` is what the threads beside the loop are at: expiries and other commits of the server's own
+    (``housekeeper``), and files that are looked for, removed and put back (``removals``).
+    """
 
     version: str
     protocol_version: int
@@ -54,6 +59,7 @@ class Status:
     catalogs: tuple[CatalogStatus, ...]
     optimizers: tuple[OptimizerRecord, ...]
     unreadable: tuple[UnreadableTable, ...]
+    doing: tuple[Doing, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,7 @@ def status(control: Control) -> Response:
             unreadable=tuple(
                 UnreadableTable(str(name), reason) for name, reason in sorted(control.loop.unreadable.copy().items())
             ),
+            doing=control.loop.doing,
         )
     )
 

@@ -276,6 +276,8 @@ def _print_status(terminal: Terminal, url: str, answer: Json) -> None:
         terminal.say(f"optimizer {hello.optimizer_id}: {hello.slots} at once, Spark {hello.spark_version}, seen {seen}")
     if not optimizers:
         terminal.say("no optimizer yet: `icewright optimizer` starts one")
+    for doing in answer.get("doing", ()):
+        terminal.say(f"{doing['thread']}: {doing['step'].replace('_', ' ')}, since {text.instant(doing['since'])}")
     for table in answer.get("unreadable", ()):
         terminal.say(f"unreadable: {table['name']}: {table['reason']['text']}", style="red")
 

@@ -51,8 +51,10 @@ def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reas
             return table_obstacle(metadata, policy)
         case UndoExpiry() | Rollback():
             return recovery_obstacle(metadata, policy)
-        case ExpireSnapshots() | RemoveOrphanFiles() | RemoveExpiredFiles() | RestoreFiles():
+        case ExpireSnapshots() | RemoveOrphanFiles() | RemoveExpiredFiles():
             return metadata_obstacle(metadata, policy)
+        case RestoreFiles():
+            return None  # it touches nothing that is the table's by now
         case RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ComputeStatistics():
             return manifests_obstacle(metadata, policy)
         case ExpireData() as expiring:

@@ -44,6 +44,7 @@ from icewright.domain.names import TableName
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, PolicyRule
+from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.domain.tasks import (
     ASKED_FOR,
@@ -67,7 +68,7 @@ from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.access import REFUSED_CODES, AccessBook
 from icewright.services.approvals import Approvals
 from icewright.services.effects import done_by_others, effect_of
-from icewright.services.leave import APPROVED, Leave
+from icewright.services.leave import APPROVED, NOT_OBSERVE, Leave
 from icewright.services.observer import Observer
 from icewright.services.resource_groups import OWN, resource_group
 from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
@@ -159,14 +160,13 @@ class Dispatcher:
             raise NotAllowed(f"plan {plan_id} is to do nothing: {plan.reason.text}")
         metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
         policy = effective_policy(metadata, self._rules)
-        if Mode.OBSERVE in (plan.mode, policy.mode):
-            hint = "set the table property icewright.mode to approve or auto, then plan again"
-            raise NotAllowed(f"{plan.table_name} is in mode observe: plans and explanations only", hint=hint)
+        (action,) = plan.actions
+        if Mode.OBSERVE in (plan.mode, policy.mode) and not isinstance(action, RestoreFiles):
+            raise NotAllowed(f"{plan.table_name} is in mode observe: plans and explanations only", hint=NOT_OBSERVE)
         missing = self._approvals.missing(plan)
         if missing is not None:
             hint = f"look at what would go, then `icewright approve {plan_id}`"
             raise NotAllowed(f"plan {plan_id} has to be approved first: {missing.text}", hint=hint)
-        (action,) = plan.actions
         obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy)
         obstacle = obstacle or planned_ahead(action, self._tasks.now())
         if obstacle is not None:

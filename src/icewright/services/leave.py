@@ -17,6 +17,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import Task
@@ -32,6 +33,8 @@ from icewright.services.observer import Observer
 
 APPROVED: Final = "approved"
 """The figure in a task's reason that says: a person applied exactly this plan."""
+
+NOT_OBSERVE: Final = "set the table property icewright.mode to approve or auto, then plan again"
 
 
 class Leave:
@@ -57,6 +60,8 @@ class Leave:
         )
 
     def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
+        if isinstance(task.action, RestoreFiles):
+            return None  # files come back whatever the owner lets be done to the table
         if mode is Mode.OBSERVE:
             return Reason("mode-observe", "the owner lets the table only be observed by now")
         if mode is Mode.APPROVE and APPROVED not in task.reason.figures:

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -70,6 +71,15 @@ TASKS_KEPT_MS: Final = 90 * 24 * 3_600_000
 """How long a task is kept that has ended, with its history and attempts."""
 
 
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What a thread beside the loop is at, and since when."""
+
+    thread: str
+    step: str
+    since: Instant
+
+
 class Loop:
     """Rounds of the loop, one at a time; :meth:`run` repeats them until it is stopped."""
 
@@ -103,6 +113,7 @@ class Loop:
         """By catalog, the tables whose storage did not answer, since that of another one last did."""
         self._pruned_at: Instant | None = None
         self._round_ended_at: Instant | None = None
+        self._doing: dict[str, Doing] = {}
         self.unreadable: dict[TableName, Reason] = {}
         """Tables that were never readable, so that there is no record to keep their reason in."""
 
@@ -120,6 +131,11 @@ class Loop:
         ended_at = self._round_ended_at
         return ended_at if ended_at is not None and self._clock.now() - ended_at > ROUND_MS_MAX else None
 
+    @property
+    def doing(self) -> tuple[Doing, ...]:
+        """What the threads beside the loop are at: one that hangs is at the same step for long."""
+        return tuple(self._doing.copy().values())
+
     def stop(self) -> None:
         """End :meth:`run` after the present round."""
         self._stop.set()
@@ -134,7 +150,7 @@ class Loop:
         server that dies leaves it.
         """
         threads = [
-            threading.Thread(target=self._keep_on, args=(steps, pause_s), name=name, daemon=True)
+            threading.Thread(target=self._keep_on, args=(name, steps, pause_s), name=name, daemon=True)
             for name, steps in (("housekeeper", lambda: (self._keep_house,)), ("removals", self._removal_steps))
         ]
         for thread in threads:
@@ -172,11 +188,14 @@ class Loop:
         )
         self._take(steps)
 
-    def _keep_on(self, steps: Callable[[], Iterable[Callable[[], None]]], pause_s: float) -> None:
+    def _keep_on(self, name: str, steps: Callable[[], Iterable[Callable[[], None]]], pause_s: float) -> None:
         """A thread beside the loop's. What fails in it is logged as that of a step is, and nothing ends it."""
         while not self._stop.wait(max(pause_s, _HOUSE_PAUSE_S_MIN)):
             with suppress(Exception):  # what failed is the log itself
-                self._take(steps())
+                for step in steps():
+                    self._doing[name] = Doing(name, step.__name__.strip("_"), self._clock.now())
+                    self._take((step,))
+            self._doing.pop(name, None)
 
     def _removal_steps(self) -> Iterable[Callable[[], None]]:
         return self._removals.steps(self._answering, self._wake.set)
