@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -41,9 +41,9 @@ from icewright.domain.errors import (
     Unknown,
 )
 from icewright.domain.faults import Fault
-from icewright.domain.knowledge import Complete, Partial
+from icewright.domain.knowledge import Complete, Known, Partial
 from icewright.domain.locations import CanonicalPath
-from icewright.domain.names import TableId
+from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import ListedObject
 from icewright.domain.tables import Instant
 from icewright.services.deleter import BATCH_FILES, BATCH_MS_MAX, OUTDATED
@@ -250,6 +250,30 @@ class TestGuards:
         world.run_to_its_end()
         assert world.missing() == set()
         assert [world.states()[path] for path in paths] == [*["skipped: needed"] * 2, *["quarantined"] * 2]
+
+    def test_o8_what_is_committed_while_a_large_table_is_read_is_not_even_moved(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        paths = world.garbage(3)
+        plan = world.plan(paths)
+        deleter, needs, asked = world.deleter(), world.needs, list[int]()
+        deleter.begin(plan, "run-1")
+        moved: list[CanonicalPath] = []
+        quarantine = world.quarantine
+        assert isinstance(quarantine, MemoryQuarantine)
+        quarantine.trouble = lambda _step, _when, path: moved.append(path)
+
+        def slow(name: TableName, wanted: Iterable[CanonicalPath]) -> Known[Needs]:
+            known = needs(name, wanted)
+            asked.append(1)
+            if len(asked) == 1:  # it took half a minute, and somebody committed meanwhile
+                world.clock.advance(30_000)
+                world.commit(paths[0])
+            return known
+
+        monkeypatch.setattr(deleter, "_needs", slow)
+        deleter.advance("run-1")
+        assert (paths[0] in moved, set(moved), world.missing()) == (False, set(paths[1:]), set())
 
     def test_e3_a_path_that_is_needed_again_while_files_are_moved_comes_back_at_once(self, world: World) -> None:
         paths = world.garbage(3)

@@ -50,6 +50,9 @@ RESTING: Final = "resting"
 """Why a batch waits that came too soon after the one before."""
 OUTDATED: Final = "outdated"
 """Why a batch stopped that took longer than what was known before it can be believed."""
+FRESH_MS: Final = 5_000
+"""How long reading a table may take for the answer to be taken for that of now."""
+LOOKS_MAX: Final = 3
 BATCH_MS_MAX: Final = 120_000
 """How old what is known may become while a batch goes on: a machine that was halted in between finds another world."""
 _MINUTE_MS: Final = 60_000
@@ -220,7 +223,7 @@ class Deleter:
     ) -> Batch:
         if self._store.now() < run.next_at:
             return Batch(tuple(looked), Reason(RESTING, "files go no faster than the settings allow"))
-        facts = self._facts(run, _block(planned), run.table_name)
+        facts = self._fresh_facts(run, _block(planned))
         if isinstance(facts, _Never):
             return Batch((*looked, *self._leave(planned, facts.reason)))
         if isinstance(facts, Reason):
@@ -247,6 +250,19 @@ class Deleter:
             and held_at is not None
             and held_at <= facts.now - self._settings.window
         )
+
+    def _fresh_facts(self, run: DeletionRun, intents: Sequence[Intent]) -> Facts | Reason | _Never:
+        """What is true now, also of a table whose metadata takes long to read: it is looked at once more behind that.
+
+        The second answer costs little where nothing was committed meanwhile. A table that is written to faster than
+        it can be read is looked at :data:`LOOKS_MAX` times; what its latest commits need is put back behind the batch.
+        """
+        for _ in range(LOOKS_MAX):
+            asked_at = self._store.now()
+            facts = self._facts(run, intents, run.table_name)
+            if not isinstance(facts, Facts) or self._store.now() - asked_at <= FRESH_MS:
+                break
+        return facts
 
     def _facts(self, run: DeletionRun, intents: Sequence[Intent], name: TableName) -> Facts | Reason | _Never:
         """What is true now; or why it cannot be told now, or that it will never be true for this run."""
