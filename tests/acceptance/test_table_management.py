@@ -172,7 +172,10 @@ NOT_ON_THIS_WAY = {Fault.DELETION_LEFT}
 
 
 def deadly(house: House, point: Fault, died: set[Fault], days: int) -> None:
-    """Some days, in which the server dies the first time that it comes by a place, and is started again."""
+    """Some days, in which the server dies the first time that it comes by a place, and is started again.
+
+    A person approves what waits: after an undo nothing goes without that.
+    """
     settling = point in (Fault.DELETION_SETTLE_BEFORE, Fault.DELETION_SETTLE_AFTER)
     armed = [Fault.DELETION_FILE_DONE, point] if settling else [point]  # there is something to settle after a death
 
@@ -186,6 +189,8 @@ def deadly(house: House, point: Fault, died: set[Fault], days: int) -> None:
         for _ in range(days):
             try:
                 house.days(1, a_day=1)
+                for one in house.control.tables.waiting(limit=10):
+                    house.control.dispatcher.approve(one.plan_id, "Ada")
             except Died:
                 house.restart()
     finally:
