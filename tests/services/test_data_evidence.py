@@ -31,7 +31,7 @@ CHANGED = DataChanged(
 
 def problem(changed: DataChanged = CHANGED, tag: Ref | None = TAG, **made: Any) -> str:
     refs = () if tag is None else (tag,)
-    found = problem_of_data("task-1", ACTION, table((PARENT,), refs=refs), PARENT, replace(MADE, **made), changed)
+    found = problem_of_data("task-1", ACTION, table((snapshot(3), PARENT), refs=refs), PARENT, replace(MADE, **made), changed)
     return found or ""
 
 
@@ -77,7 +77,7 @@ def test_x4_what_the_commit_says_of_itself(made: dict[str, Any], said: str) -> N
         (None, "is not there"),
         (replace(TAG, kind=RefKind.BRANCH), "is not there"),
         (replace(TAG, snapshot_id=8), "is at snapshot 8, not at 3"),
-        (replace(TAG, max_ref_age_ms=DAY_MS), "goes after 1 d"),
+        (replace(TAG, max_ref_age_ms=DAY_MS), "d after the commit"),
     ],
 )
 def test_i12_without_the_tag_it_could_not_be_undone(tag: Ref | None, said: str) -> None:

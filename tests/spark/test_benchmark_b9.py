@@ -28,7 +28,6 @@ def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_pa
         (orphans, "cpu_ratio"),
         (orphans, "cpu_ratio to peer, prefix_listing"),
         (orphans, "memory of ours, GiB"),
-        (orphans, "wrong files, ours"),
         (expiry, "cpu_ratio"),
         (expiry, "memory of ours, GiB"),
     }
