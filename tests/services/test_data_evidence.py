@@ -31,7 +31,9 @@ CHANGED = DataChanged(
 
 def problem(changed: DataChanged = CHANGED, tag: Ref | None = TAG, **made: Any) -> str:
     refs = () if tag is None else (tag,)
-    found = problem_of_data("task-1", ACTION, table((snapshot(3), PARENT), refs=refs), PARENT, replace(MADE, **made), changed)
+    found = problem_of_data(
+        "task-1", ACTION, table((snapshot(3), PARENT), refs=refs), PARENT, replace(MADE, **made), changed
+    )
     return found or ""
 
 
