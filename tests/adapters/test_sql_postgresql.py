@@ -36,6 +36,7 @@ def url(postgres_url: str) -> str:
 
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
+    open_store(url).dispose()  # the tables are made with patience, whatever else the machine does meanwhile
     engine = open_store(url, patience=IMPATIENT)
     yield engine
     engine.dispose()
