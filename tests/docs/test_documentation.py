@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,10 @@ import typer
 
 from icewright.cli.main import app
 from icewright.config.load import load_config
+from icewright.domain.faults import Fault
 from icewright.planning.settings import SETTINGS
 from scripts import write_reference
+from tests.e2e.kills import ELSEWHERE, HOUSEKEEPER, KILLS, SERVER
 
 ROOT = Path(__file__).parent.parent.parent
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -102,6 +105,20 @@ def test_the_words_of_the_glossary_are_in_order() -> None:
     assert rows[:2] == ["| word | meaning |", "|---|---|"]
     words = [row.split("|")[1].strip().lower() for row in rows[2:]]
     assert words == sorted(set(words))
+
+
+def test_the_places_where_processes_die_are_counted_as_they_are() -> None:
+    text = (ROOT / "docs" / "bad-days.md").read_text(encoding="utf-8")
+    killed = {kill.point for kill in KILLS}
+    parts = Counter(point.partition(".")[0] for point in Fault)
+    assert f"(`icewright.domain.faults.Fault`), {len(Fault)} of them" in text
+    assert f"each of {len(killed)} has its kill" in text
+    assert f"At the other {len(Fault) - len(killed)} no process is killed" in text
+    assert sorted(re.findall(r"^The (\d+) of the (?:Deleter|job)", text, re.MULTILINE)) == sorted(
+        str(parts[part]) for part in ELSEWHERE
+    )
+    assert f"the server at all its {len(SERVER) + len(HOUSEKEEPER)} points, {len(HOUSEKEEPER)} of them over" in text
+    assert f"at each of the optimizer's {parts['optimizer']} points" in text
 
 
 @each_page

@@ -35,7 +35,7 @@ DATA_SETTINGS: Final = (
         yes_or_no,
         False,
         "true or false",
-        "Let old partitions expire by themselves in mode `auto`, once a day at most, behind work on data files; "
+        "Let old partitions expire by themselves in mode `auto`, once in 20 hours at most, behind work on data files; "
         "never more than a tenth of the table's rows at a time.",
     ),
     Setting(

@@ -59,7 +59,7 @@ class DataPlanner:
         """What expires by itself; what needs a person is never due. What is kept of it may raise ``PlanRefused``.
 
         ``store_now`` is by the store's clock, which must not be behind the one that ages are told by. ``rested_ms`` is
-        how long ago it was done last, None where it never was: each time leaves a tag for a week.
+        how long ago it was done last, None where it never was: each time leaves a tag for eight days.
         """
         if rested_ms is not None and rested_ms < INTERVAL_MS:
             said = f"nothing, because data expired less than {wording.duration(INTERVAL_MS)} ago"

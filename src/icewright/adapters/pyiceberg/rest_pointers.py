@@ -144,7 +144,7 @@ class RestPointers:
             if self._client is None:
                 try:
                     self._client = RestClient(self._name, **self._properties)
-                except (RESTError, NotImplementedError) as error:  # the latter: the catalog lacks an endpoint
+                except (RESTError, NotImplementedError) as error:  # the latter is PyIceberg's: an endpoint is missing
                     raise Unavailable(f"catalog {self._name} does not let us in: {_short(error)}") from error
             return self._client
 
