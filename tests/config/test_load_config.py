@@ -177,6 +177,7 @@ def test_a_relative_state_directory_lies_beside_the_file(tmp_path: Path) -> None
         ('[server]\nstore_url = "postgresql://u:hunter2@h/d"', "a password does not belong here", "store_password"),
         ('[server]\nstore_url = "postgresql://h/d?password=hunter2"', "a password does not belong", "store_password"),
         ('[server]\nstore_password = "hunter2"', "the password itself does not belong here", "env:NAME"),
+        ("[server]\nkeep_tasks_days = 7", "server.keep_tasks_days: '7' is not allowed", "8 or more"),
         ("[optimizer]\nslots = 0", "optimizer.slots: '0' is not allowed", "1 or more"),
         ('[optimizer]\nmemory = "lots"', "optimizer.memory: 'lots' is not allowed", "2g"),
         ('[optimizer]\njars = "a.jar"', "optimizer.jars: expected an array of strings", ""),

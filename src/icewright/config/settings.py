@@ -16,12 +16,15 @@ from typing import Any
 from icewright.domain.catalogs import CatalogKind
 from icewright.domain.optimizers import ICEBERG_RUNTIME
 from icewright.domain.policy import Mode
+from icewright.domain.undo import UNDO_KEPT_MS
 
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
 _PORT_MAX = 65_535
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
+KEEP_TASKS_DAYS_MIN = UNDO_KEPT_MS // 86_400_000
+"""A task that is forgotten cannot be undone, nor does one that undid an expiry keep others from following it."""
 
 
 class Kind(StrEnum):
@@ -91,10 +94,11 @@ SERVER = (
     Setting(
         "keep_tasks_days",
         Kind.INTEGER,
-        "How long tasks that have ended are kept, with their history and attempts, in days.",
+        "How long tasks that have ended are kept, with their history and attempts, in days: longer than they can be "
+        "undone.",
         default=90,
-        allowed="1 or more",
-        accepts=_positive,
+        allowed=f"{KEEP_TASKS_DAYS_MIN} or more",
+        accepts=lambda value: value >= KEEP_TASKS_DAYS_MIN,
     ),
     Setting(
         "lease_ms",
