@@ -152,8 +152,8 @@ class Dispatcher:
         """Queue exactly that plan, because a person says so.
 
         Raises ``NotFound``; :class:`NotAllowed` when there is nothing to do, when the mode was ``observe`` for the plan
-        or is so now, and when the plan has to be approved first; and :class:`Conflict` when the table has moved on so
-        that the plan would not be the one that was looked at, or ages were told by a clock that was ahead.
+        or is (files come back all the same), and when it has to be approved first; and :class:`Conflict` when the table
+        has moved on so that it would not be the plan that was looked at, or ages were told by a clock that was ahead.
         """
         plan = self._tables.plan(plan_id)
         if not plan.actions:
