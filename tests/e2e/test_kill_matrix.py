@@ -1,8 +1,8 @@
 """kill -9 of server, supervisor, optimizer, worker and JVM at every named place: nothing lost, nothing twice.
 
-But for the Deleter and the jobs that rewrite manifests and let data expire, which die in tests of their own. In CI every place of the
-server and a few of the others, each once; ``ICEWRIGHT_CAMPAIGN=1`` runs all of them three times. One lake, one table
-per kill; whatever does not die runs on.
+But for the Deleter and the jobs that rewrite manifests and let data expire, which die in tests of their own. In CI
+every place of the server and a few of the others, each once; ``ICEWRIGHT_CAMPAIGN=1`` runs all of them three times. One
+lake, one table per kill; whatever does not die runs on.
 """
 
 from __future__ import annotations

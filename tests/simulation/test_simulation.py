@@ -96,7 +96,7 @@ def simulate(seed: int, mutate: Mutation | None = None, stores: OpenStores | Non
 
 
 def test_the_server_may_die_at_every_place_of_its_services() -> None:
-    """But for the Deleter's, which no server calls yet."""
+    """But for the Deleter's: nothing is removed in the simulation."""
     modules = [path for path in SERVICES.glob("*.py") if path.name != "deleter.py"]
     placed = [Fault[name] for path in modules for name in re.findall(r"\bfault\(Fault\.(\w+)\)", path.read_text())]
     assert sorted(set(placed)) == sorted(OF_THE_SERVICES)

@@ -151,7 +151,7 @@ def _last(action: ExpireData, partition: ExpiringPartition, observation: Observa
             return None
         try:
             found.append(_READERS[field.transform](value, kind, action))
-        except (ValueError, TypeError, OverflowError):
+        except (ValueError, TypeError, OverflowError):  # so it must not be in the plan: no last moment is known
             return None
     return min(found) if found else None
 

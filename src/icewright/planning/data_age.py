@@ -93,7 +93,7 @@ def end_of(value: Any, transform: str, type_name: str, integers: IntegerTime | N
         return None
     try:
         at = _identity_end(value, type_name, integers) if transform == "identity" else _cut_end(value, transform)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError):  # what cannot be read as a time is not known to be old
         return None
     return None if at is None else End(measure_of(type_name, integers), at)
 

@@ -50,7 +50,7 @@ class _Missing(Exception):
 def _is_there(files: TableFiles, table: Roots, path: str, size_bytes: int | None) -> bool:
     try:
         found = files.size_bytes(table.metadata, path)
-    except Unreadable:
+    except Unreadable:  # as good as missing: it refuses the undo
         return False
     return size_bytes in (None, found)
 
