@@ -157,7 +157,7 @@ class TestOthers:
         made = carry_out(loop, spec, once(lambda: run(loop, name, "DELETE FROM {} WHERE id = 0")))
         assert isinstance(made.result, Conflicted)
         assert "Missing required files to delete" in made.result.detail
-        assert loop.spark.table(sql_name(name)).count() == 105
+        assert {row.id for row in loop.spark.table(sql_name(name)).collect()} == {*range(1, 6), *range(100, 200)}
 
     def test_another_tag_of_the_name_is_a_conflict(self, loop: SparkLoop) -> None:
         name = make(loop)
