@@ -209,6 +209,20 @@ def test_o14_nothing_is_owned_where_icewrights_own_places_are() -> None:
     assert codes(ownership.ownership([claiming(1, "s3://w/d/t/")], (), beside), 1) == []
 
 
+@pytest.mark.parametrize(
+    ("root", "own"),
+    [
+        ("hdfs://node-1:8020/w/quarantine/run/", "hdfs://cluster/w/quarantine/"),
+        ("file://host/w/quarantine/", "file:///w/quarantine/"),
+        ("s3://key@bucket/w/", "s3://bucket/w/quarantine/"),
+    ],
+)
+def test_o14_nor_where_they_may_be_by_another_name(root: str, own: str) -> None:
+    for named_storages in (frozenset[str](), frozenset({own.partition("/w/")[0]})):
+        rules = PlaceRules(reserved=(own,), storages=named_storages)
+        assert codes(ownership.ownership([claiming(1, root)], (), rules), 1)[-1:] == ["reserved-place"]
+
+
 class TestAllowed:
     RULES = PlaceRules(allowed={"lake": ("s3://w/lake/",)})
 
@@ -304,6 +318,24 @@ class TestAliases:
         declared_as_two = PlaceRules(storages=frozenset({"hdfs://one", "hdfs://two"}))
         assert codes(ownership.ownership(two, (), declared_as_two), 1) == []
 
+    def test_o1_a_storage_that_is_named_may_be_the_one_behind_a_name_that_nobody_declared(self) -> None:
+        """Only two that are both named are two."""
+        rules = PlaceRules(storages=frozenset({"hdfs://cluster", "hdfs://other", "s3://b"}))
+        one, other = claiming(1, "hdfs://cluster/w/d/t/"), claiming(2, "hdfs://node-1:8020/w/d/t/x/")
+        found = ownership.ownership([one, other, claiming(3, "hdfs://other/w/d/u/")], (), rules)
+        assert [codes(found, number) for number in (1, 2, 3)] == [["undeclared-alias"], ["undeclared-alias"], []]
+        borrower = claiming(2, "hdfs://other/w/d/2/", reaches=("hdfs://node-1:8020/w/d/t/data/",))
+        assert codes(ownership.ownership([one, borrower], (), rules), 1) == ["lends-files"]
+        borrower = replace(borrower, reaches=("hdfs://other/w/d/t/data/",))
+        assert ownership.ownership([one, borrower], (), rules).findings == {}
+
+    def test_o1_a_quarantine_for_each_name_of_a_cluster_does_not_make_it_two(self) -> None:
+        entry = CatalogEntry("lake", CatalogKind.SQL, "sqlite:////x", "/w", quarantine=("hdfs://one/q", "hdfs://two/q"))
+        found = ownership.ownership(
+            [claiming(1, "hdfs://one/w/d/t/"), claiming(2, "hdfs://two/w/d/t/")], (), place_rules([entry])
+        )
+        assert codes(found, 1) == codes(found, 2) == ["undeclared-alias"]
+
     def test_o1_buckets_of_other_names_are_others(self) -> None:
         found = ownership.ownership([claiming(1, "s3://one/w/d/t/"), claiming(2, "s3://two/w/d/t/")])
         assert found.findings == {}
@@ -318,7 +350,7 @@ class TestAliases:
         rules = place_rules([lake, pond], ["s3a://quarantine/q"])
         assert rules.allowed == {"pond": ("hdfs://c/pond/", "s3://b/p/")}
         assert rules.reserved == ("s3://quarantine/q/",)
-        assert rules.storages == {"hdfs://c", "s3://b", "s3://quarantine"}
+        assert rules.storages == {"hdfs://c", "s3://b"}
         odd = replace(pond, aliases={"hdfs://n": "hdfs://d"})
         assert place_rules([lake, odd]).aliases_of("pond").folder("hdfs://n/x") == "hdfs://d/x/"
         assert place_rules([lake, odd]).aliases_of("lake").folder("hdfs://n/x") == "hdfs://c/x/"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from icewright.domain.knowledge import Gap, Gaps, Known
@@ -26,6 +27,8 @@ _PARTS_MIN: Final = 2
 """Folders below a bucket that a place must have: whatever is nearer to it is many tables' place, if not everybody's."""
 _HADOOP: Final = frozenset({"hdfs", "webhdfs", "swebhdfs", "viewfs"})
 _AZURE: Final = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+_OF_SEVERAL_NAMES: Final = _HADOOP | _AZURE | {"file"}
+_NOT_NAMED: Final[frozenset[str]] = frozenset()
 
 _MeantBy = Mapping[TableName, frozenset[TableName]]
 
@@ -88,9 +91,10 @@ def ownership(claims: Iterable[Claim], missing: Iterable[Missing] = (), rules: P
     """Judge all claims. Each name may lay claim once; of several, the last one counts."""
     rules = rules or PlaceRules()
     by_name = {one.name: one for one in claims}
+    reserved = {place: lookalike(place, _NOT_NAMED) for place in rules.reserved}
     found: dict[TableName, list[Reason]] = defaultdict(list)
     for one in by_name.values():
-        found[one.name].extend(_by_itself(one, rules))
+        found[one.name].extend(_by_itself(one, rules, reserved))
     for name, reason in _together(by_name.values(), rules):
         found[name].append(reason)
     unplaced = (Missing(c.name.catalog, str(c.name), _no_place(at)) for c in by_name.values() for at in c.unplaced)
@@ -112,8 +116,8 @@ def _straying(claims: Iterable[Claim], rules: PlaceRules) -> frozenset[str]:
     )
 
 
-def _by_itself(one: Claim, rules: PlaceRules) -> list[Reason]:
-    """What is wrong with one claim whatever the others are."""
+def _by_itself(one: Claim, rules: PlaceRules, reserved: Mapping[str, str]) -> list[Reason]:
+    """What is wrong with one claim whatever the others are. ``reserved`` are icewright's own, as :func:`lookalike`."""
     found = [_no_place(location) for location in one.unplaced]
     for location in one.ambiguous:
         text = f"its location {wording.quoted(location)} may be another folder, too; spell it without // and .."
@@ -128,11 +132,11 @@ def _by_itself(one: Claim, rules: PlaceRules) -> list[Reason]:
         text = "gc.enabled=false says that others need its files; set it to true once nobody does"
         found.append(Reason("gc-disabled", text))
     for root in one.roots:
-        found.extend(_of_root(one.name.catalog, root, rules))
+        found.extend(_of_root(one.name.catalog, root, rules, reserved))
     return found
 
 
-def _of_root(catalog: str, root: str, rules: PlaceRules) -> Iterable[Reason]:
+def _of_root(catalog: str, root: str, rules: PlaceRules, reserved: Mapping[str, str]) -> Iterable[Reason]:
     parts = [part for part in storage_and_key(root)[1].split("/") if part]
     if len(parts) < _PARTS_MIN:
         text = (
@@ -143,9 +147,10 @@ def _of_root(catalog: str, root: str, rules: PlaceRules) -> Iterable[Reason]:
     if allowed is not None and not root.startswith(allowed):
         text = "is below none of the roots that the configuration allows the catalog; add it there, or move the table"
         yield Reason("root-not-allowed", f"its place {wording.quoted(root)} {text}")
-    for reserved in rules.reserved:
-        if root.startswith(reserved) or reserved.startswith(root):
-            text = f"overlaps icewright's own {wording.quoted(reserved)}; configure another one"
+    alike = lookalike(root, _NOT_NAMED)
+    for own, own_alike in reserved.items():
+        if alike.startswith(own_alike) or own_alike.startswith(alike):
+            text = f"overlaps icewright's own {wording.quoted(own)}; configure another one"
             yield Reason("reserved-place", f"its place {wording.quoted(root)} {text}")
 
 
@@ -159,16 +164,16 @@ def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[Tabl
         "its location overlaps that of {}: who removes orphan files of one deletes the other's; "
         "give each a place of its own",
     )
-    alike = overlaps(_owners(claims, lambda root: lookalike(root, rules.storages)))
-    unsure = {name: others - exact.get(name, frozenset()) for name, others in alike.items() if name not in exact}
+    forms = [partial(lookalike, storages=storages) for storages in _readings(rules.storages)]
+    alike = _merged(overlaps(_owners(claims, form)) for form in forms)
     yield from _reasons(
-        unsure,
+        {name: others for name, others in alike.items() if name not in exact},
         "undeclared-alias",
         "its location overlaps that of {} if their storages are one; "
         "declare them as aliases, or name both as roots if they are two",
     )
     yield from _reasons(
-        borrowers(_owners(claims, lambda root: lookalike(root, rules.storages)), _reaching(claims, rules.storages)),
+        _merged(borrowers(_owners(claims, form), _reaching(claims, form)) for form in forms),
         "lends-files",
         "{} has files in its place, so that what is garbage to one is not to the other; "
         "rewrite those files from there to the other's own place",
@@ -185,8 +190,8 @@ def _owners(claims: Iterable[Claim], form: Callable[[str], str]) -> dict[str, se
     return _places(((one.name, one.roots) for one in claims), form)
 
 
-def _reaching(claims: Iterable[Claim], storages: frozenset[str]) -> dict[str, set[TableName]]:
-    return _places(((one.name, one.reaches) for one in claims), lambda place: lookalike(place, storages))
+def _reaching(claims: Iterable[Claim], form: Callable[[str], str]) -> dict[str, set[TableName]]:
+    return _places(((one.name, one.reaches) for one in claims), form)
 
 
 def _places(
@@ -196,6 +201,23 @@ def _places(
     for name, places in named:
         for place in places:
             found.setdefault(form(place), set()).add(name)
+    return found
+
+
+def _readings(named: frozenset[str]) -> Sequence[frozenset[str]]:
+    """Which storages are taken for none but themselves, reading by reading.
+
+    Two that are both named are two. One that is named may still be the one behind a name that nobody declared.
+    """
+    return [named - {one} for one in sorted(named) if one.partition("://")[0] in _OF_SEVERAL_NAMES] or [named]
+
+
+def _merged(readings: Iterable[_MeantBy]) -> _MeantBy:
+    """Whatever any of the readings says."""
+    found: dict[TableName, frozenset[TableName]] = {}
+    for reading in readings:
+        for name, others in reading.items():
+            found[name] = found.get(name, frozenset()) | others
     return found
 
 

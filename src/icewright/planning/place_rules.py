@@ -16,7 +16,8 @@ class PlaceRules:
 
     ``aliases`` has the names of storages as each catalog means them. ``allowed`` has the only places where tables of a
     catalog may lie, for catalogs where that is said. ``reserved`` are icewright's own, such as those of its quarantine.
-    ``storages`` are those that the configuration names: each is known to be itself, or by an alias.
+    ``storages`` are those that ``roots`` or aliases name: each is known to be itself, and none of the others. A
+    quarantine does not say so: whoever gives each name of a cluster one does not mean that they are two.
     """
 
     aliases: Mapping[str, Aliases] = field(default_factory=dict)
@@ -44,7 +45,7 @@ def place_rules(entries: Sequence[CatalogEntry], reserved: Iterable[str] = ()) -
     everywhere = Aliases() if not entries else _aliases(None, entries)
     held = (place for entry in entries for place in entry.quarantine)
     own = tuple(sorted({everywhere.folder(place) for place in (*reserved, *held)}))
-    named = {storage_and_key(place)[0] for places in (*allowed.values(), own) for place in places}
+    named = {storage_and_key(place)[0] for places in allowed.values() for place in places}
     meant = {storage for found in aliases.values() for storage in found.authorities.values()}
     return PlaceRules(aliases, allowed, own, frozenset(named | meant))
 
