@@ -243,3 +243,56 @@ def test_what_cannot_be_used_is_said_without_its_secrets(entry: CatalogEntry, pr
 @pytest.mark.parametrize("entry", [sql(), sql(POSTGRESQL, "s3://b", **S3), rest(token=SECRET), hive(**S3)])
 def test_what_can_be_used_is_let_through(entry: CatalogEntry) -> None:
     entry.check()
+
+
+def places(*quarantine: str, roots: tuple[str, ...] = (), **aliases: str) -> CatalogEntry:
+    named = {key.replace("_", "://"): text for key, text in aliases.items()}
+    return CatalogEntry(
+        "lake", CatalogKind.SQL, "sqlite:////lake/c.db", "/lake/w", {}, named, roots=roots, quarantine=quarantine
+    )
+
+
+@pytest.mark.parametrize(
+    ("quarantine", "said"),
+    [
+        (["held"], "neither a URI nor an absolute path"),
+        (["../held"], "neither a URI nor an absolute path"),
+        ([""], "neither a URI nor an absolute path"),
+        (["s3:bucket/held"], "neither a URI nor an absolute path"),
+        (["/srv/../etc/held"], "may be another folder"),
+        (["/srv/./held"], "may be another folder"),
+        (["file:///srv//held"], "may be another folder"),
+        (["hdfs://cluster/w/../held"], "may be another folder"),
+        (["s3a://bucket/w/../held"], "may be another folder"),
+        (["s3://bucket/held//"], "no root"),
+        (["s3://bucket"], "a whole storage"),
+        (["s3a://bucket/"], "a whole storage"),
+        (["hdfs://cluster/"], "a whole storage"),
+        (["/"], "a whole storage"),
+        (["gs://bucket/held"], "is on gs"),
+        (["abfss://c@account.example/held"], "is on abfss"),
+        (["http://host/held"], "is on http"),
+        (["/srv/held", "/srv/held/more"], "overlap"),
+        (["s3://bucket/held", "s3a://bucket/held/"], "overlap"),
+        (["hdfs://node-1/held", "hdfs://cluster/held/more"], "overlap"),
+    ],
+)
+def test_a_quarantine_is_a_folder_of_its_own_on_a_storage_where_files_can_be_moved(
+    quarantine: list[str], said: str
+) -> None:
+    entry = places(*quarantine, **{"hdfs_node-1": "hdfs://cluster"})
+    with pytest.raises(InvalidConfiguration, match=f"^catalog lake: .*{said}"):
+        entry.check_places()
+
+
+def test_beside_each_other_and_on_several_storages_quarantines_are_fine() -> None:
+    places("/srv/held", "/srv/held_2", "s3://bucket/held", "s3://bucket_2/held", "hdfs://cluster/held").check_places()
+
+
+@pytest.mark.parametrize("place", [f"s3://key:{SECRET}@bucket/held", f"s3://key:{SECRET}@bucket", f"hdfs://:{SECRET}@c/x"])
+def test_no_place_that_is_shown_holds_a_password(place: str) -> None:
+    for entry in (places(place), places(roots=(place,))):
+        with pytest.raises(InvalidConfiguration, match="holds a user or a password") as refused:
+            entry.check_places()
+        assert SECRET not in refused.value.message
+    places(roots=("abfss://container@account.example/w",)).check_places()

@@ -79,7 +79,7 @@ class CatalogEntry:
             for root in (*self.roots, *self.quarantine):
                 _check_root(root)
             _check_quarantine(declared(self.aliases), self.quarantine)
-        except InvalidConfiguration as error:
+        except (InvalidConfiguration, InvalidLocation) as error:
             raise InvalidConfiguration(f"catalog {self.name}: {error.message}", hint=error.hint) from error
 
     def pyiceberg_properties(self) -> dict[str, str]:
@@ -205,7 +205,13 @@ def _split(uri: str) -> SplitResult:
 
 
 def _check_root(root: str) -> None:
+    """Whether a place is one folder, and nothing but that: it is shown and logged, so that no secret may be in it."""
     try:
+        if ":" in storage_and_key(root)[0].partition("://")[2].rpartition("@")[0]:
+            raise InvalidConfiguration(
+                "a place under roots or quarantine holds a user or a password",
+                hint="credentials go into the properties of the catalog, as env:NAME or file:/path",
+            )
         if is_ambiguous(root):
             raise InvalidConfiguration(f"the root {root!r} may be another folder to a file system as well")
     except InvalidLocation as error:
