@@ -219,6 +219,11 @@ class TestEnds:
             (10101, "identity", "int", IntegerTime.YYYYMMDD),
             (20240229, "identity", "int", None),
             (3, "bucket[16]", "timestamp", None),
+            (-(2**31), "hour", "timestamp", None),
+            (-(2**31), "identity", "int", IntegerTime.EPOCH_DAYS),
+            (-(2**63), "identity", "long", IntegerTime.EPOCH_DAYS),
+            (-(2**63), "identity", "long", IntegerTime.EPOCH_SECONDS),
+            (-(2**63), "identity", "long", IntegerTime.EPOCH_MILLISECONDS),
         ],
     )
     def test_what_cannot_be_read_has_none(

@@ -90,6 +90,19 @@ class TestWhatExpires:
         wanted = rules(expire_data_field="number", expire_data_integers=integers)
         assert expiring(decide(files, rules_=wanted)) == {Partition(3, f"[{old}]")}
 
+    @pytest.mark.parametrize(
+        ("integers", "old"), [*zip(IntegerTime, (20200101, 18262, 1577836800, 1577836800000), strict=True)]
+    )
+    def test_x2_a_number_that_stands_for_no_value_stays(self, integers: IntegerTime, old: int) -> None:
+        """And keeps nothing else from expiring."""
+        fields = tuple({**each, "type": "long"} if each["id"] == 3 else each for each in COLUMNS)
+        wanted = rules(expire_data_field="number", expire_data_integers=integers)
+        for values, gone in (([-(2**63)], set()), ([-(2**63), old], {old})):
+            files = [data_file(Partition(3, f"[{value}]"), 0) for value in values]
+            decision = decide(files, aging(files, fields=fields), wanted)
+            assert expiring(decision) == {Partition(3, f"[{value}]") for value in gone}
+            assert "kept-unreadable" in {note.code for note in decision.notes}
+
     def test_as_many_as_one_action_takes_the_oldest_first(self) -> None:
         counts = replace(OBSERVATION.inventory.partitions[0].counts, data_files=FILES_MAX // 2 + 1)
         inventory = replace(

@@ -23,6 +23,8 @@ _EPOCH_READING: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - a clock on the wa
 _MS: Final = timedelta(milliseconds=1)
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
+_CALENDAR_BEGINS: Final = (date.min - _EPOCH.date()).days * _DAY_MS
+"""A number that is before it stands for something else: for no value, say, as the least long does in many libraries."""
 _NEAR_MS: Final = 2 * _DAY_MS
 """How far around an instant a change of the clocks matters: further than any clock was ever put back."""
 _STEP_MS: Final = _HOUR_MS // 4
@@ -95,7 +97,7 @@ def end_of(value: Any, transform: str, type_name: str, integers: IntegerTime | N
         at = _identity_end(value, type_name, integers) if transform == "identity" else _cut_end(value, transform)
     except (ValueError, OverflowError):  # what cannot be read as a time is not known to be old
         return None
-    return None if at is None else End(measure_of(type_name, integers), at)
+    return None if at is None or at < _CALENDAR_BEGINS else End(measure_of(type_name, integers), at)
 
 
 def _cut_end(value: Any, transform: str) -> int | None:
