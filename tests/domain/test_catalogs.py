@@ -289,7 +289,9 @@ def test_beside_each_other_and_on_several_storages_quarantines_are_fine() -> Non
     places("/srv/held", "/srv/held_2", "s3://bucket/held", "s3://bucket_2/held", "hdfs://cluster/held").check_places()
 
 
-@pytest.mark.parametrize("place", [f"s3://key:{SECRET}@bucket/held", f"s3://key:{SECRET}@bucket", f"hdfs://:{SECRET}@c/x"])
+@pytest.mark.parametrize(
+    "place", [f"s3://key:{SECRET}@bucket/held", f"s3://key:{SECRET}@bucket", f"hdfs://:{SECRET}@c/x"]
+)
 def test_no_place_that_is_shown_holds_a_password(place: str) -> None:
     for entry in (places(place), places(roots=(place,))):
         with pytest.raises(InvalidConfiguration, match="holds a user or a password") as refused:

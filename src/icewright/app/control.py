@@ -23,6 +23,7 @@ from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.app.alone import alone_with
 from icewright.config.model import Config
+from icewright.config.own_places import own_places
 from icewright.config.secrets import resolve, resolve_entry
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import InvalidConfiguration
@@ -68,7 +69,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     engine = open_store(config.server.store_url, password=password)
     try:
         with alone_with(engine) as alone:
-            clock, places = SystemClock(), place_rules(entries)
+            clock, places = SystemClock(), place_rules(entries, own_places(config, entries))
             control = build_control_plane(
                 {entry.name: PyIcebergCatalog(entry) for entry in entries},
                 SqlTableStore(alone.engine),

@@ -15,6 +15,7 @@ from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.properties import PyIcebergProperties
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
+from icewright.config.own_places import own_places
 from icewright.config.secrets import resolve_entry
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.locations import Aliases
@@ -42,7 +43,7 @@ class Offline:
         if not config.catalogs:
             raise no_catalogs(config)
         self._config = config
-        self.places: Final = place_rules(config.catalogs)
+        self.places: Final = place_rules(config.catalogs, own_places(config, config.catalogs))
         self.registry: Final = Registry({}, SystemClock(), self.places)
         """What the tables that were planned say of places."""
         self._opened: dict[str, Catalog] = {}

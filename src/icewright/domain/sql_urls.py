@@ -5,6 +5,7 @@ Messages never repeat a URL, since a password may stand in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -28,6 +29,8 @@ _JDBC_NAMES: Final = {
     "sslrootcert": "sslrootcert",
 }
 """libpq's parameters with the names that PostgreSQL's JDBC driver has for them."""
+
+_SQLITE_PATH: Final = re.compile(r"sqlite(?:\+\w+)?:///([^?]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,12 @@ def parse_sql_url(url: str, properties: Mapping[str, str]) -> SqlDatabase:
                 f"SQL catalogs on {other or 'an unnamed database'} cannot be used, only on SQLite and PostgreSQL",
                 hint=f"write {_EXAMPLES}",
             )
+
+
+def sqlite_paths(url: str) -> frozenset[str]:
+    """The paths that a URL of SQLAlchemy's may mean by its file, as written and decoded; none of other databases."""
+    match = _SQLITE_PATH.match(url)
+    return frozenset() if match is None else frozenset({match[1], unquote(match[1])})
 
 
 def _sqlite(parts: SplitResult) -> SqliteFile:
