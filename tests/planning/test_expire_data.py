@@ -344,6 +344,7 @@ class TestChecker:
         [
             ({"has_uuid": False}, "no-uuid"),
             ({"format_version": 4}, "format-version"),
+            ({"properties": {"encryption.key-id": "k"}}, "encryption"),
             ({"files": FILES[:-1]}, "not-a-file"),
             ({"files": [*FILES, FILES[-1]]}, "twice"),
             ({"files": [*FILES, data_file(day(50), 7)]}, "file-missing"),

@@ -8,17 +8,14 @@ that it commits to, by Iceberg's reader; and the verifier afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.observation import Observation
 from icewright.domain.policy import Policy
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes, RemoveDanglingDeletesPrediction
 from icewright.domain.tables import TableMetadata
-from icewright.planning.check_table import not_writable
-
-Wrong: TypeAlias = tuple[str, str]
-"""A stable code, and a sentence with what was found."""
+from icewright.planning.check_table import Wrong, base_violations, not_writable, table_violations
 
 _MOST: Final = 20_000
 _FORMATS: Final = (2, 3)
@@ -35,7 +32,8 @@ def dangling_violations(
 ) -> Iterator[Wrong]:
     """What is wrong with a plan; ``deletes`` and ``data_files`` are all that are live, read anew."""
     known = {_key(delete): delete for delete in deletes}
-    yield from table_violations(action.base_snapshot_id, observation, policy)
+    yield from base_violations(action.base_snapshot_id, observation.metadata)
+    yield from table_violations(observation.metadata, policy, _FORMATS)
     if not action.deletes:
         yield "empty", "it removes no delete file"
     if len(action.deletes) > _MOST:
@@ -53,21 +51,6 @@ def dangling_violations(
         yield "figures", f"it predicts {prediction.after.listed} of {prediction.before.listed} delete files"
     if prediction.before.opened != prediction.after.opened:
         yield "figures", "readers would open others than before"
-
-
-def table_violations(base_snapshot_id: int, observation: Observation, policy: Policy) -> Iterator[Wrong]:
-    """The table is the one that it was planned for, and may be worked on."""
-    metadata = observation.metadata
-    if base_snapshot_id != metadata.current_snapshot_id:
-        yield "wrong-base", f"it is planned from {base_snapshot_id}, not from {metadata.current_snapshot_id}"
-    if not metadata.has_uuid:
-        yield "no-uuid", "the table has no uuid"
-    if metadata.format_version not in _FORMATS:
-        yield "format-version", f"the table has format version {metadata.format_version}"
-    if any(key.startswith("encryption.") for key in metadata.properties):
-        yield "encryption", "the table is encrypted, and so are its manifests"
-    if policy.problems:
-        yield "policy-problem", "a setting of the table cannot be used"
 
 
 def _applying(

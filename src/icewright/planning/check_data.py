@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from icewright.domain.expire_data import ExpireData, ExpireDataPrediction, ExpiringFile, ExpiringPartition
@@ -19,10 +19,7 @@ from icewright.domain.files import DataFile, Partition
 from icewright.domain.observation import Observation
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
-from icewright.planning.check_table import not_writable
-
-Wrong: TypeAlias = tuple[str, str]
-"""A stable code, and a sentence with what was found."""
+from icewright.planning.check_table import Wrong, base_violations, not_writable, table_violations
 
 _FORMATS: Final = (1, 2, 3)
 _LEAST_AGE: Final = timedelta(days=1)
@@ -69,11 +66,9 @@ def _table(action: ExpireData, observation: Observation, policy: Policy, now: In
     """The table is the one that it was planned for, and may be worked on; the clock is not made up."""
     metadata = observation.metadata
     latest = max((snapshot.committed_at for snapshot in metadata.snapshots), default=0)
+    yield from base_violations(action.base_snapshot_id, metadata)
+    yield from table_violations(metadata, policy, _FORMATS)
     yield from _those(
-        (action.base_snapshot_id != metadata.current_snapshot_id, "wrong-base", "it is planned from another snapshot"),
-        (not metadata.has_uuid, "no-uuid", "the table has no uuid"),
-        (metadata.format_version not in _FORMATS, "format-version", f"the table is of {metadata.format_version}"),
-        (bool(policy.problems), "policy-problem", "a setting of the table cannot be used"),
         (policy.expire_data_field is None, "expire-data-off", "the owner names no column"),
         (action.time_zone != policy.expire_data_time_zone, "wrong-zone", f"it is planned for {action.time_zone}"),
         (action.integers not in (None, policy.expire_data_integers), "wrong-integers", f"read as {action.integers}"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
@@ -21,10 +21,7 @@ from icewright.domain.rewrite_manifests import (
     RewriteManifests,
     RewriteManifestsPrediction,
 )
-from icewright.planning.check_table import not_writable
-
-Wrong: TypeAlias = tuple[str, str]
-"""A stable code, and a sentence with what was found."""
+from icewright.planning.check_table import Wrong, base_violations, not_writable, table_violations
 
 _MOST_ENTRIES: Final = 100_000
 _MOST_OF_ONE: Final = 500_000
@@ -58,16 +55,8 @@ def manifest_violations(
 def _table(action: RewriteManifests, observation: Observation, policy: Policy) -> Iterator[Wrong]:
     """The table is the one that it was planned for, and may be worked on."""
     metadata = observation.metadata
-    if action.base_snapshot_id != metadata.current_snapshot_id:
-        yield "wrong-base", f"it is planned from {action.base_snapshot_id}, not from {metadata.current_snapshot_id}"
-    if not metadata.has_uuid:
-        yield "no-uuid", "the table has no uuid"
-    if metadata.format_version not in _FORMATS:
-        yield "format-version", f"the table has format version {metadata.format_version}"
-    if any(key.startswith("encryption.") for key in metadata.properties):
-        yield "encryption", "the table is encrypted, and so are its manifests"
-    if policy.problems:
-        yield "policy-problem", "a setting of the table cannot be used"
+    yield from base_violations(action.base_snapshot_id, metadata)
+    yield from table_violations(metadata, policy, _FORMATS)
     for partition in sorted(action.partitions):
         problem = not_writable(metadata, partition)
         if problem is not None:

@@ -7,15 +7,13 @@ they may become is said here in another way, as a mistake has to be made twice t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from icewright.domain.actions import Executor, FileGroup
 from icewright.domain.observation import Observation
 from icewright.domain.policy import MigrateSpec, Policy
 from icewright.domain.tables import Instant, PartitionField, TableMetadata
-
-Wrong: TypeAlias = tuple[str, str]
-"""A stable code, and a sentence with what was found."""
+from icewright.planning.check_table import Wrong
 
 _FILES_MADE_MAX: Final = 1_000
 _QUIET_MS: Final = 24 * 60 * 60 * 1000

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import Inventory, PartitionCounts
 from icewright.domain.layouts import Curve, Layout, Level, Run
 from icewright.domain.policy import MigrateSpec, Policy
+from icewright.planning.check_table import Wrong
 
 _SORTED_BYTES_MAX = 33_554_432
-
-Wrong: TypeAlias = tuple[str, str]
-"""A stable code, and a sentence with what was found."""
-
 _OLDER_BYTES_TIMES: Final = 4
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.observation import Observation
@@ -19,12 +19,9 @@ from icewright.domain.rewrite_position_deletes import (
     RewritePositionDeletesPrediction,
     Target,
 )
-from icewright.planning.check_dangling import table_violations
-from icewright.planning.check_table import not_writable
+from icewright.planning.check_table import Wrong, base_violations, not_writable, table_violations
 
-Wrong: TypeAlias = tuple[str, str]
-"""A stable code, and a sentence with what was found."""
-
+_FORMATS: Final = (2,)
 _MOST_FILES: Final = 10_000
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _MOST_POSITIONS: Final = 5_000_000
@@ -40,9 +37,8 @@ def position_deletes_violations(
 ) -> Iterator[Wrong]:
     """What is wrong with a plan; ``deletes`` and ``data_files`` are all that are live, read anew."""
     known = {(delete.path, delete.content_offset): delete for delete in deletes}
-    yield from table_violations(action.base_snapshot_id, observation, policy)
-    if observation.metadata.format_version != 2:  # noqa: PLR2004 - the planner's constant is not to be trusted
-        yield "format-version", f"the table has format version {observation.metadata.format_version}"
+    yield from base_violations(action.base_snapshot_id, observation.metadata)
+    yield from table_violations(observation.metadata, policy, _FORMATS)
     yield from _whole(action)
     for group in action.groups:
         for delete in group.deletes:

@@ -9,14 +9,12 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Final, TypeAlias
+from typing import Final
 
 from icewright.domain.compute_statistics import ComputeStatistics, ComputeStatisticsPrediction
 from icewright.domain.observation import Observation
 from icewright.domain.policy import Policy
-
-Wrong: TypeAlias = tuple[str, str]
-"""A stable code, and a sentence with what was found."""
+from icewright.planning.check_table import Wrong, table_violations
 
 _FORMATS: Final = (1, 2, 3)
 _MOST_COLUMNS: Final = 100
@@ -28,14 +26,7 @@ def statistics_violations(
 ) -> Iterator[Wrong]:
     """What is wrong with a plan to compute statistics."""
     metadata = observation.metadata
-    if not metadata.has_uuid:
-        yield "no-uuid", "the table has no uuid"
-    if metadata.format_version not in _FORMATS:
-        yield "format-version", f"the table has format version {metadata.format_version}"
-    if any(key.startswith("encryption.") for key in metadata.properties):
-        yield "encryption", "the table is encrypted"
-    if policy.problems:
-        yield "policy-problem", "a setting of the table cannot be used"
+    yield from table_violations(metadata, policy, _FORMATS)
     if action.base_metadata_location != metadata.metadata_location:
         yield "wrong-base", f"it is planned from {action.base_metadata_location}"
     if not action.columns and action.partition_totals is None:

@@ -1,4 +1,4 @@
-"""What a table keeps executors from, stated a second time, for :mod:`icewright.planning.check_plan`.
+"""What a table keeps plans and executors from, stated a second time, for the other ``check_`` modules.
 
 Nothing is imported that the planner chooses executors or refuses partitions by: lists and rules stand here again, in
 another way of putting them, as a mistake has to be made twice to reach a table.
@@ -7,11 +7,15 @@ another way of putting them, as a mistake has to be made twice to reach a table.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from icewright.domain.files import Partition
+from icewright.domain.policy import Policy
 from icewright.domain.tables import TableMetadata
+
+Wrong: TypeAlias = tuple[str, str]
+"""A stable code, and a sentence with what was found."""
 
 _BOTH = {"boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string", "uuid", "binary"}
 _MERGE_ONLY = {"time", "timestamp_ns", "timestamptz_ns"}
@@ -21,6 +25,24 @@ _INSTANTS = {"date", "time", "timestamp", "timestamptz", "timestamp_ns", "timest
 _CODECS = {"zstd", "gzip", "brotli", "snappy", "uncompressed", "none"}
 _DECIMAL_DIGITS_MAX = 38
 _WITHOUT_ROW_IDS_MAX = 2
+
+
+def table_violations(metadata: TableMetadata, policy: Policy, formats: Collection[int]) -> Iterator[Wrong]:
+    """Why nothing may be done to a table's manifests, whatever it is: it must be of one of these format versions."""
+    if not metadata.has_uuid:
+        yield "no-uuid", "the table has no uuid"
+    if metadata.format_version not in formats:
+        yield "format-version", f"the table has format version {metadata.format_version}"
+    if any(key.startswith("encryption.") for key in metadata.properties):
+        yield "encryption", "the table is encrypted, and so are its manifests"
+    if policy.problems:
+        yield "policy-problem", "a setting of the table cannot be used"
+
+
+def base_violations(base_snapshot_id: int, metadata: TableMetadata) -> Iterator[Wrong]:
+    """A plan is made from the table's current snapshot."""
+    if base_snapshot_id != metadata.current_snapshot_id:
+        yield "wrong-base", f"it is planned from {base_snapshot_id}, not from {metadata.current_snapshot_id}"
 
 
 def not_mergeable(metadata: TableMetadata) -> str | None:
