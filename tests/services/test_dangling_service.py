@@ -77,6 +77,14 @@ def test_it_is_planned_applied_and_verified(house: Lakehouse) -> None:
         house.control.dispatcher.apply(again.plan_id)
 
 
+def test_what_a_stranger_counts_is_left_out_where_it_is_no_number(house: Lakehouse) -> None:
+    spec = claim(house)
+    task = verified(house, spec, commit(house, spec, "d0.parquet", "d1.parquet", **{"total-delete-files": "9" * 5_000}))
+    assert task.state is TaskState.SUCCEEDED, task.outcome
+    assert task.outcome is not None
+    assert "listed_after" not in task.outcome.reason.figures
+
+
 def test_c1_a_commit_that_nobody_heard_of_is_found_by_its_task(house: Lakehouse) -> None:
     spec = claim(house)
     snapshot = commit(house, spec, "d0.parquet", "d1.parquet")

@@ -68,9 +68,11 @@ def tag(house: Lakehouse, spec: TaskSpec, *, snapshot_id: int | None = None, age
     house.catalog.set_ref(NAME, tag_of(spec.task_id), at, kind=RefKind.TAG, max_ref_age_ms=age_ms)
 
 
-def delete(house: Lakehouse, spec: TaskSpec, paths: Sequence[str] | None = None, *, proof: str = "memory") -> Snapshot:
+def delete(
+    house: Lakehouse, spec: TaskSpec, paths: Sequence[str] | None = None, *, proof: str = "memory", **other: str
+) -> Snapshot:
     """The commit of an attempt, of these paths instead of those that are planned."""
-    signed = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: proof}
+    signed = {TASK_ID_KEY: spec.task_id, ATTEMPT_KEY: str(spec.attempt), PROOF_KEY: proof, **other}
     return house.catalog.delete(NAME, paths or [file.path for file in action_of(spec).files], summary=signed)
 
 
@@ -276,6 +278,17 @@ class TestVerification:
         spec = claim(house)
         tag(house, spec)
         assert self.wrong(house, spec, delete(house, spec, proof="")) == "its summary has no proof"
+
+    def test_rows_that_its_summary_counts_otherwise(self, house: Lakehouse) -> None:
+        spec = claim(house)
+        tag(house, spec)
+        assert "fewer were planned" in self.wrong(house, spec, delete(house, spec, **{"total-records": "0"}))
+
+    def test_what_a_summary_counts_beyond_any_number_says_nothing(self, house: Lakehouse) -> None:
+        spec = claim(house)
+        tag(house, spec)
+        task = verified(house, spec, delete(house, spec, **{"total-records": "9" * 5_000}))
+        assert task.state is TaskState.SUCCEEDED, task.outcome
 
     def test_a_commit_that_added_something(self, house: Lakehouse) -> None:
         spec = claim(house)

@@ -344,7 +344,10 @@ def test_a_snapshot_that_says_nothing_of_its_manifests_is_a_gap(catalog: MemoryC
     assert gap_codes(catalog, without_list) == {"no-manifest-list"}
 
 
-@pytest.mark.parametrize("summary", [{}, {"total-data-files": "1"}, {"total-data-files": "many"}])
+HUGE = {"total-data-files": "9" * 5_000, "total-delete-files": "0"}
+
+
+@pytest.mark.parametrize("summary", [{}, {"total-data-files": "1"}, {"total-data-files": "many"}, HUGE])
 def test_a_snapshot_that_does_not_say_how_many_files_it_has_is_a_gap(
     catalog: MemoryCatalog, summary: dict[str, str]
 ) -> None:

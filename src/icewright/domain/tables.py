@@ -22,6 +22,8 @@ Json: TypeAlias = Mapping[str, Any]
 
 MAIN_BRANCH = "main"
 _GC_KEY = "gc.enabled"
+_DIGITS_MAX = 18
+"""Of a number in a summary: below a long's most."""
 
 ROW_LINEAGE_SINCE = 3
 """The format version from which on every row has an id (spec, "Row Lineage")."""
@@ -67,8 +69,12 @@ class Snapshot:
     @property
     def attempt(self) -> int | None:
         """The number of the attempt that made this snapshot, None where it does not say a number."""
-        said = self.summary.get(ATTEMPT_KEY, "")
-        return int(said) if said.isdecimal() and said.isascii() else None
+        return self.number(ATTEMPT_KEY)
+
+    def number(self, key: str) -> int | None:
+        """A number of the summary, None where it has none that can be one: summaries are written by strangers."""
+        said = self.summary.get(key, "")
+        return int(said) if said.isdecimal() and said.isascii() and len(said) <= _DIGITS_MAX else None
 
 
 class RefKind(StrEnum):

@@ -12,7 +12,6 @@ COMMITS_LOOKED_AT = 20
 RHYTHM_MS = 600_000
 """How long somebody has to have written for that to be a rhythm."""
 _ADDED_BYTES_KEY = "added-files-size"
-_DIGITS_MAX = 18
 
 
 def commit_interval_ms(metadata: TableMetadata) -> int | None:
@@ -50,7 +49,7 @@ def arrival_bytes_per_ms(metadata: TableMetadata) -> float | None:
         span_ms = newest_at - snapshot.committed_at
         if span_ms >= RHYTHM_MS:
             return added_bytes / span_ms if added_bytes else None
-        added_bytes += _added_bytes(snapshot)
+        added_bytes += snapshot.number(_ADDED_BYTES_KEY) or 0
     return None
 
 
@@ -65,9 +64,3 @@ def _own(metadata: TableMetadata) -> Iterator[Snapshot]:
         for snapshot in metadata.ancestors()
         if snapshot.task_id is None and snapshot.operation is not Operation.REPLACE
     )
-
-
-def _added_bytes(snapshot: Snapshot) -> int:
-    """What a summary says; it is written by strangers, so what is no number counts for nothing."""
-    said = snapshot.summary.get(_ADDED_BYTES_KEY, "")
-    return int(said) if said.isdecimal() and said.isascii() and len(said) <= _DIGITS_MAX else 0

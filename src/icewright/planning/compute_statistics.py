@@ -36,7 +36,6 @@ from icewright.planning.statistics_columns import (
     share_of_bytes,
     wanted_columns,
 )
-from icewright.planning.statistics_due import number_in
 
 _DEFAULT_FORMAT: Final = "write.format.default"
 _READ_BACK: Final = "parquet"
@@ -165,8 +164,8 @@ def _totals(observation: Observation, snapshot: Snapshot) -> PartitionTotals | N
             data_bytes=sum(each.data_bytes for each in counts),
             digest=figures_digest(_figures(statistics) for statistics in observation.inventory.partitions),
         )
-    files, records = number_in(snapshot, "total-data-files"), number_in(snapshot, "total-records")
-    deletes = number_in(snapshot, "total-delete-files")
+    files, records = snapshot.number("total-data-files"), snapshot.number("total-records")
+    deletes = snapshot.number("total-delete-files")
     if files is None or records is None or deletes is None:
         return None
     return PartitionTotals(files, records, deletes)
@@ -213,7 +212,7 @@ def _prediction(
 ) -> ComputeStatisticsPrediction:
     data_bytes = totals.data_bytes
     if data_bytes is None:
-        data_bytes = number_in(snapshot, "total-files-size") or 0
+        data_bytes = snapshot.number("total-files-size") or 0
     share = share_of_bytes(schema, action.columns)
     is_current = snapshot.snapshot_id == observation.inventory.snapshot_id
     return ComputeStatisticsPrediction(

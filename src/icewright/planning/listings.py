@@ -46,13 +46,13 @@ def missing_files(snapshot: Snapshot, counts: Iterable[LiveCounts]) -> Reason | 
         ("data files", "total-data-files", found.data_files),
         ("delete files", "total-delete-files", found.delete_files),
     ):
-        text = snapshot.summary.get(key, "")
-        if not (text.isascii() and text.isdecimal()):
+        expected = snapshot.number(key)
+        if expected is None:
             return Reason("unverified-listing", f"snapshot {snapshot.snapshot_id} does not say how many {words} it has")
-        if files < int(text):
+        if files < expected:
             return Reason(
                 "too-few-files",
-                f"snapshot {snapshot.snapshot_id} has {text} {words}, and its manifests {files}",
-                {"files": files, "files_expected": int(text)},
+                f"snapshot {snapshot.snapshot_id} has {expected} {words}, and its manifests {files}",
+                {"files": files, "files_expected": expected},
             )
     return None

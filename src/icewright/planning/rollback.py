@@ -25,7 +25,6 @@ from icewright.planning.eligibility import recovery_obstacle
 
 _NAMED_MAX: Final = 10
 _WRITERS_MAX: Final = 20
-_DIGITS_MAX: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +130,8 @@ def commits_of(snapshots: Sequence[Snapshot]) -> tuple[Commits, ...]:
         said = one.operation.value if one.operation is not None else "unknown"
         found = sums.setdefault((said, _writer(one)), [0, 0, 0])
         found[0] += 1
-        found[1] += _number(one.summary.get("added-records"))
-        found[2] += _number(one.summary.get("deleted-records"))
+        found[1] += one.number("added-records") or 0
+        found[2] += one.number("deleted-records") or 0
     ranked = sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))
     shown = [Commits(*key, *counts) for key, counts in ranked[:_WRITERS_MAX]]
     if rest := ranked[_WRITERS_MAX:]:
@@ -186,10 +185,6 @@ def _writer(snapshot: Snapshot) -> str:
         return "icewright"
     said = snapshot.summary.get("engine-name") or ("flink" if "flink.job-id" in snapshot.summary else "")
     return wording.name(said) if said else "unknown"
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and len(text) <= _DIGITS_MAX and text.isascii() and text.isdecimal() else 0
 
 
 def _nothing(code: str, because: str) -> Reason:

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.tables import Operation, TableMetadata
 from icewright.planning import wording
 
 _CHANGES: Final = ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes")
-_DIGITS_MAX: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +38,13 @@ def changed_since_statistics(metadata: TableMetadata) -> Changed | None:
     rows: int | None = 0
     for snapshot in lineage:
         if snapshot.snapshot_id in with_statistics:
-            return Changed(snapshot.snapshot_id, rows, number_in(lineage[0], "total-records") or 0)
+            return Changed(snapshot.snapshot_id, rows, lineage[0].number("total-records") or 0)
         if snapshot.operation is Operation.REPLACE:
             continue  # the same rows in other files
-        if rows is None or number_in(snapshot, "total-records") is None:  # its writer counts nothing
+        if rows is None or snapshot.number("total-records") is None:  # its writer counts nothing
             rows = None
         else:
-            rows += sum(number_in(snapshot, key) or 0 for key in _CHANGES)
+            rows += sum(snapshot.number(key) or 0 for key in _CHANGES)
     return None
 
 
@@ -75,9 +74,3 @@ def still_new(metadata: TableMetadata, min_change: float) -> str:
         return f"they are of the current snapshot {changed.snapshot_id}"
     rows = wording.count(changed.rows or 0, "row")
     return f"{rows} of {changed.records:,} changed since snapshot {changed.snapshot_id}, below {min_change:.0%}"
-
-
-def number_in(snapshot: Snapshot, key: str) -> int | None:
-    """A number of a snapshot's summary, None where it has none that can be one."""
-    said = snapshot.summary.get(key, "")
-    return int(said) if said.isdecimal() and said.isascii() and len(said) <= _DIGITS_MAX else None

@@ -156,11 +156,9 @@ def _summary_problem(action: ExpireData, parent: Snapshot, snapshot: Snapshot) -
     if not snapshot.summary.get(PROOF_KEY):
         return "its summary has no proof"
     for key, fewer in (("total-records", action.records), ("total-data-files", len(action.files))):
-        was, now = parent.summary.get(key, ""), snapshot.summary.get(key, "")
-        if was.isdecimal() and now.isdecimal() and int(was) - int(now) != fewer:
-            return (
-                f"its summary has {key}={wording.quoted(now)} after {wording.quoted(was)}, {fewer} fewer were planned"
-            )
+        was, now = parent.number(key), snapshot.number(key)
+        if was is not None and now is not None and was - now != fewer:
+            return f"its summary has {key}={now} after {was}, {fewer} fewer were planned"
     return None
 
 

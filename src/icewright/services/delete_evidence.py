@@ -68,10 +68,10 @@ def verified_dangling(action: RemoveDanglingDeletes, parent: Snapshot, snapshot:
 def listed_after(parent: Snapshot, snapshot: Snapshot) -> dict[str, int | float | str]:
     """Delete files in the table before and after, as its snapshots say; nothing where they do not."""
     said = {
-        "listed_before": parent.summary.get("total-delete-files"),
-        "listed_after": snapshot.summary.get("total-delete-files"),
+        "listed_before": parent.number("total-delete-files"),
+        "listed_after": snapshot.number("total-delete-files"),
     }
-    return {key: int(value) for key, value in said.items() if value is not None and value.isdecimal()}
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def _came(changes: Changes) -> str | None:
