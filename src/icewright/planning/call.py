@@ -12,7 +12,7 @@ import unicodedata
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.layouts import Curve, Layout, Level
-from icewright.domain.names import identifier
+from icewright.domain.names import TableName, identifier
 from icewright.domain.policy import MigrateSpec, Policy
 from icewright.domain.tables import TableMetadata
 from icewright.planning.layouts import paths_of
@@ -29,7 +29,6 @@ def nearest_call(metadata: TableMetadata, policy: Policy, action: RewriteDataFil
 
     Its sort orders name columns alone: of a transform it names the column, which orders rows as well.
     """
-    name = metadata.name
     options = {"target-file-size-bytes": str(action.target_file_size_bytes), "use-starting-sequence-number": "true"}
     if any(group.delete_files for group in action.groups):
         # Iceberg's default for the latter is never.
@@ -42,16 +41,17 @@ def nearest_call(metadata: TableMetadata, policy: Policy, action: RewriteDataFil
         options["rewrite-all"] = "true"
     else:
         options["min-input-files"] = str(policy.min_input_files)
-    arguments = [f"table => {literal('.'.join(identifier(part) for part in name.path))}"]
-    if action.layout is None:
-        arguments.append("strategy => 'binpack'")
-    else:
-        arguments.append("strategy => 'sort'")
-        # Without a sort order the procedure takes the table's own.
-        if action.layout.sort_order_id is None:
-            arguments.append(f"sort_order => {literal(_order(metadata, action.layout))}")
+    arguments = ["strategy => 'binpack'" if action.layout is None else "strategy => 'sort'"]
+    if action.layout is not None and action.layout.sort_order_id is None:
+        arguments.append(f"sort_order => {literal(_order(metadata, action.layout))}")  # else it takes the table's own
     arguments.append(f"options => {_map(options)}")
-    return f"CALL {identifier(name.catalog)}.system.rewrite_data_files({', '.join(arguments)})"
+    return procedure_call(metadata.name, "rewrite_data_files", *arguments)
+
+
+def procedure_call(name: TableName, procedure: str, *arguments: str) -> str:
+    """The call of one of Iceberg's procedures on a table, with these ``arguments`` behind the table's own."""
+    table = literal(".".join(identifier(part) for part in name.path))
+    return f"CALL {identifier(name.catalog)}.system.{procedure}({', '.join((f'table => {table}', *arguments))})"
 
 
 def _order(metadata: TableMetadata, layout: Layout) -> str:

@@ -14,7 +14,6 @@ from typing import Final
 
 from icewright.domain.delete_costs import DeleteCosts
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
-from icewright.domain.names import identifier
 from icewright.domain.observation import Observation
 from icewright.domain.policy import Policy
 from icewright.domain.reasons import Reason
@@ -25,7 +24,7 @@ from icewright.domain.remove_dangling_deletes import (
 )
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
-from icewright.planning.call import literal
+from icewright.planning.call import procedure_call
 from icewright.planning.delete_costs import delete_costs
 from icewright.planning.deletes import is_deletion_vector, only_data_file
 from icewright.planning.eligibility import manifests_obstacle
@@ -139,6 +138,5 @@ def _why(action: RemoveDanglingDeletes, listed: int, dangling: int) -> Reason:
 
 def _call(metadata: TableMetadata) -> str:
     """Iceberg's procedure rewrites data files as well; it removes dangling deletes besides where it is told to."""
-    table = literal(".".join(identifier(part) for part in metadata.name.path))
     options = "map('remove-dangling-deletes', 'true')"
-    return f"CALL {identifier(metadata.name.catalog)}.system.rewrite_data_files(table => {table}, options => {options})"
+    return procedure_call(metadata.name, "rewrite_data_files", f"options => {options}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from icewright.domain.expire_snapshots import ExpireSnapshots
-from icewright.domain.names import TableName, identifier
-from icewright.planning.call import literal
+from icewright.domain.names import TableName
+from icewright.planning.call import procedure_call
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -16,10 +16,10 @@ def expire_call(name: TableName, action: ExpireSnapshots) -> str:
 
     The procedure also deletes files at once, which the action does not.
     """
-    arguments = [f"table => {literal('.'.join(identifier(part) for part in name.path))}"]
+    arguments = []
     if action.rule.older_than_ms <= action.as_of:
         oldest_at = _EPOCH + timedelta(milliseconds=action.as_of - action.rule.older_than_ms)
         arguments.append(f"older_than => TIMESTAMP '{oldest_at:%Y-%m-%d %H:%M:%S}.{oldest_at.microsecond // 1000:03}Z'")
     if action.rule.retain_last is not None:
         arguments.append(f"retain_last => {action.rule.retain_last}")
-    return f"CALL {identifier(name.catalog)}.system.expire_snapshots({', '.join(arguments)})"
+    return procedure_call(name, "expire_snapshots", *arguments)

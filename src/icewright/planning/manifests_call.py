@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from icewright.domain.names import identifier
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.tables import TableMetadata
-from icewright.planning.call import literal
+from icewright.planning.call import procedure_call
 
 
 def manifests_call(metadata: TableMetadata, action: RewriteManifests) -> str:
@@ -18,8 +17,7 @@ def manifests_call(metadata: TableMetadata, action: RewriteManifests) -> str:
         spec_id = manifest.belongs_to.spec_id
         entries[spec_id] = entries.get(spec_id, 0) + manifest.entries
     spec_id = max(sorted(entries), key=lambda each: entries[each])
-    arguments = [f"table => {literal('.'.join(identifier(part) for part in metadata.name.path))}"]
-    arguments.append("use_caching => false")
+    arguments = ["use_caching => false"]
     if spec_id != metadata.default_spec_id:
         arguments.append(f"spec_id => {spec_id}")
-    return f"CALL {identifier(metadata.name.catalog)}.system.rewrite_manifests({', '.join(arguments)})"
+    return procedure_call(metadata.name, "rewrite_manifests", *arguments)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from icewright.domain.names import TableName, identifier
+from icewright.domain.names import TableName
 from icewright.domain.orphans import FoundFile, Sighting
 from icewright.domain.remove_orphan_files import (
     FILES_MAX,
@@ -21,7 +21,7 @@ from icewright.domain.remove_orphan_files import (
     RemoveOrphanFilesPrediction,
 )
 from icewright.domain.tables import Instant
-from icewright.planning.call import literal
+from icewright.planning.call import procedure_call
 from icewright.planning.footprint import Amount
 from icewright.planning.orphan_rules import Kept, OrphanRules
 from icewright.planning.orphans import Survey, counts
@@ -155,10 +155,8 @@ def _paired(unneeded: Iterable[FoundFile | Sighting]) -> Iterator[tuple[FoundFil
 
 def _nearest_call(name: TableName, older_than: Instant) -> str:
     """The Spark statement that comes nearest, and only lists: it knows neither sightings nor whose place it is."""
-    table = literal(".".join(identifier(part) for part in name.path))
     at = datetime.fromtimestamp(older_than / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    arguments = f"table => {table}, older_than => TIMESTAMP '{at} UTC', dry_run => true"
-    return f"CALL {identifier(name.catalog)}.system.remove_orphan_files({arguments})"
+    return procedure_call(name, "remove_orphan_files", f"older_than => TIMESTAMP '{at} UTC'", "dry_run => true")
 
 
 def _order(file: OrphanFile) -> tuple[Instant, str]:

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 
 from icewright.domain.delete_costs import DeleteCosts
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
-from icewright.domain.names import identifier
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.policy import Policy
 from icewright.domain.reasons import Reason
@@ -30,7 +29,7 @@ from icewright.domain.rewrite_position_deletes import (
 )
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
-from icewright.planning.call import literal
+from icewright.planning.call import procedure_call
 from icewright.planning.delete_costs import delete_costs
 from icewright.planning.deletes import only_data_file
 from icewright.planning.eligibility import manifests_obstacle
@@ -78,7 +77,9 @@ def plan_position_deletes(
     chosen = tuple(replace(group, group_id=number) for number, group in enumerate(_within_limits(found)))
     action = RewritePositionDeletes(metadata.current_snapshot_id, chosen)
     before = delete_costs(metadata, deletes, data_files())
-    prediction = RewritePositionDeletesPrediction(before, _after(before, chosen), _call(metadata))
+    prediction = RewritePositionDeletesPrediction(
+        before, _after(before, chosen), procedure_call(metadata.name, "rewrite_position_delete_files")
+    )
     return PositionDeletesDecision(_why(action, prediction, len(found)), action, prediction)
 
 
@@ -218,8 +219,3 @@ def _why(action: RewritePositionDeletes, prediction: RewritePositionDeletesPredi
     if groups > figures.groups:
         text += f"; {wording.count(groups - figures.groups, 'more group is', 'more groups are')} for the next plan"
     return Reason("position-deletes", text, {"files": figures.input_files, "groups": groups})
-
-
-def _call(metadata: TableMetadata) -> str:
-    table = literal(".".join(identifier(part) for part in metadata.name.path))
-    return f"CALL {identifier(metadata.name.catalog)}.system.rewrite_position_delete_files(table => {table})"

@@ -12,14 +12,13 @@ from itertools import takewhile
 from typing import Final
 
 from icewright.domain.expire_snapshots import Hold
-from icewright.domain.names import identifier
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.rollback import Commits, Rollback, RollbackPrediction
 from icewright.domain.tables import MAIN_BRANCH, Instant, RefKind, Snapshot, TableMetadata
 from icewright.domain.undo import SIGNATURE_KEY, UNDO_WINDOW_MS
 from icewright.planning import wording
-from icewright.planning.call import literal
+from icewright.planning.call import procedure_call
 from icewright.planning.consumers import declared_consumers, flink_sinks
 from icewright.planning.eligibility import recovery_obstacle
 
@@ -193,6 +192,4 @@ def _nothing(code: str, because: str) -> Reason:
 
 def _call(metadata: TableMetadata, action: Rollback) -> str:
     procedure = "rollback_to_snapshot" if action.undone_task_id is None else "set_current_snapshot"
-    table = literal(".".join(identifier(part) for part in metadata.name.path))
-    arguments = f"table => {table}, snapshot_id => {action.snapshot_id}"
-    return f"CALL {identifier(metadata.name.catalog)}.system.{procedure}({arguments})"
+    return procedure_call(metadata.name, procedure, f"snapshot_id => {action.snapshot_id}")

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from icewright.domain.compute_statistics import ComputeStatistics
-from icewright.domain.names import identifier
 from icewright.domain.tables import TableMetadata
-from icewright.planning.call import literal
+from icewright.planning.call import literal, procedure_call
 
 
 def statistics_call(metadata: TableMetadata, action: ComputeStatistics) -> str:
     """One SQL statement, or two with a semicolon between them."""
-    table = f"table => {literal('.'.join(identifier(part) for part in metadata.name.path))}"
-    system = f"CALL {identifier(metadata.name.catalog)}.system"
-    said = []
+    snapshot, said = f"snapshot_id => {action.base_snapshot_id}", []
     if action.columns:
         names = ", ".join(literal(column.name) for column in action.columns)
-        arguments = f"{table}, snapshot_id => {action.base_snapshot_id}, columns => array({names})"
-        said.append(f"{system}.compute_table_stats({arguments})")
+        said.append(procedure_call(metadata.name, "compute_table_stats", snapshot, f"columns => array({names})"))
     if action.partition_totals is not None:
-        said.append(f"{system}.compute_partition_stats({table}, snapshot_id => {action.base_snapshot_id})")
+        said.append(procedure_call(metadata.name, "compute_partition_stats", snapshot))
     return "; ".join(said)
