@@ -10,14 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from icewright.domain.actions import Executor, FileGroup, InputFile
 from icewright.domain.errors import Conflict, Unsupported
-from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-
-DeleteKey: TypeAlias = tuple[str, int | None]
-"""Path and, of a deletion vector, offset: many vectors share one Puffin file."""
+from icewright.domain.files import DeleteFile, DeleteKey, FileContent, FileFormat, Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +32,6 @@ class _Applying:
     needed: frozenset[DeleteKey]
     allowed: frozenset[DeleteKey]
     equality: bool
-
-
-def key_of(delete: DeleteFile) -> DeleteKey:
-    """What tells a delete file from the others of a snapshot."""
-    return delete.path, delete.content_offset
 
 
 def is_vector(delete: DeleteFile) -> bool:
@@ -68,7 +59,7 @@ def check_applied(
             applying = index.applying(file.path, group.partition, entry.data_sequence_number)
             if applying.equality and group.executor in (Executor.MERGE, Executor.SORT):
                 raise Unsupported(f"equality deletes apply to {file.path}, which the merge cannot fold in")
-            planned = {key_of(group.delete_files[number]) for number in file.deletes}
+            planned = {group.delete_files[number].key for number in file.deletes}
             if not applying.needed <= planned <= applying.allowed:
                 raise Conflict(
                     f"{file.path} was planned with the delete files {_said(planned)}, but of the planned snapshot "
@@ -111,7 +102,7 @@ def _why_lost(index: _Index, group: FileGroup, file: InputFile, entry: DataEntry
         applying = index.applying(file.path, group.partition, entry.data_sequence_number)
     except Unsupported as error:
         return error.message
-    planned = {key_of(group.delete_files[number]) for number in file.deletes}
+    planned = {group.delete_files[number].key for number in file.deletes}
     if not applying.needed <= planned:
         return f"rows of {file.path} were deleted by {_said(applying.needed - planned)}"
     if not planned <= applying.allowed:
@@ -123,7 +114,7 @@ class _Index:
     """The delete files of a snapshot, by what they can apply to."""
 
     def __init__(self, deletes: Sequence[DeleteFile], unpartitioned_specs: Collection[int]) -> None:
-        self.by_key = {key_of(delete): delete for delete in deletes}
+        self.by_key = {delete.key: delete for delete in deletes}
         self._by_path: dict[str, list[DeleteFile]] = {}
         self._by_partition: dict[Partition, list[DeleteFile]] = {}
         self._global: list[DeleteFile] = []
@@ -155,14 +146,14 @@ class _Index:
         chosen = vectors or positions  # a vector holds all deletes of the position delete files before it
         needed = [delete for delete in chosen if _within_bounds(path, delete)]
         return _Applying(
-            needed=frozenset(map(key_of, [*needed, *equality])),
-            allowed=frozenset(map(key_of, [*chosen, *equality])),
+            needed=frozenset(one.key for one in (*needed, *equality)),
+            allowed=frozenset(one.key for one in (*chosen, *equality)),
             equality=bool(equality),
         )
 
     def check_facts(self, planned: DeleteFile) -> None:
         """Raises :class:`Conflict` when a delete file was planned as another than it is."""
-        found = self.by_key[key_of(planned)]
+        found = self.by_key[planned.key]
         if _facts(planned) != _facts(found):
             raise Conflict(f"{planned.path} was planned as {_facts(planned)}, but is {_facts(found)}")
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from icewright.domain.errors import Conflict
 from icewright.domain.files import DeleteFile, FileContent, Partition
-from icewright_spark.applied_deletes import DataEntry, key_of
+from icewright_spark.applied_deletes import DataEntry
 from icewright_spark.manifests import FoundDelete, PartitionFiles
 
 _FACTS = (
@@ -37,10 +37,10 @@ def found_deletes(files: PartitionFiles, planned: Sequence[DeleteFile]) -> list[
     """
     paths = frozenset(one.referenced_data_file for one in planned if one.referenced_data_file is not None)
     since = min(one.data_sequence_number for one in planned)
-    wanted = {key_of(one): one for one in planned}
+    wanted = {one.key: one for one in planned}
     found: dict[tuple[str, int | None], FoundDelete] = {}
     for each in files.delete_files(paths, since):
-        key = key_of(each.delete)
+        key = each.delete.key
         if key in found:
             raise Conflict(f"{each.delete.path} is listed twice in one snapshot")
         if key in wanted:

@@ -16,7 +16,7 @@ from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.errors import Conflict, NotStitchable, Unsupported
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.tables import ROW_LINEAGE_SINCE
-from icewright_spark.applied_deletes import DataEntry, check_applied, key_of, lost
+from icewright_spark.applied_deletes import DataEntry, check_applied, lost
 from icewright_spark.iceberg import REFUSALS, SparkTable, first_line, iterate
 
 _API: Final = "org.apache.iceberg."
@@ -54,7 +54,7 @@ def check_planned_files(table: SparkTable, action: RewriteDataFiles) -> list[Fou
     since = min((entry.data_sequence_number for entry in entries.values()), default=0)
     found = files.delete_files(paths, since)
     vectors = check_applied(groups, entries, [each.delete for each in found], files.unpartitioned_specs)
-    return [each for each in found if key_of(each.delete) in vectors]
+    return [each for each in found if each.delete.key in vectors]
 
 
 def lost_groups(table: SparkTable, action: RewriteDataFiles) -> dict[int, str]:

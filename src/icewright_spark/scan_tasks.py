@@ -13,7 +13,6 @@ from typing import Any, Final
 from icewright.domain.actions import FileGroup, InputFile
 from icewright.domain.errors import Unsupported
 from icewright.domain.files import FileContent, Partition
-from icewright_spark.applied_deletes import key_of
 from icewright_spark.iceberg import SparkTable, iterate
 
 _FILTERED_PARTITIONS_MAX: Final = 64
@@ -106,7 +105,7 @@ def _check(table: SparkTable, group: FileGroup, file: InputFile, task: Any) -> N
     if not table.is_in_partition(found, group.partition):
         raise Unsupported(f"{file.path} is not in partition {group.partition_path or '(all)'} by Iceberg's planning")
     applied = {(str(delete.location()), delete.contentOffset()) for delete in iterate(task.deletes())}
-    planned = {key_of(delete): delete for delete in (group.delete_files[position] for position in file.deletes)}
+    planned = {delete.key: delete for delete in (group.delete_files[position] for position in file.deletes)}
     missing = {key for key, delete in planned.items() if delete.content is not FileContent.EQUALITY_DELETES} - applied
     surplus = applied - planned.keys()
     if missing or surplus:

@@ -23,7 +23,6 @@ from icewright.planning.windows import (
     CRON_LENGTH_MAX,
     Window,
     WindowTextError,
-    is_open,
     opens_at,
     parse_cron,
     parse_time_zone,
@@ -92,6 +91,10 @@ def matcher(cron: str) -> Callable[[datetime], bool]:
 def clock_on_the_wall(instant: int, zone: str) -> datetime:
     moment = datetime.fromtimestamp(instant // 1000, UTC) + timedelta(milliseconds=instant % 1000)
     return moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+
+
+def is_open(window: Window, instant: int) -> bool:
+    return opens_at(window, instant) == instant
 
 
 def oracle_is_open(window: Window, instant: int) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from icewright.domain.actions import Executor, FileGroup, InputFile
 from icewright.domain.errors import Conflict, Unsupported
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright_spark.applied_deletes import DataEntry, check_applied, key_of
+from icewright_spark.applied_deletes import DataEntry, check_applied
 
 BONN, ULM, NOWHERE = Partition(1, '["Bonn"]'), Partition(1, '["Ulm"]'), Partition(0, "[]")
 UNPARTITIONED_SPECS = (0,)
@@ -66,7 +66,7 @@ DOES_NOT_APPLY = {
 @pytest.mark.parametrize("name", APPLIES)
 def test_what_applies_must_be_planned(name: str) -> None:
     found = APPLIES[name]
-    assert check(group(found), found) == ({key_of(found)} if found.file_format is FileFormat.PUFFIN else frozenset())
+    assert check(group(found), found) == ({found.key} if found.file_format is FileFormat.PUFFIN else frozenset())
     with pytest.raises(Conflict, match=r"but of the planned snapshot \w"):
         check(group(), found)
 

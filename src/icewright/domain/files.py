@@ -46,6 +46,10 @@ Span: TypeAlias = tuple[Any, Any]
 """Least and greatest value of one column in a file by its bounds, comparable among files of one table."""
 
 
+DeleteKey: TypeAlias = tuple[str, int | None]
+"""Path and, of a deletion vector, offset: many vectors share one Puffin file."""
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A live data file of a snapshot, with what planning needs to know of it.
@@ -101,3 +105,8 @@ class DeleteFile:
     path_lower: str | None = None
     path_upper: str | None = None
     equality_ids: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> DeleteKey:
+        """What tells it from the others of a snapshot."""
+        return self.path, self.content_offset

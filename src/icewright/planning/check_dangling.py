@@ -31,17 +31,17 @@ def dangling_violations(
     data_files: Iterable[DataFile],
 ) -> Iterator[Wrong]:
     """What is wrong with a plan; ``deletes`` and ``data_files`` are all that are live, read anew."""
-    known = {_key(delete): delete for delete in deletes}
+    known = {delete.key: delete for delete in deletes}
     yield from base_violations(action.base_snapshot_id, observation.metadata)
     yield from table_violations(observation.metadata, policy, _FORMATS)
     if not action.deletes:
         yield "empty", "it removes no delete file"
     if len(action.deletes) > _MOST:
         yield "too-much", f"it removes {len(action.deletes):,} delete files"
-    if len({_key(delete) for delete in action.deletes}) < len(action.deletes):
+    if len({delete.key for delete in action.deletes}) < len(action.deletes):
         yield "twice", "a delete file is to be removed twice"
     for delete in action.deletes:
-        if known.get(_key(delete)) != delete:
+        if known.get(delete.key) != delete:
             yield "not-live", f"{delete.path} is not in the table as it was planned"
         problem = not_writable(observation.metadata, delete.partition)
         if problem is not None:
@@ -105,7 +105,3 @@ def _applies(delete: DeleteFile, file: DataFile) -> bool:
     if delete.content is FileContent.EQUALITY_DELETES:
         return file.data_sequence_number < delete.data_sequence_number
     return file.data_sequence_number <= delete.data_sequence_number
-
-
-def _key(delete: DeleteFile) -> tuple[str, int | None]:
-    return delete.path, delete.content_offset

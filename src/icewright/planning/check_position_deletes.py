@@ -36,13 +36,13 @@ def position_deletes_violations(
     data_files: Iterable[DataFile],
 ) -> Iterator[Wrong]:
     """What is wrong with a plan; ``deletes`` and ``data_files`` are all that are live, read anew."""
-    known = {(delete.path, delete.content_offset): delete for delete in deletes}
+    known = {delete.key: delete for delete in deletes}
     yield from base_violations(action.base_snapshot_id, observation.metadata)
     yield from table_violations(observation.metadata, policy, _FORMATS)
     yield from _whole(action)
     for group in action.groups:
         for delete in group.deletes:
-            if known.get((delete.path, delete.content_offset)) != delete:
+            if known.get(delete.key) != delete:
                 yield "not-live", f"{delete.path} is not in the table as it was planned"
         yield from _group(group, observation)
     yield from _targets(action.groups, data_files)

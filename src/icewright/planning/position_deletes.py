@@ -77,9 +77,8 @@ def plan_position_deletes(
     chosen = tuple(replace(group, group_id=number) for number, group in enumerate(_within_limits(found)))
     action = RewritePositionDeletes(metadata.current_snapshot_id, chosen)
     before = delete_costs(metadata, deletes, data_files())
-    prediction = RewritePositionDeletesPrediction(
-        before, _after(before, chosen), procedure_call(metadata.name, "rewrite_position_delete_files")
-    )
+    call = procedure_call(metadata.name, "rewrite_position_delete_files")
+    prediction = RewritePositionDeletesPrediction(before, _after(before, chosen), call)
     return PositionDeletesDecision(_why(action, prediction, len(found)), action, prediction)
 
 

@@ -91,7 +91,6 @@ class DurationWithin:
 
 
 DURATIONS = "an ISO-8601 duration in weeks, or days, hours, minutes and seconds (PT2H, P1DT12H)"
-DAYS = "an ISO-8601 duration in weeks, or days, hours, minutes and seconds, at least a day (P90D, P13W)"
 NUMBERS = "a number in plain digits, below 1000000000 (0.05)"
 BYTES = "a whole number of bytes, at least 1, in digits alone (536870912)"
 

@@ -85,11 +85,6 @@ def opens_at(window: Window, at: Instant) -> Instant | None:
         at = changed_at
 
 
-def is_open(window: Window, at: Instant) -> bool:
-    """Whether the window is open at an instant."""
-    return opens_at(window, at) == at
-
-
 def parse_cron(text: str) -> str:
     """A cron expression of five fields, as Debian's cron has them. Raises :class:`WindowTextError`."""
     if len(text) > CRON_LENGTH_MAX or not text.isascii():

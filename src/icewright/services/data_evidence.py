@@ -61,7 +61,7 @@ def data_changed(
 
     def deletes(at: Snapshot, keys: list[ManifestKey], partitions: frozenset[Partition]) -> dict[object, DeleteFile]:
         found = catalog.delete_files(metadata, at, keys, partitions)
-        return {(each.path, each.content_offset): each for each in found}
+        return {each.key: each for each in found}
 
     sides = []
     for at, keys in ((parent, list(went)), (snapshot, list(came))):

@@ -44,9 +44,9 @@ def went_problem(planned: tuple[DeleteFile, ...], changes: Changes) -> str | Non
 
     Iceberg drops delete files that are older than all data files with any commit that rewrites their manifest.
     """
-    went = {(delete.path, delete.content_offset): delete for delete in changes.removed_deletes}
+    went = {delete.key: delete for delete in changes.removed_deletes}
     for delete in planned:
-        found = went.get((delete.path, delete.content_offset))
+        found = went.get(delete.key)
         if found is None:
             return f"{delete.path} is still listed"
         if found != delete:

@@ -218,9 +218,9 @@ def _delete_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
         return f"{len(changes.added_deletes)} delete files were added, first {changes.added_deletes[0].path}"
     if changes.lost_deletes:
         return f"{len(changes.lost_deletes)} delete files went that still apply, first {changes.lost_deletes[0].path}"
-    gone = {_key(delete) for delete in changes.removed_deletes}
+    gone = {delete.key for delete in changes.removed_deletes}
     for group in action.groups:
-        left = [d for d in group.delete_files if is_deletion_vector(d) and _key(d) not in gone]
+        left = [d for d in group.delete_files if is_deletion_vector(d) and d.key not in gone]
         if left:
             return f"the deletion vector of {left[0].referenced_data_file} is still listed, and its file is not"
     return None
@@ -301,7 +301,7 @@ def _deletes(
     partitions = frozenset(partition for summary in manifests for partition in summary.partitions)
     if not keys:
         return {}
-    return {_key(delete): delete for delete in catalog.delete_files(metadata, snapshot, keys, partitions)}
+    return {delete.key: delete for delete in catalog.delete_files(metadata, snapshot, keys, partitions)}
 
 
 def still_applying(
@@ -320,15 +320,11 @@ def still_applying(
     if any(d.content is FileContent.EQUALITY_DELETES and d.partition.spec_id in unpartitioned for d in removed):
         partitions = frozenset(p for s in catalog.summarize(metadata, snapshot, keys) for p in s.partitions)
     found = {
-        _key(delete): delete
+        delete.key: delete
         for file in catalog.data_files(metadata, snapshot, keys, partitions)
         for delete in index.of(file)
     }
     return tuple(found.values())
-
-
-def _key(delete: DeleteFile) -> tuple[str, int | None]:
-    return (delete.path, delete.content_offset)
 
 
 def _said(action: RewriteDataFiles, partition: Partition) -> str:
