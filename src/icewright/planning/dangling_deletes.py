@@ -28,7 +28,7 @@ from icewright.planning.call import procedure_call
 from icewright.planning.delete_costs import delete_costs
 from icewright.planning.deletes import is_deletion_vector, only_data_file
 from icewright.planning.eligibility import manifests_obstacle
-from icewright.planning.placement import column_types, placement_obstacle
+from icewright.planning.placement import column_types, takes_delete_files
 
 _NEVER: Final = 1 << 63
 """Above all sequence numbers: that of the oldest data file where there is none."""
@@ -114,11 +114,8 @@ class Oldest:
         return self._of_partition.get(partition, _NEVER) > number
 
     def _is_fit(self, partition: Partition) -> bool:
-        """Whether Iceberg can be told of the partition; it has no JSON of some values, nor of specs of void alone."""
         if partition not in self._fit:
-            spec = next((each for each in self._metadata.specs if each.spec_id == partition.spec_id), None)
-            told = spec is not None and not (spec.is_unpartitioned and spec.fields)
-            self._fit[partition] = told and placement_obstacle(self._metadata, self._types, partition) is None
+            self._fit[partition] = takes_delete_files(self._metadata, self._types, partition)
         return self._fit[partition]
 
 

@@ -47,6 +47,14 @@ def placement_obstacle(metadata: TableMetadata, types: Mapping[int, Any], partit
     return None
 
 
+def takes_delete_files(metadata: TableMetadata, types: Mapping[int, Any], partition: Partition) -> bool:
+    """Whether Iceberg can be told of delete files in a partition; it has no JSON of files of specs of void alone."""
+    spec = next((each for each in metadata.specs if each.spec_id == partition.spec_id), None)
+    if spec is None or (spec.is_unpartitioned and spec.fields):
+        return False
+    return placement_obstacle(metadata, types, partition) is None
+
+
 def _has_form(field: PartitionField, source_type: Any, value: Any) -> bool:
     """Whether a value stands in the spec's form; where that has none, the inventory keeps a form of its own."""
     result_type = "date" if field.transform == "day" else source_type if field.transform == _KEEPS_TYPE else None

@@ -7,9 +7,9 @@ dangles is none of this (:mod:`icewright.planning.dangling_deletes`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from icewright.domain.delete_costs import DeleteCosts
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
@@ -34,7 +34,7 @@ from icewright.planning.delete_costs import delete_costs
 from icewright.planning.deletes import only_data_file
 from icewright.planning.eligibility import manifests_obstacle
 from icewright.planning.partitions import partition_path
-from icewright.planning.placement import column_types, placement_obstacle
+from icewright.planning.placement import column_types, takes_delete_files
 
 Scope: TypeAlias = tuple[Partition, str | None]
 """A partition, and the one data file that deletes are for, None where they may be for any of it."""
@@ -110,7 +110,7 @@ def _scopes(metadata: TableMetadata, deletes: Iterable[DeleteFile]) -> dict[Scop
             continue
         large = one.size_bytes >= _LARGE * GROUP_BYTES_MAX or one.record_count >= _LARGE * GROUP_RECORDS_MAX
         if one.partition not in fit:
-            fit[one.partition] = _is_fit(metadata, types, one.partition)
+            fit[one.partition] = takes_delete_files(metadata, types, one.partition)
         name, bounds = only_data_file(one), {one.path_lower, one.path_upper} - {None}
         contradicts = name is not None and len(bounds) == 1 and bounds != {name}
         if fit[one.partition] and not large and not contradicts:
@@ -121,12 +121,6 @@ def _scopes(metadata: TableMetadata, deletes: Iterable[DeleteFile]) -> dict[Scop
 def _by_scope(item: tuple[Scope, list[DeleteFile]]) -> tuple[Partition, str]:
     (partition, name), _ = item
     return partition, name or ""
-
-
-def _is_fit(metadata: TableMetadata, types: Mapping[int, Any], partition: Partition) -> bool:
-    spec = next((each for each in metadata.specs if each.spec_id == partition.spec_id), None)
-    told = spec is not None and not (spec.is_unpartitioned and spec.fields)
-    return told and placement_obstacle(metadata, types, partition) is None
 
 
 def _targets(scopes: dict[Scope, list[DeleteFile]], data_files: Iterable[DataFile]) -> dict[Scope, list[Target]]:
