@@ -15,6 +15,9 @@ from icewright.domain.files import DeleteFile, FileContent, FileFormat
 DANGLING_MAX: Final = 20_000
 """The most delete files that one action removes, some 8 MB of JSON. What is left over is for the next one."""
 
+METHOD: Final = "delete-application"
+"""How a removal is proved: no live data file of the snapshot that it comes after has a delete file that goes."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemoveDanglingDeletesFigures:

@@ -21,6 +21,9 @@ GROUP_BYTES_MAX: Final = 64 << 20
 GROUP_RECORDS_MAX: Final = 5_000_000
 """The most positions in a group: some hundred megabytes of a worker's memory, and seconds of its CPU."""
 
+METHOD: Final = "deleted-positions-sha256"
+"""How a rewrite is proved: by the positions that are deleted from each data file, before and after."""
+
 INPUTS_MAX: Final = 10_000
 TARGETS_MAX: Final = 50_000
 """The most delete files that one action replaces, and the most data files that it names, some 10 MB of JSON."""

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from icewright.domain.files import DeleteFile
 from icewright.domain.reasons import Reason
-from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_dangling_deletes import METHOD, RemoveDanglingDeletes
 from icewright.domain.tables import PROOF_KEY, Operation, Snapshot
 from icewright.planning import wording
 from icewright.services.evidence import Changes, Delta
-
-DANGLING_METHOD = "delete-application"
-"""The proof of a removal: no live data file of the snapshot before has a delete file that went."""
 
 
 def problem_of_dangling(action: RemoveDanglingDeletes, snapshot: Snapshot, changes: Changes) -> str | None:
@@ -82,5 +79,5 @@ def _came(changes: Changes) -> str | None:
 
 def _proof_problem(action: RemoveDanglingDeletes, snapshot: Snapshot) -> str | None:
     said = snapshot.summary.get(PROOF_KEY, "")
-    right = f"{DANGLING_METHOD};removed={len(action.deletes)};applying=0"
+    right = f"{METHOD};removed={len(action.deletes)};applying=0"
     return None if said.startswith(right) else f"its proof says {wording.quoted(said)}, and not {right}"

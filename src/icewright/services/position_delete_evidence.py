@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from icewright.domain.delete_costs import DeleteCosts
 from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.reasons import Reason
-from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
+from icewright.domain.rewrite_position_deletes import METHOD, RewritePositionDeletes
 from icewright.domain.tables import PROOF_KEY, Snapshot, TableMetadata
 from icewright.planning import wording
 from icewright.planning.delete_costs import delete_costs
@@ -22,8 +22,6 @@ from icewright.planning.deletes import only_data_file
 from icewright.ports.catalog import Catalog
 from icewright.services.delete_evidence import data_problem, listed_after, went_problem
 from icewright.services.evidence import Changes
-
-_METHOD = "deleted-positions-sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def _of(place: tuple[Partition, str | None, int], groups: Iterable[object]) -> t
 def _proof_problem(action: RewritePositionDeletes, snapshot: Snapshot, changes: Changes) -> str | None:
     said = snapshot.summary.get(PROOF_KEY, "")
     positions = sum(new.record_count for new in changes.added_deletes)
-    right = f"{_METHOD};groups={len(action.groups)};files={len(changes.added_deletes)};positions={positions};digest="
+    right = f"{METHOD};groups={len(action.groups)};files={len(changes.added_deletes)};positions={positions};digest="
     return None if said.startswith(right) else f"its proof says {wording.quoted(said)}, and not {right}"
 
 

@@ -11,16 +11,13 @@ from typing import Any, Final
 
 from icewright.domain.errors import Conflict, TableReplaced
 from icewright.domain.jobs import TaskSpec
-from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletes
+from icewright.domain.remove_dangling_deletes import METHOD, RemoveDanglingDeletes
 from icewright_spark.commit import CommitResult
 from icewright_spark.commit_deletes import commit_deletes
 from icewright_spark.dangling import Reach, found_deletes
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.manifests import FoundDelete, PartitionFiles
-
-METHOD: Final = "delete-application"
-"""No live data file of the snapshot that the commit comes after has one of the delete files that go."""
 
 _FORMATS: Final = (2, 3)
 

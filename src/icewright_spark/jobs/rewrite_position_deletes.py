@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from icewright.domain.errors import Conflict, IcewrightError
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
-from icewright.domain.rewrite_position_deletes import DELETE_FORMAT_VERSION, DeleteGroup, RewritePositionDeletes
+from icewright.domain.rewrite_position_deletes import DELETE_FORMAT_VERSION, METHOD, DeleteGroup, RewritePositionDeletes
 from icewright_spark.commit import CommitResult
 from icewright_spark.commit_deletes import commit_deletes
 from icewright_spark.dangling import found_deletes
@@ -26,7 +26,7 @@ from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.remove_dangling_deletes import check_table, remove
 from icewright_spark.jobs.spark_tasks import spark_tasks
 from icewright_spark.manifests import FoundDelete, PartitionFiles
-from icewright_spark.merge.compact_deletes import METHOD, Compacted, CompactJob, compact
+from icewright_spark.merge.compact_deletes import Compacted, CompactJob, compact
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.replaced_deletes import Reached
 from icewright_spark.table_io import worker_storage

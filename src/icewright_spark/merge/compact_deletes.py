@@ -28,9 +28,6 @@ from icewright_spark.merge.read import decode_arrow_rs, expect_size, open_footer
 from icewright_spark.merge.storage import Storage
 from icewright_spark.merge.write import PYARROW, Layout
 
-METHOD: Final = "deleted-positions-sha256"
-"""The positions that are deleted from each data file, in its order, as arrow-rs reads them before and after."""
-
 _BATCH_ROWS: Final = 65_536
 _ROW_GROUP_ROWS: Final = 1_000_000
 _PATH, _POSITION = "file_path", "pos"
