@@ -48,6 +48,7 @@ from icewright_spark.batch import Seat
 from icewright_spark.engine_failure import engine_failure
 from icewright_spark.iceberg import SparkTable, first_line
 from icewright_spark.jobs.compute_statistics import compute_statistics
+from icewright_spark.jobs.driver_job import DriverJob
 from icewright_spark.jobs.expire_data import expire_data
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.remove_dangling_deletes import remove_dangling_deletes
@@ -69,6 +70,10 @@ class _Done:
     left: tuple[GroupLeft, ...] = ()
     driver_cpu_ms: int = 0
     """What of the CPU of the attempt's own thread is in the figures already."""
+
+
+def _done(job: DriverJob) -> _Done:
+    return _Done(job.result, (job.receipt,), (job.figures,), driver_cpu_ms=job.driver_cpu_ms)
 
 
 class AttemptServer(HeartbeatServer, Protocol):
@@ -147,15 +152,16 @@ class Attempt:
                 return _Done(done.result, done.receipts, done.figures, done.left)
             case RewriteManifests() as action:
                 lease = self.lease
-                made = rewrite_manifests(
-                    table,
-                    self._spec,
-                    action,
-                    self._phase,
-                    lease.may_commit,
-                    lambda: lease.cancelled or bool(lease.lost),
+                return _done(
+                    rewrite_manifests(
+                        table,
+                        self._spec,
+                        action,
+                        self._phase,
+                        lease.may_commit,
+                        lambda: lease.cancelled or bool(lease.lost),
+                    )
                 )
-                return _Done(made.result, (made.receipt,), (made.figures,), driver_cpu_ms=made.driver_cpu_ms)
             case RemoveDanglingDeletes() as action:
                 return _Done(remove_dangling_deletes(table, self._spec, action, self._phase, self.lease.may_commit))
             case RewritePositionDeletes() as action:
@@ -164,8 +170,7 @@ class Attempt:
                 )
                 return _Done(written.result, written.receipts, written.figures)
             case ExpireData() as action:
-                ended = expire_data(table, self._spec, action, self._phase, self.lease.may_commit)
-                return _Done(ended.result, (ended.receipt,), (ended.figures,), driver_cpu_ms=ended.driver_cpu_ms)
+                return _done(expire_data(table, self._spec, action, self._phase, self.lease.may_commit))
             case (
                 ExpireSnapshots()
                 | UndoExpiry()
@@ -176,8 +181,9 @@ class Attempt:
             ):
                 raise NotAllowed(f"{action.kind} is the server's own work, which writes no rows")
             case ComputeStatistics() as action:
-                said = compute_statistics(self._spark, table, self._spec, action, self._phase, self.lease.may_commit)
-                return _Done(said.result, (said.receipt,), (said.figures,), driver_cpu_ms=said.driver_cpu_ms)
+                return _done(
+                    compute_statistics(self._spark, table, self._spec, action, self._phase, self.lease.may_commit)
+                )
 
     def _check_same_table(self, table: SparkTable) -> None:
         """Server and Spark must look at the same table through their two catalogs. Raises :class:`Conflict`."""

@@ -31,7 +31,7 @@ from icewright.domain.tables import (
     TASK_ID_KEY,
 )
 from icewright_spark.iceberg import SparkTable, first_line, java_class
-from icewright_spark.manifests import FoundDelete, lost_groups
+from icewright_spark.manifests import FoundDelete, lost_groups, remove_deletes
 
 TRIES_MAX: Final = 8
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
@@ -172,6 +172,43 @@ def one_try(
     return Refused(seen, was_slower=kind == _FASTER) if isinstance(seen, Conflicted) else seen
 
 
+def several_tries(
+    table: SparkTable,
+    spec: TaskSpec,
+    prepare: Callable[[], Any],
+    may_commit: Callable[[], None],
+    pause: Callable[[float], None] = time.sleep,
+    *,
+    found: Callable[[int | None], Committed | None] | None = None,
+    checks_all: bool = False,
+) -> CommitResult:
+    """Commit what ``prepare`` makes of the table as it is then, anew as long as others are merely faster.
+
+    It gives an operation, or how the commit ends where there is nothing left of it to try, and raises
+    :class:`Conflict` for what does not hold any more. Where it ``checks_all`` that the commit rests on, that decides,
+    and not what Iceberg refused. ``may_commit`` as in :func:`commit_rewrite`, ``found`` as in :func:`one_try`.
+    """
+    for attempt in range(TRIES_MAX):
+        table.refresh()
+        operation = prepare()
+        if isinstance(operation, Conflicted):
+            return operation
+        tried = one_try(table, spec, operation, may_commit, found=found)
+        if not isinstance(tried, Refused):
+            return tried
+        if not (tried.was_slower or checks_all):
+            return tried.why
+        pause(pause_s(attempt))
+    return outrun()
+
+
+def sign(operation: Any, spec: TaskSpec, proof: str) -> None:
+    """Have the snapshot of a Java operation say of which attempt it is, or nobody finds it again; and its proof."""
+    operation.set(TASK_ID_KEY, spec.task_id)
+    operation.set(ATTEMPT_KEY, str(spec.attempt))
+    operation.set(PROOF_KEY, proof)
+
+
 def make_tag(
     table: SparkTable,
     name: str,
@@ -288,15 +325,8 @@ def _rewrite(
         if output.group_id in group_ids:
             operation.addFile(output.data_file)
     paths = {file.path for group in part.groups for file in group.files}
-    places: dict[int, tuple[Any, list[int]]] = {}
-    for vector in vectors:
-        if vector.delete.referenced_data_file in paths:
-            places.setdefault(id(vector.listed), (vector.listed, []))[1].append(vector.place)
-    for listed, its in places.values():
-        table.remove_delete_files(operation, listed, its)
-    operation.set(TASK_ID_KEY, spec.task_id)
-    operation.set(ATTEMPT_KEY, str(spec.attempt))
-    operation.set(PROOF_KEY, proof)
+    remove_deletes(table, operation, (each for each in vectors if each.delete.referenced_data_file in paths))
+    sign(operation, spec, proof)
     operation.set(LEVEL_KEY, part.level.value)
     if part.layout is not None:
         operation.set(LAYOUT_KEY, part.layout.key)

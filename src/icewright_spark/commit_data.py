@@ -7,16 +7,13 @@ storage, whatever comes of it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from icewright.domain.errors import Conflict
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.jobs import Conflicted, TaskSpec
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright_spark import commit
-from icewright_spark.commit import CommitResult, Refused, one_try, outrun, pause_s
+from icewright_spark.commit import CommitResult, several_tries, sign
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import PartitionFiles
 
@@ -30,25 +27,20 @@ def commit_data(
     *,
     proof: str,
     may_commit: Callable[[], None],
-    pause: Callable[[float], None] = time.sleep,
 ) -> CommitResult:
     """Delete the files of the action. ``may_commit`` and the rest as in :func:`~icewright_spark.commit.commit_rewrite`.
 
     Raises :class:`Conflict` for a table that has no snapshot any more.
     """
-    for attempt in range(commit.TRIES_MAX):
-        table.refresh()
+
+    def prepare() -> Any:
         gone = gone_files(action, found_files(table, action))
         if gone:
             more = f" (and {len(gone) - 1} more)" if len(gone) > 1 else ""
             return Conflicted(f"another commit removed {gone[0]}{more}")
-        tried = one_try(table, spec, _operation(table, spec, action, proof), may_commit)
-        if not isinstance(tried, Refused):
-            return tried
-        if not tried.was_slower:
-            return tried.why
-        pause(pause_s(attempt))
-    return outrun()
+        return _operation(table, spec, action, proof)
+
+    return several_tries(table, spec, prepare, may_commit)
 
 
 def found_files(table: SparkTable, action: ExpireData) -> dict[str, int]:
@@ -77,7 +69,5 @@ def _operation(table: SparkTable, spec: TaskSpec, action: ExpireData, proof: str
         table.lists,
     )
     lists.do(files, lists.bound(_DELETE, "deleteFile", f"(Lorg/apache/iceberg/DataFile;)L{_DELETE};", operation))
-    operation.set(TASK_ID_KEY, spec.task_id)
-    operation.set(ATTEMPT_KEY, str(spec.attempt))
-    operation.set(PROOF_KEY, proof)
+    sign(operation, spec, proof)
     return operation

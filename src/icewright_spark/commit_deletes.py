@@ -14,9 +14,7 @@ from typing import Any
 
 from icewright.domain.errors import Conflict
 from icewright.domain.jobs import TaskSpec
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright_spark import commit
-from icewright_spark.commit import CommitResult, Refused, one_try, outrun, pause_s
+from icewright_spark.commit import CommitResult, several_tries, sign
 from icewright_spark.iceberg import SparkTable
 
 
@@ -35,8 +33,8 @@ def commit_deletes(
     commit rests on, fills the operation, and gives the proof. It raises :class:`Conflict` for what does not hold any
     more. ``may_commit`` and the rest as in :func:`~icewright_spark.commit.commit_rewrite`.
     """
-    for attempt in range(commit.TRIES_MAX):
-        table.refresh()
+
+    def prepare() -> Any:
         if table.format_version != format_version:
             raise Conflict(f"{spec.table_name} was upgraded to format version {table.format_version} meanwhile")
         if table.java.currentSnapshot() is None:
@@ -44,12 +42,7 @@ def commit_deletes(
         # Iceberg would delete the manifests of a commit that was refused, and a catalog may refuse what it has done.
         operation = table.java.newRewrite().deleteWith(table.deletes_nothing())
         operation = operation.validateWith(table.is_still_current())
-        proof = fill(operation)
-        operation.set(TASK_ID_KEY, spec.task_id)
-        operation.set(ATTEMPT_KEY, str(spec.attempt))
-        operation.set(PROOF_KEY, proof)
-        tried = one_try(table, spec, operation, may_commit)
-        if not isinstance(tried, Refused):
-            return tried
-        pause(pause_s(attempt))
-    return outrun()
+        sign(operation, spec, fill(operation))
+        return operation
+
+    return several_tries(table, spec, prepare, may_commit, pause, checks_all=True)

@@ -7,16 +7,13 @@ comes of it (decision 0031).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from icewright.domain.errors import Conflict
 from icewright.domain.jobs import Conflicted, TaskSpec
 from icewright.domain.rewrite_manifests import ManifestContent, RewriteManifests
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY
-from icewright_spark import commit
-from icewright_spark.commit import CommitResult, Refused, one_try, outrun, pause_s
+from icewright_spark.commit import CommitResult, several_tries, sign
 from icewright_spark.iceberg import SparkTable
 
 _MANIFEST: Final = "org.apache.iceberg.ManifestFile"
@@ -37,7 +34,6 @@ def commit_manifests(
     prove_copies: Callable[[Sequence[Any]], None],
     format_version: int,
     may_commit: Callable[[], None],
-    pause: Callable[[float], None] = time.sleep,
 ) -> CommitResult:
     """Replace the manifests of the action by those that were ``written``, Java's ``ManifestFile``s.
 
@@ -45,8 +41,8 @@ def commit_manifests(
     ``prove_copies`` is given before, and raises for what must not be committed. ``may_commit`` and the rest as in
     :func:`~icewright_spark.commit.commit_rewrite`. Raises :class:`Conflict` for a table that was upgraded meanwhile.
     """
-    for attempt in range(commit.TRIES_MAX):
-        table.refresh()
+
+    def prepare() -> Any:
         if table.format_version != format_version:
             raise Conflict(f"{spec.table_name} was upgraded to format version {table.format_version} meanwhile")
         found = SnapshotManifests(table)
@@ -57,13 +53,9 @@ def commit_manifests(
         operation = _operation(table, spec, found.of(action), written, proof)
         if format_version <= COPIED_UNTIL:
             prove_copies(_added(table, operation))
-        tried = one_try(table, spec, operation, may_commit)
-        if not isinstance(tried, Refused):
-            return tried
-        if not tried.was_slower:
-            return tried.why
-        pause(pause_s(attempt))
-    return outrun()
+        return operation
+
+    return several_tries(table, spec, prepare, may_commit)
 
 
 def _operation(table: SparkTable, spec: TaskSpec, replaced: Any, written: Sequence[Any], proof: str) -> Any:
@@ -72,9 +64,7 @@ def _operation(table: SparkTable, spec: TaskSpec, replaced: Any, written: Sequen
     lists.do(replaced, lists.bound(_REWRITE, "deleteManifest", _ONE_MANIFEST, operation))
     for manifest in written:
         operation.addManifest(manifest)
-    operation.set(TASK_ID_KEY, spec.task_id)
-    operation.set(ATTEMPT_KEY, str(spec.attempt))
-    operation.set(PROOF_KEY, proof)
+    sign(operation, spec, proof)
     return operation
 
 

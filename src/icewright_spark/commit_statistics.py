@@ -7,15 +7,13 @@ nothing, so that the snapshot may have expired by then; then an entry is left th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import Conflict
 from icewright.domain.jobs import Committed, TaskSpec
-from icewright_spark import commit
-from icewright_spark.commit import CommitResult, Refused, Swap, one_try, outrun, pause_s
+from icewright_spark.commit import CommitResult, Swap, several_tries
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.statistics_files import ComputedFiles, described
@@ -47,7 +45,6 @@ def commit_statistics(
     files: ComputedFiles,
     *,
     may_commit: Callable[[], None],
-    pause: Callable[[float], None] = time.sleep,
 ) -> CommitResult:
     """Set the files in the metadata. ``may_commit`` and the rest as in :func:`~icewright_spark.commit.commit_rewrite`.
 
@@ -58,18 +55,13 @@ def commit_statistics(
     def found(_attempt: int | None) -> Committed | None:
         return Committed(None) if _has(current_metadata(table), action, files) else None
 
-    for attempt in range(commit.TRIES_MAX):
-        table.refresh()
+    def prepare() -> Swap:
         update = StatisticsUpdate(table, files)
         check_base(update.before, action)
         check_update(update.before, update.after, action, files)
-        tried = one_try(table, spec, update.swap, may_commit, found=found)
-        if not isinstance(tried, Refused):
-            return tried
-        if not tried.was_slower:
-            return tried.why
-        pause(pause_s(attempt))
-    return outrun()
+        return update.swap
+
+    return several_tries(table, spec, prepare, may_commit, found=found)
 
 
 def current_metadata(table: SparkTable) -> dict[str, Any]:

@@ -18,7 +18,12 @@ class DriverCost:
     def __init__(self, jvm_ns: Callable[[], int], python_ns: Callable[[], int] = time.thread_time_ns) -> None:
         """``jvm_ns`` is the clock of the JVM's thread, as :func:`jvm_thread_clock` finds it."""
         self._jvm_ns, self._python_ns = jvm_ns, python_ns
-        self._started, self._proof_ns = self._now(), 0
+        self._began_ns, self._started, self._proof_ns = time.perf_counter_ns(), self._now(), 0
+
+    @property
+    def wall_ms(self) -> int:
+        """How long it has taken, so far."""
+        return (time.perf_counter_ns() - self._began_ns) // 1_000_000
 
     @property
     def cpu_ms(self) -> int:

@@ -8,7 +8,7 @@ looked at one by one.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +36,15 @@ class FoundDelete:
     delete: DeleteFile
     listed: Any
     place: int
+
+
+def remove_deletes(table: SparkTable, operation: Any, found: Iterable[FoundDelete]) -> None:
+    """Have a Java ``RewriteFiles`` remove these delete files."""
+    places: dict[int, tuple[Any, list[int]]] = {}
+    for each in found:
+        places.setdefault(id(each.listed), (each.listed, []))[1].append(each.place)
+    for listed, its in places.values():
+        table.remove_delete_files(operation, listed, its)
 
 
 def check_planned_files(table: SparkTable, action: RewriteDataFiles) -> list[FoundDelete]:

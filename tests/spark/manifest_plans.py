@@ -24,8 +24,9 @@ from icewright.planning.rewrite_manifests import ManifestsDecision, plan_manifes
 from icewright.services.manifest_evidence import manifests_changed, problem_of_manifests
 from icewright.services.observer import Observer
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.driver_job import DriverJob
 from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.rewrite_manifests import RewrittenManifests, rewrite_manifests
+from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
 from tests.spark.tables import sql_name
 
 PILES_UP = {
@@ -76,11 +77,11 @@ class ManifestLake:
             lease_ms=30_000,
         )
 
-    def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> RewrittenManifests:
+    def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> DriverJob:
         """As an attempt does."""
         return rewrite_manifests(SparkTable(self.spark, spec.table_name), spec, action_of(spec), Phase(1), may_commit)
 
-    def problem(self, spec: TaskSpec, made: RewrittenManifests) -> str | None:
+    def problem(self, spec: TaskSpec, made: DriverJob) -> str | None:
         """What the verifier finds wrong with the commit."""
         assert isinstance(made.result, Committed)
         catalog = PyIcebergCatalog(self.entry)

@@ -27,7 +27,8 @@ from icewright.services.observer import Observer
 from icewright.services.statistics_evidence import problem_of_commit
 from icewright_spark import statistics_files
 from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.compute_statistics import ComputedStatistics, compute_statistics
+from icewright_spark.jobs.compute_statistics import compute_statistics
+from icewright_spark.jobs.driver_job import DriverJob
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.merge.errors import ProofFailed
 from tests.lakes.sqlite import writer
@@ -79,7 +80,7 @@ class StatisticsLake:
             lease_ms=30_000,
         )
 
-    def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> ComputedStatistics:
+    def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> DriverJob:
         """As an attempt does."""
         table = SparkTable(self.spark, spec.table_name)
         return compute_statistics(self.spark, table, spec, action_of(spec), Phase(1), may_commit)

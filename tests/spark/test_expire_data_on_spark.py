@@ -21,7 +21,8 @@ from icewright.domain.tasks import TaskState
 from icewright_spark import commit_data
 from icewright_spark.commit import make_tag
 from icewright_spark.iceberg import SparkTable
-from icewright_spark.jobs.expire_data import ExpiredData, expire_data
+from icewright_spark.jobs.driver_job import DriverJob
+from icewright_spark.jobs.expire_data import expire_data
 from icewright_spark.jobs.phase import Phase
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name
@@ -81,9 +82,7 @@ def action_of(spec: TaskSpec) -> ExpireData:
     return spec.action
 
 
-def carry_out(
-    loop: SparkLoop, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None, **more: Any
-) -> ExpiredData:
+def carry_out(loop: SparkLoop, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None, **more: Any) -> DriverJob:
     table = SparkTable(loop.spark, spec.table_name)
     return expire_data(table, spec, action_of(spec), Phase(1), may_commit, **more)
 

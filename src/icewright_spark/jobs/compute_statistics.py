@@ -6,18 +6,13 @@ that readers who plan by the statistics are told what the snapshot has.
 
 from __future__ import annotations
 
-import resource
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 from icewright.domain.compute_statistics import ComputeStatistics, PartitionTotals
-from icewright.domain.errors import Conflict, TableReplaced
-from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
-from icewright_spark.commit import CommitResult
+from icewright.domain.jobs import Receipt, TaskSpec
 from icewright_spark.commit_statistics import (
     StatisticsUpdate,
     check_base,
@@ -28,7 +23,9 @@ from icewright_spark.commit_statistics import (
 )
 from icewright_spark.driver_cost import DriverCost, jvm_thread_clock
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.driver_job import ONE_GROUP, DriverJob, driver_job
 from icewright_spark.jobs.phase import Phase
+from icewright_spark.jobs.planned_table import check_table
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.statistics_files import (
     ComputedFile,
@@ -43,23 +40,6 @@ from icewright_spark.statistics_files import (
 METHOD: Final = "statistics-read-back"
 """Sketches by their bytes and their bounds, totals of partitions against the inventory."""
 
-FORMAT_VERSION_MAX: Final = 3
-_ONE_GROUP: Final = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ComputedStatistics:
-    """What an attempt did: how the commit ended, its proof, and what it cost.
-
-    CPU is of the job's own thread, in Python and in the JVM; what Spark spends on reading the columns is not in it.
-    ``driver_cpu_ms`` is what of it is Python's.
-    """
-
-    result: CommitResult
-    receipt: Receipt
-    figures: GroupFigures
-    driver_cpu_ms: int
-
 
 def compute_statistics(
     spark: SparkSession,
@@ -68,18 +48,15 @@ def compute_statistics(
     action: ComputeStatistics,
     phase: Phase,
     may_commit: Callable[[], None],
-) -> ComputedStatistics:
+) -> DriverJob:
     """Carry out one attempt.
 
     Raises :class:`Conflict` when the snapshot or its statistics are not what was planned any more, and
     :class:`~icewright_spark.merge.errors.ProofFailed` when what was written is not what the snapshot has; then nothing
     has been committed. What was written stays, and nothing points to it.
     """
-    started_ns, cost = time.perf_counter_ns(), DriverCost(jvm_thread_clock(table.jvm))
-    if table.uuid != spec.table_id.uuid:
-        raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
-    if table.format_version > FORMAT_VERSION_MAX:
-        raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
+    cost = DriverCost(jvm_thread_clock(table.jvm))
+    check_table(table, spec)
     check_base(current_metadata(table), action)
     phase.name = "computing"
     files = ComputedFiles(
@@ -95,20 +72,16 @@ def compute_statistics(
     result = commit_statistics(table, spec, action, files, may_commit=may_commit)
     phase.name = "done"
     planned = proof_text(action, [column.field_id for column in action.columns], action.partition_totals)
-    figures = GroupFigures(
-        group_id=_ONE_GROUP,
+    return driver_job(
+        result,
+        Receipt(ONE_GROUP, METHOD, planned, proved, action.records),
+        cost,
         input_files=0 if action.partition_totals is None else action.partition_totals.data_files,
         input_bytes=0,
         output_paths=tuple(file.path for file in files),
         output_bytes=sum(file.size_bytes for file in files),
         records=action.records,
-        cpu_ms=cost.cpu_ms,
-        wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
-        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        proof_cpu_ms=cost.proof_cpu_ms,
     )
-    receipt = Receipt(_ONE_GROUP, METHOD, planned, proved, action.records)
-    return ComputedStatistics(result, receipt, figures, cost.python_ms)
 
 
 def of_partitions(table: SparkTable, action: ComputeStatistics, expected: PartitionTotals) -> ComputedFile:

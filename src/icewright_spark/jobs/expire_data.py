@@ -8,38 +8,24 @@ file is removed from storage, here or by Iceberg (decision 0036).
 from __future__ import annotations
 
 import hashlib
-import resource
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Final
 
-from icewright.domain.errors import Conflict, TableReplaced
+from icewright.domain.errors import Conflict
 from icewright.domain.expire_data import CLOCK_SLACK_MS, TAG_AGE_MS, ExpireData, tag_of
 from icewright.domain.faults import Fault, fault
-from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
-from icewright_spark.commit import CommitResult, make_tag
+from icewright.domain.jobs import Receipt, TaskSpec
+from icewright_spark.commit import make_tag
 from icewright_spark.commit_data import commit_data, found_files, gone_files
 from icewright_spark.driver_cost import DriverCost, jvm_thread_clock
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.driver_job import ONE_GROUP, DriverJob, driver_job
 from icewright_spark.jobs.phase import Phase
+from icewright_spark.jobs.planned_table import check_table
 
 METHOD: Final = "data-files-sha256"
 """The planned files with their sequence numbers, and what the table has of them right before."""
-
-FORMAT_VERSION_MAX: Final = 3
-_ONE_GROUP: Final = 0
-"""An action is one group in what is reported of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExpiredData:
-    """What an expiry did: how the commit ended, its proof, and what it cost, of which ``driver_cpu_ms`` is Python's."""
-
-    result: CommitResult
-    receipt: Receipt
-    figures: GroupFigures
-    driver_cpu_ms: int
 
 
 def expire_data(
@@ -49,14 +35,14 @@ def expire_data(
     phase: Phase,
     may_commit: Callable[[], None],
     clock: Callable[[], float] = time.time,
-) -> ExpiredData:
+) -> DriverJob:
     """Carry out one attempt. ``clock`` gives seconds since 1970.
 
     Raises :class:`Conflict` when the table is not what was planned any more, or the clock that ages were told by was
     ahead of this one; then nothing has been committed but the tag, at most.
     """
-    started_ns, cost = time.perf_counter_ns(), DriverCost(jvm_thread_clock(table.jvm))
-    _check_table(table, spec)
+    cost = DriverCost(jvm_thread_clock(table.jvm))
+    check_table(table, spec)
     now = int(clock() * 1000)
     if now + CLOCK_SLACK_MS < action.as_of:
         raise Conflict(f"ages were told as of {action.as_of}, and it is {now} here: one of two clocks is wrong")
@@ -67,7 +53,7 @@ def expire_data(
     if gone:
         raise Conflict(f"{gone[0]} is not in the table any more as it was planned (of {len(gone)} such files)")
     receipt = Receipt(
-        _ONE_GROUP,
+        ONE_GROUP,
         METHOD,
         _digest({(file.path, file.data_sequence_number) for file in action.files}),
         _digest(found.items()),
@@ -80,19 +66,7 @@ def expire_data(
     make_tag(table, tag, action.base_snapshot_id, max_ref_age_ms(table, action, now), may_commit)
     result = commit_data(table, spec, action, proof=proof_of(action, receipt, tag), may_commit=may_commit)
     phase.name = "done"
-    figures = GroupFigures(
-        group_id=_ONE_GROUP,
-        input_files=len(action.files),
-        input_bytes=action.size_bytes,
-        output_paths=(),
-        output_bytes=0,
-        records=0,
-        cpu_ms=cost.cpu_ms,
-        proof_cpu_ms=cost.proof_cpu_ms,
-        wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
-        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-    )
-    return ExpiredData(result, receipt, figures, cost.python_ms)
+    return driver_job(result, receipt, cost, input_files=len(action.files), input_bytes=action.size_bytes, records=0)
 
 
 def proof_of(action: ExpireData, receipt: Receipt, tag: str) -> str:
@@ -107,13 +81,6 @@ def max_ref_age_ms(table: SparkTable, action: ExpireData, now: int) -> int:
     if snapshot is None:
         raise Conflict(f"the planned snapshot {action.base_snapshot_id} has expired")
     return TAG_AGE_MS + max(0, max(now, action.as_of) - int(snapshot.timestampMillis()))
-
-
-def _check_table(table: SparkTable, spec: TaskSpec) -> None:
-    if table.uuid != spec.table_id.uuid:
-        raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
-    if table.format_version > FORMAT_VERSION_MAX:
-        raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
 
 
 def _digest(files: Collection[tuple[str, int]]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import xxhash
 from py4j.protocol import Py4JJavaError
@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
-from icewright.domain.errors import Conflict, TableReplaced
+from icewright.domain.errors import Conflict
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupFigures, GroupLeft, Receipt, TaskSpec
 from icewright.domain.layouts import Curve, Layout
@@ -30,6 +30,7 @@ from icewright_spark.commit import CommitResult, Rewritten, check_spec, commit_r
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.groups import OF_ONE_GROUP, Alone, Carrier, Job, failure, results_and_failures
 from icewright_spark.jobs.phase import Phase
+from icewright_spark.jobs.planned_table import check_table
 from icewright_spark.jobs.stitching import stitch_jobs
 from icewright_spark.manifests import check_planned_files, lost_groups
 from icewright_spark.merge.errors import ProofFailed
@@ -41,8 +42,6 @@ from icewright_spark.staged.checks import StagedResult
 from icewright_spark.staged.inputs import damaged_input
 from icewright_spark.staged.rewrite import rewrite_group
 from icewright_spark.table_io import worker_storage
-
-FORMAT_VERSION_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +136,7 @@ def of_executor(action: RewriteDataFiles, *executors: Executor) -> tuple[FileGro
 def check_planned_table(table: SparkTable, spec: TaskSpec) -> None:
     """Refuse a table that is not the planned one. Raises :class:`Conflict`."""
     action = spec.rewrite
-    if table.uuid != spec.table_id.uuid:
-        raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
-    if table.format_version > FORMAT_VERSION_MAX:
-        raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
+    check_table(table, spec)
     if not table.has_snapshot(action.base_snapshot_id):
         raise Conflict(f"the planned snapshot {action.base_snapshot_id} is gone")
     if table.schema_id != action.schema_id:

@@ -7,49 +7,28 @@ half a million at most (decision 0031).
 
 from __future__ import annotations
 
-import resource
-import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from icewright.domain.errors import Conflict, LeaseLost, TableReplaced
+from icewright.domain.errors import Conflict, LeaseLost
 from icewright.domain.faults import Fault, fault
-from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
+from icewright.domain.jobs import Receipt, TaskSpec
 from icewright.domain.rewrite_manifests import InputManifest, ManifestClass, OutputManifest, RewriteManifests
 from icewright.domain.tables import ROW_LINEAGE_SINCE
-from icewright_spark.commit import CommitResult
 from icewright_spark.commit_manifests import SnapshotManifests, commit_manifests
 from icewright_spark.driver_cost import DriverCost, jvm_thread_clock
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.jobs.driver_job import ONE_GROUP, DriverJob, driver_job
 from icewright_spark.jobs.phase import Phase
+from icewright_spark.jobs.planned_table import check_table
 from icewright_spark.manifest_entries import EntriesDigest, ManifestEntries
 from icewright_spark.merge.errors import ProofFailed
 
 METHOD: Final = "manifest-entries-sha256"
 """The multiset of all live entries, as read before from the old manifests and afterwards from the new ones."""
-
-FORMAT_VERSION_MAX: Final = 3
-_ONE_GROUP: Final = 0
-"""An action is one group in what is reported of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class RewrittenManifests:
-    """What a rewrite did: how the commit ended, its proof, and what it cost.
-
-    CPU is of the job's own thread, in Python and in the JVM, where manifests are read, hashed and written; what the
-    JVM does in other threads is not in it (:class:`~icewright_spark.driver_cost.DriverCost`). ``driver_cpu_ms`` is what
-    of it is Python's. The memory is the most that the driver's Python process ever had: the JVM's, which holds the
-    entries, is one heap for all that runs in it, of which nobody can tell the job's share.
-    """
-
-    result: CommitResult
-    receipt: Receipt
-    figures: GroupFigures
-    driver_cpu_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +47,15 @@ def rewrite_manifests(
     phase: Phase,
     may_commit: Callable[[], None],
     is_stopped: Callable[[], bool] = lambda: False,
-) -> RewrittenManifests:
+) -> DriverJob:
     """Carry out one attempt. ``is_stopped`` is asked now and then whether somebody wants it to end.
 
     Raises :class:`Conflict` when the table is not what was planned any more, :class:`ProofFailed` when the new
     manifests do not have the entries of the old ones, :class:`Unsupported` for what Iceberg cannot tell of an entry; in
     all these cases nothing has been committed.
     """
-    started_ns, cost = time.perf_counter_ns(), DriverCost(jvm_thread_clock(table.jvm))
-    if table.uuid != spec.table_id.uuid:
-        raise TableReplaced(f"{spec.table_name} is another table now: uuid {table.uuid}, not {spec.table_id.uuid}")
-    if table.format_version > FORMAT_VERSION_MAX:
-        raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
+    cost = DriverCost(jvm_thread_clock(table.jvm))
+    check_table(table, spec)
     found, format_version = SnapshotManifests(table), table.format_version
     gone = found.missing(action)
     if gone:
@@ -116,20 +92,17 @@ def rewrite_manifests(
         may_commit=may_commit,
     )
     phase.name = "done"
-    receipt = Receipt(_ONE_GROUP, METHOD, before.text, after.text, after.entries)
-    figures = GroupFigures(
-        group_id=_ONE_GROUP,
+    receipt = Receipt(ONE_GROUP, METHOD, before.text, after.text, after.entries)
+    return driver_job(
+        result,
+        receipt,
+        cost,
         input_files=len(action.manifests),
         input_bytes=action.input_bytes,
         output_paths=tuple(str(manifest.path()) for manifest in written),
         output_bytes=sum(int(manifest.length()) for manifest in written),
         records=after.entries,
-        cpu_ms=cost.cpu_ms,
-        wall_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
-        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        proof_cpu_ms=cost.proof_cpu_ms,
     )
-    return RewrittenManifests(result, receipt, figures, cost.python_ms)
 
 
 def classes(action: RewriteManifests) -> list[ManifestClass]:

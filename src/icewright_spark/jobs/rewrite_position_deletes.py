@@ -23,9 +23,9 @@ from icewright_spark.dangling import found_deletes
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.jobs.groups import Refusal
 from icewright_spark.jobs.phase import Phase
-from icewright_spark.jobs.remove_dangling_deletes import check_table, remove
+from icewright_spark.jobs.planned_table import check_table
 from icewright_spark.jobs.spark_tasks import spark_tasks
-from icewright_spark.manifests import FoundDelete, PartitionFiles
+from icewright_spark.manifests import FoundDelete, PartitionFiles, remove_deletes
 from icewright_spark.merge.compact_deletes import Compacted, CompactJob, compact
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.replaced_deletes import Reached
@@ -55,9 +55,7 @@ def rewrite_position_deletes(
     Raises :class:`Conflict` when the table is not what was planned any more, :class:`ProofFailed` when a new file does
     not delete the same rows, and what reading and writing raise; in all these cases nothing has been committed.
     """
-    check_table(table, spec)
-    if table.format_version != DELETE_FORMAT_VERSION:
-        raise Conflict(f"{spec.table_name} has format version {table.format_version} by now")
+    check_table(table, spec, (DELETE_FORMAT_VERSION,))
     reached = Reached(action)
     _check(table, action, reached)  # nothing is written that would not be committed
     phase.name = "merging"
@@ -66,7 +64,7 @@ def rewrite_position_deletes(
 
     def fill(operation: Any) -> str:
         found = _check(table, action, reached)
-        remove(table, operation, found)
+        remove_deletes(table, operation, found)
         like = {each.delete.partition: each.listed.get(each.place) for each in found}
         for group, made in zip(action.groups, done, strict=True):
             if made.output_path:
