@@ -17,6 +17,7 @@ from icewright.services.plan_views import PlannedFileView, PlanView, WaitingView
 router = APIRouter(prefix="/plans", tags=["plans"])
 
 _NOT_FOUND = {404: "No such plan."}
+_QUEUING = {**_NOT_FOUND, 409: "The plan is to do nothing, or the mode forbids it, or the world moved."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def list_files(control: Control, plan_id: str, limit: Limit = 100, cursor: Curso
     **operation(
         TaskView,
         status=202,
-        problems={**_NOT_FOUND, 409: "The plan is to do nothing, or the mode forbids it, or the world moved."},
+        problems=_QUEUING,
     ),
 )
 def apply_plan(control: Control, plan_id: str) -> Response:
@@ -68,7 +69,7 @@ def apply_plan(control: Control, plan_id: str) -> Response:
         TaskView,
         status=202,
         accepts=schema_of(ApprovalGiven),
-        problems={**_NOT_FOUND, 409: "The plan is to do nothing, or the mode forbids it, or the world moved."},
+        problems=_QUEUING,
     ),
 )
 def approve_plan(control: Control, plan_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:

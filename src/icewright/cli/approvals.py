@@ -100,7 +100,7 @@ def _show(terminal: Terminal, client: Client, plan_id: str) -> None:
 
 def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str) -> None:
     """Approve plans one by one. What cannot be queued any more is told, and keeps nothing else from it."""
-    from icewright.cli.tasks import print_task, read_task  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.tasks import print_queued, read_task  # noqa: PLC0415 - `--help` stays quick
 
     refused: list[Conflict] = []
     for plan_id in plan_ids:
@@ -112,11 +112,8 @@ def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str)
             refused.append(error)
             terminal.note(error.message)
             continue
-        if terminal.as_json:
-            terminal.document(task)
-        elif len(plan_ids) == 1:
-            print_task(terminal, task)
-            terminal.say(f"Next: icewright tasks show {task.task_id}")
+        if terminal.as_json or len(plan_ids) == 1:
+            print_queued(terminal, task)
         else:
             terminal.say(f"{task.table}: task {task.task_id}")
     if refused:

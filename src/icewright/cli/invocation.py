@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 ShowApi = Annotated[bool, typer.Option("--show-api", help="Also print the calls of the HTTP API that this equals.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]
+Cursor = Annotated[str | None, typer.Option("--cursor", help="Where the last list ended.")]
 TableArgument = Annotated[
     str,
     typer.Argument(

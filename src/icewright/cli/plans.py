@@ -155,16 +155,11 @@ def apply(
 ) -> None:
     """Queue exactly that plan; it is refused when the table has moved on so that it does not hold any more."""
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.cli.tasks import print_task, read_task  # noqa: PLC0415 - see above
+    from icewright.cli.tasks import print_queued, read_task  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     with server(invocation, show_api=show_api) as client:
-        task = read_task(client.apply(plan_id))
-    if as_json:
-        invocation.terminal.document(task)
-    else:
-        print_task(invocation.terminal, task)
-        invocation.terminal.say(f"Next: icewright tasks show {task.task_id}")
+        print_queued(invocation.terminal, read_task(client.apply(plan_id)))
 
 
 def show_only(terminal: Terminal, planned: Planned) -> NoReturn:
@@ -178,14 +173,11 @@ def show_only(terminal: Terminal, planned: Planned) -> NoReturn:
 
 def print_applied(terminal: Terminal, view: PlanView, task: TaskView) -> None:
     """Say what a plan was and which task carries it out."""
-    from icewright.cli.tasks import print_task  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.tasks import print_queued  # noqa: PLC0415 - `--help` stays quick
 
-    if terminal.as_json:
-        terminal.document(task)
-        return
-    terminal.say(view.reason.text)
-    print_task(terminal, task)
-    terminal.say(f"Next: icewright tasks show {task.task_id}")
+    if not terminal.as_json:
+        terminal.say(view.reason.text)
+    print_queued(terminal, task)
 
 
 def column_names(columns: str | None) -> tuple[str, ...] | None:

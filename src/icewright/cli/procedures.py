@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
+from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, Yes, begin
 from icewright.cli.plans import (
     Columns,
     OlderThan,
@@ -33,7 +33,7 @@ def expire_snapshots(
     *,
     older_than: OlderThan = None,
     retain_last: RetainLast = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
@@ -49,7 +49,7 @@ def remove_orphan_files(
     table: TableArgument,
     *,
     older_than: OlderThan = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
@@ -67,7 +67,7 @@ def compute_statistics(
     *,
     columns: Columns = None,
     snapshot: SnapshotId = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
@@ -93,7 +93,7 @@ def rollback(
             "--to-time", metavar="T", help="The latest commit before an instant with its zone (2026-11-22T10:00:00Z)."
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:

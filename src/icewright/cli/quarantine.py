@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from icewright.cli import figures as text
-from icewright.cli.invocation import AsJson, ShowApi, begin
+from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
 from icewright.cli.terminal import Column, Terminal
 from icewright.domain.codec import from_json
 
@@ -33,8 +33,8 @@ _HELD: Final = (
 def list_quarantine(
     context: typer.Context,
     *,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 50,
-    cursor: Annotated[str | None, typer.Option("--cursor", help="Where the last list ended.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.deletes import delete_costs_cells
-from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
+from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, TableArgument, begin
 from icewright.cli.terminal import Column, Terminal
 from icewright.domain.actions import RewriteFigures
 from icewright.domain.codec import from_json
@@ -59,8 +59,8 @@ def list_tasks(
     *,
     state: Annotated[list[TaskState] | None, typer.Option("--state", help="Only these; may be repeated.")] = None,
     table: Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only tasks of this table.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 50,
-    cursor: Annotated[str | None, typer.Option("--cursor", help="Where the last list ended.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
@@ -188,6 +188,15 @@ def print_task(terminal: Terminal, task: TaskView) -> None:
             ("changed", text.instant(task.updated_at)),
         ]
     )
+
+
+def print_queued(terminal: Terminal, task: TaskView) -> None:
+    """Print a task that was just queued, and where one sees how it goes on."""
+    if terminal.as_json:
+        terminal.document(task)
+        return
+    print_task(terminal, task)
+    terminal.say(f"Next: icewright tasks show {task.task_id}")
 
 
 def _work(task: TaskView) -> str:  # noqa: C901, PLR0911 - one case for each action
@@ -325,9 +334,10 @@ def _read(task: TaskView) -> tuple[str, str]:
             | UndoExpiryFigures()
             | ComputeStatisticsFigures()
             | RollbackFigures()
+            | RemoveOrphanFilesFigures()
+            | RemoveExpiredFilesFigures()
+            | RestoreFilesFigures()
         ):
-            return "-", "-"
-        case RemoveOrphanFilesFigures() | RemoveExpiredFilesFigures() | RestoreFilesFigures():
             return "-", "-"
 
 

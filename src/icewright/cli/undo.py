@@ -6,10 +6,8 @@ from typing import Annotated
 
 import typer
 
-from icewright.cli.invocation import AsJson, ShowApi, begin
+from icewright.cli.invocation import AsJson, ShowApi, Yes, begin
 from icewright.domain.codec import from_json
-
-Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")]
 
 
 def undo(
