@@ -12,6 +12,7 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
+from icewright.services import expired_files
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import append, table_name
 from tests.lakes.sqlite import rows as rows_of
@@ -139,6 +140,38 @@ def test_without_the_owners_word_nothing_goes(house: House) -> None:
     expired(house, table)
     house.days(5)
     assert (len(data_files(table)), removals(house), list(house.control.tables.waiting(limit=10))) == (4, [], [])
+
+
+def test_what_is_beyond_one_action_goes_with_the_next(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expired_files, "FILES_MAX", 3)
+    table = overwritten(house)
+    house.days(0.25)
+    expired(house, table)
+    house.days(2)
+    approved(house)
+    house.days(5)
+    assert (data_files(table), all_there(table)) == (live(table), True)
+    figures = [task.outcome.reason.figures["files_removed"] for task in removals(house) if task.outcome is not None]
+    assert (len(figures) > 1, max(figures), {task.state for task in removals(house)}) == (
+        True,
+        3,
+        {TaskState.SUCCEEDED},
+    )
+
+
+def test_more_files_than_are_looked_at_in_one_go_make_fewer_that_go(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expired_files, "PATHS_MAX", 4)
+    table = overwritten(house)
+    house.days(0.25)
+    before, ids = len(files(location(table))), rows(table)
+    expired(house, table)
+    house.days(2)
+    task = approved(house)
+    assert task.outcome is not None
+    assert 0 < int(task.outcome.reason.figures["files_removed"]) <= 4
+    assert (len(files(location(table))) > before - 4, rows(table), all_there(table)) == (True, ids, True)
 
 
 def test_an_expiry_that_was_undone_leaves_nothing_to_remove(house: House) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,25 @@ def test_an_owner_who_lets_the_table_only_be_observed_by_now_gets_the_files_back
         change.set_properties({"icewright.mode": "observe", "self-optimizing.enabled": "true"})
     assert house.undo(task.task_id).state is TaskState.SUCCEEDED
     assert (left.read_bytes(), all_there(table)) == (b"PAR1 nobody needs this", True)
+
+
+def test_the_store_is_asked_for_quarantined_files_every_few_minutes_and_not_in_each_round(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    real = house.control.deletions.with_held
+
+    def counted(*, limit: int, before: str | None = None) -> Sequence[str]:
+        asked.append(limit)
+        return real(limit=limit, before=before)
+
+    monkeypatch.setattr(house.control.deletions, "with_held", counted)
+    for _ in range(5):
+        house.round()
+    assert len(asked) == 1
+    house.clock.advance(6 * 60_000)
+    house.round()
+    assert len(asked) == 2
 
 
 def test_a_task_that_is_cancelled_on_the_way_leaves_the_rest(house: House) -> None:

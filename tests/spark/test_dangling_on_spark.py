@@ -191,9 +191,8 @@ def test_w5_without_the_look_at_the_present_snapshot_rows_come_back(
     monkeypatch.setattr(SparkTable, "is_still_current", last)
     assert isinstance(made, Committed), made
     assert len([row for row in deleted.rows() if "id=3," in row or "id=5," in row]) == 2
-    report = deleted.loop.control.verifier
-    task = replace(deleted.loop.control.tasks.get(spec.task_id))
-    outcome = report._deletes_changed(task, action_of(spec), deleted.loop.catalog.load(deleted.name))
+    task, table = deleted.loop.control.tasks.get(spec.task_id), deleted.loop.catalog.load(deleted.name)
+    outcome = deleted.loop.control.verifier._outcome(task, table)
     assert "that still apply" in outcome.reason.text
 
 

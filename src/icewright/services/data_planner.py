@@ -24,6 +24,7 @@ from icewright.planning.expire_data import (
     plan_data,
     records_of,
 )
+from icewright.planning.plan_beside import plan_beside
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
 from icewright.services.due import Due
@@ -90,25 +91,9 @@ class DataPlanner:
         asked: bool,
     ) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
-        metadata, action = observation.metadata, decision.action
-        plan = Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=metadata.table_id,
-            table_name=metadata.name,
-            snapshot_id=metadata.current_snapshot_id,
-            planned_at=now,
-            mode=policy.mode,
-            actions=() if action is None else (action,),
-            reason=decision.reason,
-            verdicts=(),
-            verdict_counts={},
-            prediction=decision.prediction,
-            look_again_at=None,
-            rules=decision.notes,
-            asked=asked,
-        )
-        keep_plan(self._tables, plan, violations)
-        return plan
+        metadata = observation.metadata
+        plan = plan_beside(self._ids.new("plan"), metadata, policy, decision, now, asked=asked, notes=decision.notes)
+        return keep_plan(self._tables, plan, violations)
 
     def _planned(
         self, observation: Observation, policy: Policy, choice: DataChoice

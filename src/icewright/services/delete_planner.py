@@ -22,6 +22,7 @@ from icewright.domain.tables import TableMetadata
 from icewright.planning.check_dangling import dangling_violations
 from icewright.planning.check_position_deletes import position_deletes_violations
 from icewright.planning.dangling_deletes import DanglingDecision, plan_dangling
+from icewright.planning.plan_beside import plan_beside
 from icewright.planning.position_deletes import PositionDeletesDecision, plan_position_deletes
 from icewright.ports.clock import Clock, Ids
 from icewright.services.access import assumed
@@ -58,7 +59,7 @@ class DeletePlanner:
         decision = decide(
             observation, policy, tuple(self._delete_files(observation)), lambda: self._data_files(observation)
         )
-        plan = self._plan(observation, policy, decision)
+        plan = plan_beside(self._ids.new("plan"), observation.metadata, policy, decision, self._clock.now(), asked=True)
         deletes, files = self._delete_files(observation), self._data_files(observation)
         match decision:
             case DanglingDecision(action=RemoveDanglingDeletes() as action, prediction=prediction) if prediction:
@@ -70,26 +71,6 @@ class DeletePlanner:
             case _:
                 return Checked(plan, ())
         return Checked(plan, tuple(wrong))
-
-    def _plan(
-        self, observation: Observation, policy: Policy, decision: DanglingDecision | PositionDeletesDecision
-    ) -> Plan:
-        metadata = observation.metadata
-        return Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=metadata.table_id,
-            table_name=metadata.name,
-            snapshot_id=metadata.current_snapshot_id,
-            planned_at=self._clock.now(),
-            mode=policy.mode,
-            actions=() if decision.action is None else (decision.action,),
-            reason=decision.reason,
-            verdicts=(),
-            verdict_counts={},
-            prediction=decision.prediction,
-            look_again_at=None,
-            asked=True,
-        )
 
     def _data_files(self, observation: Observation) -> Iterator[DataFile]:
         """All live data files, manifest by manifest."""

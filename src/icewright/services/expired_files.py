@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from icewright.domain.deletion import GRACE_FLOOR_MS, Candidate, Cause
@@ -24,6 +25,7 @@ from icewright.domain.remove_orphan_files import FILES_MAX
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import Task
 from icewright.planning import wording
+from icewright.planning.plan_beside import Decided, plan_beside
 from icewright.ports.clock import Ids
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
@@ -33,6 +35,8 @@ from icewright.ports.table_files import TableFiles
 from icewright.services.kept_plans import keep_plan
 from icewright.services.needs import NeedsOf
 
+PATHS_MAX: Final = 500_000
+"""Files of expired snapshots that are looked at in one go, some 150 MB; what is beyond is left to other searches."""
 GRACE_MS: Final = GRACE_FLOOR_MS[Cause.EXPIRED]
 """How long after the verification of an expiry its files are left alone."""
 
@@ -73,10 +77,12 @@ class ExpiredFilesPlanner:
         doors = self._doors.get(name.catalog)
         if doors is None:
             return None
+        now = doors.files.roots(name).metadata
+        if now.table_id != table_id:
+            raise TableReplaced(f"{name} is another table by now")
         left: dict[CanonicalPath, Instant] = {}
-        for task_id in task_ids:
-            task = self._tasks.get(task_id)
-            for path in self._needed_then(doors, name, task):
+        for task in [self._tasks.get(task_id) for task_id in task_ids]:
+            for path in islice(self._needed_then(doors, now, task), PATHS_MAX - len(left)):
                 left[path] = max(left.get(path, 0), task.updated_at)
         if not left:
             return None
@@ -90,25 +96,29 @@ class ExpiredFilesPlanner:
         candidates, later, gone = self._candidates(doors, left, needs.needed)
         if not candidates:
             return None
-        metadata = doors.files.roots(name).metadata
         action = RemoveExpiredFiles(
             base_metadata_location=needs.metadata_location,
-            base_snapshot_id=metadata.current_snapshot_id,
+            base_snapshot_id=now.current_snapshot_id,
             expiry_task_ids=tuple(task_ids),
             files=tuple(candidates),
             as_of=self._tasks.now(),
         )
         prediction = RemoveExpiredFilesPrediction(len(candidates), action.size_bytes, len(needs.needed), gone, later)
-        return self._keep(metadata, action, prediction)
+        return self._keep(now, action, prediction)
 
-    def _needed_then(self, doors: ExpiredDoors, name: TableName, task: Task) -> Iterator[CanonicalPath]:
-        """The files that the snapshots needed which an expiry took; nothing where that is not kept any more."""
+    def _needed_then(self, doors: ExpiredDoors, now: TableMetadata, task: Task) -> Iterator[CanonicalPath]:
+        """The files that the snapshots needed which an expiry took; nothing where that is not kept any more.
+
+        Manifests that the table's current snapshot has as well are passed over: what is in them is needed.
+        """
         kept = self._kept.kept(task.task_id)
         if kept is None or not isinstance(task.action, ExpireSnapshots) or kept.table_id != task.table_id:
             return
-        taken = doors.expiry.read_taken(name, kept.content)
+        taken = doors.expiry.read_taken(now.name, kept.content)
         wanted = set(task.action.snapshot_ids)
-        seen: set[str] = set()
+        current = now.current_snapshot
+        of_now = () if current is None else doors.files.manifests(now, current.manifest_list).manifests
+        seen = {manifest.path for manifest in of_now}
         for snapshot in taken.snapshots:
             if snapshot.snapshot_id not in wanted or not snapshot.manifest_list:
                 continue
@@ -144,20 +154,9 @@ class ExpiredFilesPlanner:
     ) -> Plan:
         files = f"{wording.count(len(action.files), 'file')} ({wording.size(action.size_bytes)})"
         figures = {"files": len(action.files), "bytes": action.size_bytes}
-        plan = Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=metadata.table_id,
-            table_name=metadata.name,
-            snapshot_id=action.base_snapshot_id,
-            planned_at=action.as_of,
-            mode=self._policy(metadata).mode,
-            actions=(action,),
-            reason=Reason("remove-expired-files", f"expired snapshots have left {files} that nothing needs", figures),
-            verdicts=(),
-            verdict_counts={},
-            prediction=prediction,
-            look_again_at=None,
-        )
+        reason = Reason("remove-expired-files", f"expired snapshots have left {files} that nothing needs", figures)
+        decided = Decided(action, reason, prediction)
+        plan = plan_beside(self._ids.new("plan"), metadata, self._policy(metadata), decided, action.as_of, asked=False)
         return keep_plan(self._tables, plan)
 
 

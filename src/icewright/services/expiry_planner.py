@@ -17,6 +17,7 @@ from icewright.planning import wording
 from icewright.planning.check_expiry import check_expiry
 from icewright.planning.expire_snapshots import ExpiryDecision, asked_rule, automatic_rule, decide_expiry
 from icewright.planning.expiry_gain import too_little
+from icewright.planning.plan_beside import plan_beside
 from icewright.planning.setting_values import duration_ms
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
@@ -106,22 +107,8 @@ class ExpiryPlanner:
 
     def _kept(self, metadata: TableMetadata, policy: Policy, decision: ExpiryDecision, *, asked: bool) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
-        action = decision.action
-        plan = Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=metadata.table_id,
-            table_name=metadata.name,
-            snapshot_id=metadata.current_snapshot_id,
-            planned_at=self._clock.now(),
-            mode=policy.mode,
-            actions=() if action is None else (action,),
-            reason=decision.reason,
-            verdicts=(),
-            verdict_counts={},
-            prediction=decision.prediction,
-            look_again_at=None,
-            rules=decision.notes,
-            asked=asked,
+        plan = plan_beside(
+            self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked, notes=decision.notes
         )
         fault(Fault.EXPIRY_PLAN_BEFORE)
         self._tables.save_plan(plan, is_present=False)

@@ -11,6 +11,7 @@ from icewright.domain.policy import Policy
 from icewright.domain.tables import TableMetadata
 from icewright.planning.check_manifests import manifest_violations
 from icewright.planning.manifests_upkeep import in_danger, in_order
+from icewright.planning.plan_beside import plan_beside
 from icewright.planning.rewrite_manifests import ManifestsDecision, plan_manifests
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
@@ -67,21 +68,7 @@ class ManifestsPlanner:
     ) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
         metadata = observation.metadata
-        plan = Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=metadata.table_id,
-            table_name=metadata.name,
-            snapshot_id=metadata.current_snapshot_id,
-            planned_at=self._clock.now(),
-            mode=policy.mode,
-            actions=() if decision.action is None else (decision.action,),
-            reason=decision.reason,
-            verdicts=(),
-            verdict_counts={},
-            prediction=decision.prediction,
-            look_again_at=None,
-            asked=asked,
-        )
+        plan = plan_beside(self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked)
         violations: Iterable[tuple[str, str]] = ()
         if decision.action is not None and decision.prediction is not None:
             violations = manifest_violations(decision.action, decision.prediction, observation, policy, summaries)

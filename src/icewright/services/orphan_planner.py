@@ -19,6 +19,7 @@ from icewright.domain.remove_orphan_files import OrphanPolicy
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
 from icewright.planning.orphan_rules import WORDS, Kept
+from icewright.planning.plan_beside import Decided, plan_beside
 from icewright.planning.setting_values import duration_ms
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock, Ids
@@ -84,22 +85,17 @@ class OrphanPlanner:
 
     def _kept(self, metadata: TableMetadata, policy: Policy, found: OrphanPass, *, asked: bool) -> Plan:
         """The plan of a pass, in the store; what is planned for the table's files stands beside it."""
-        action = found.action if isinstance(found, OrphansFound) else None
-        plan = Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=metadata.table_id,
-            table_name=metadata.name,
-            snapshot_id=metadata.current_snapshot_id if action is None else action.base_snapshot_id,
-            planned_at=self._clock.now(),
-            mode=policy.mode,
-            actions=() if action is None else (action,),
-            reason=_reason(found),
-            verdicts=(),
-            verdict_counts={},
-            prediction=found.prediction if isinstance(found, OrphansFound) else None,
-            look_again_at=None,
-            rules=_rules(found),
+        decided = Decided(None, _reason(found), None)
+        if isinstance(found, OrphansFound):
+            metadata, decided = found.table, Decided(found.action, decided.reason, found.prediction)
+        plan = plan_beside(
+            self._ids.new("plan"),
+            metadata,
+            policy,
+            decided,
+            self._clock.now(),
             asked=asked,
+            notes=_rules(found),
         )
         return keep_plan(self._tables, plan)
 

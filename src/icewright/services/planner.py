@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from icewright.domain.asked import (
     Asked,
@@ -78,7 +77,7 @@ class Planner:
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
         self._rollbacks = RollbackPlanner(tables, clock, ids, self.policy)
         self._deletes = DeletePlanner(observer, clock, ids, self.policy)
-        self._statistics = StatisticsPlanner(clock, ids, self.policy, partial(keep_plan, tables))
+        self._statistics = StatisticsPlanner(tables, clock, ids, self.policy)
         self._data = DataPlanner(tables, clock, ids, self._live_files)
 
     def policy(self, metadata: TableMetadata) -> Policy:

@@ -20,7 +20,7 @@ from icewright.domain.errors import IcewrightError, NotFound, StoreAway
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
-from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures
+from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, ListedTask, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, UndoExpiryFigures
@@ -47,9 +47,13 @@ TEND_INTERVAL_MS: Final = 24 * 3_600_000
 """How often it is seen whether a table needs something of its quarantine, and what has been there for long enough."""
 TEND_AGAIN_MS: Final = 3_600_000
 """How soon that is tried again where it could not be told."""
+TEND_LOOK_MS: Final = 5 * 60_000
+"""How often the store is asked which runs have something in quarantine: there may be tens of thousands."""
 BUSY_WAIT_S: Final = 10
 """How long a person waits while files of the same catalog are being moved."""
 TASKS_A_ROUND: Final = 20
+TABLES_A_ROUND: Final = 100
+"""Of so many tables it is asked in one round whether files of expired snapshots are due, until they are of one."""
 EXPIRIES_LOOKED_AT: Final = 200
 """The latest expiries of a table: one an hour at most, for a week."""
 RUNS_A_PAGE: Final = 100
@@ -98,6 +102,8 @@ class RemovalRounds:
         """When a pass over a table began last, by the store's clock: what came to nothing is not repeated at once."""
         self._tended: dict[str, tuple[TableId, Instant]] = {}
         """Whose files a run has in quarantine, and when it was looked after them last."""
+        self._tended_at: Instant | None = None
+        """When it was looked last which runs have something in quarantine."""
         self._left: dict[str, Instant] = {}
         """When it was tried last to let a run end."""
 
@@ -147,11 +153,9 @@ class RemovalRounds:
 
     def _pass_over_next(self, catalogs: frozenset[str]) -> None:
         """One pass over the table that has waited for the longest time, of those that can be asked."""
-        with self._lock:
-            found = next((one for one in self._wanted.items() if one[1].catalog in catalogs), None)
-            if found is None:
-                return
-            del self._wanted[found[0]]
+        found = self._next(self._wanted, catalogs)
+        if found is None:
+            return
         table_id, name = found
         self._tried[table_id] = self._sightings.now()
         plan = self._plans.orphans.plan(name, table_id=table_id)
@@ -160,21 +164,32 @@ class RemovalRounds:
             self._queue(plan)
 
     def _look_for_expired(self, catalogs: frozenset[str]) -> None:
-        """What the expired snapshots of one table have left to nobody."""
+        """What the expired snapshots of one table have left to nobody; of most tables nothing is due."""
         now = self._tasks.now()
-        with self._lock:
-            found = next((one for one in self._expired.items() if one[1].catalog in catalogs), None)
+        for _ in range(TABLES_A_ROUND):
+            found = self._next(self._expired, catalogs)
             if found is None:
                 return
-            del self._expired[found[0]]
-        table_id, name = found
-        looked = self._looked.get(table_id)
-        if looked is not None and looked <= now < looked + PASS_INTERVAL_MS:
-            return
-        due = self._due_expiries(table_id, now)
-        if not due:
-            return
-        self._looked[table_id] = now
+            looked = self._looked.get(found[0])
+            if looked is not None and looked <= now < looked + PASS_INTERVAL_MS:
+                continue
+            due = self._due_expiries(found[0], now)
+            if due:
+                self._looked[found[0]] = now
+                self._remove_left(*found, due)
+                return
+
+    def _next(
+        self, waiting: OrderedDict[TableId, TableName], catalogs: frozenset[str]
+    ) -> tuple[TableId, TableName] | None:
+        """The table that has waited for the longest time, of those that can be asked; it waits no more."""
+        with self._lock:
+            found = next((one for one in waiting.items() if one[1].catalog in catalogs), None)
+            if found is not None:
+                del waiting[found[0]]
+            return found
+
+    def _remove_left(self, table_id: TableId, name: TableName, due: Sequence[str]) -> None:
         plan = self._plans.expired.plan(name, table_id, due)
         if plan is not None:
             _log.info("files of expired snapshots found", table=str(name), plan=plan.plan_id, found=plan.reason.text)
@@ -188,7 +203,10 @@ class RemovalRounds:
 
         taken: set[str] = set()
         for removal in of(ActionKind.REMOVE_EXPIRED_FILES):
-            if isinstance(removal.figures, RemoveExpiredFilesFigures) and removal.state not in _CAME_TO_NOTHING:
+            said = removal.prediction
+            more = isinstance(said, RemoveExpiredFilesPrediction) and said.left_for_later
+            over = removal.state in _CAME_TO_NOTHING or (more and removal.state is TaskState.SUCCEEDED)
+            if isinstance(removal.figures, RemoveExpiredFilesFigures) and not over:
                 taken.update(removal.figures.expiry_task_ids)
         for undo in of(ActionKind.UNDO_EXPIRE_SNAPSHOTS):
             if isinstance(undo.figures, UndoExpiryFigures) and undo.state not in _CAME_TO_NOTHING:
@@ -267,7 +285,10 @@ class RemovalRounds:
         All that is held of one table in one go, newest first: of two files that had the same path, the later one is
         what a writer last saw. What keeps it from one table keeps it from no other.
         """
-        now, held = self._store.now(), list(self._held())
+        now = self._store.now()
+        if self._tended_at is not None and self._tended_at <= now < self._tended_at + TEND_LOOK_MS:
+            return
+        self._tended_at, held = now, list(self._held())
         self._tended = {run_id: self._tended[run_id] for run_id, _ in held if run_id in self._tended}
         due = {table_id for run_id, table_id in held if self._is_to_be_tended(run_id, now)}
         for run_id, table_id in held:

@@ -102,7 +102,7 @@ class Remover:
             return Reason(UNVERIFIED, "nothing is written down of the removal any more")
         if run.is_open or tally[IntentState.UNKNOWN].files:
             return Reason(UNVERIFIED, "it was reported as done, and it is not known what became of all files")
-        return _put_back(tally) if isinstance(task.action, RestoreFiles) else _removed(tally)
+        return _restored(tally) if isinstance(task.action, RestoreFiles) else _removed(tally)
 
     def held(self, run_id: str) -> tuple[Tally, Tally]:
         """What of a run is in quarantine, and what was purged. Raises ``NotFound``."""
@@ -132,17 +132,27 @@ class Remover:
                 may_go_on()
 
     def _restore(self, hands: Hands, action: RestoreFiles, may_commit: MayGoOn) -> None:
+        def may_go_on() -> None:
+            left = self._held_files(action.undone_task_id)
+            may_commit(Progress(RESTORING, max(0, action.files - left), action.files))
+
+        self._put_back(hands, action.undone_task_id, may_go_on)
+
+    def _put_back(self, hands: Hands, run_id: str, may_go_on: Callable[[], None] = lambda: None) -> None:
+        """Put back all of a run that can be; ``may_go_on`` is called before each batch. Raises ``Unavailable``."""
         after: int | None = None
         while True:
-            left = self._store.tally(action.undone_task_id)[IntentState.QUARANTINED].files
-            may_commit(Progress(RESTORING, max(0, action.files - left), action.files))
+            may_go_on()
             with hands.lock:
-                batch = hands.deleter.undo(action.undone_task_id, after)
-            if batch.is_done:
-                return
+                batch = hands.deleter.undo(run_id, after)
             if batch.waits is not None:
                 raise Unavailable(f"not all files could be put back: {batch.waits.text}")
+            if batch.is_done:
+                return
             after = batch.after
+
+    def _held_files(self, run_id: str) -> int:
+        return self._store.tally(run_id)[IntentState.QUARANTINED].files
 
     def _not_back(self, action: RestoreFiles) -> Failed | None:
         """Which files could not be put back, and why the first of them could not; None when all are back."""
@@ -150,7 +160,7 @@ class Remover:
         first = self._store.intents(action.undone_task_id, held, limit=1)
         if not first:
             return None
-        left = self._store.tally(action.undone_task_id)[IntentState.QUARANTINED].files
+        left = self._held_files(action.undone_task_id)
         why = "" if first[0].why is None else f": {first[0].why.text}"
         return Failed("not-all-back", f"{wording.count(left, 'file')} could not be put back{why}", retryable=False)
 
@@ -174,20 +184,10 @@ class Remover:
         return isinstance(figures, RemoveExpiredFilesFigures) and expiry_task_id in figures.expiry_task_ids
 
     def _bring_back(self, run_id: str) -> None:
-        if not self._store.tally(run_id)[IntentState.QUARANTINED].files:
+        if not self._held_files(run_id):
             return
-        hands = self._hands_of(run_id)
-        after: int | None = None
-        while True:
-            with hands.lock:
-                batch = hands.deleter.undo(run_id, after)
-            if batch.waits is not None:
-                raise Unavailable(f"not all files could be put back: {batch.waits.text}")
-            if batch.is_done:
-                break
-            after = batch.after
-        left = self._store.tally(run_id)[IntentState.QUARANTINED].files
-        if left:
+        self._put_back(self._hands_of(run_id), run_id)
+        if left := self._held_files(run_id):
             raise Conflict(f"{wording.count(left, 'file')} cannot come back: something else is at their places by now")
 
     def tend(self, run_id: str, after: int | None = None, *, wait_s: float = -1) -> Batch:
@@ -285,7 +285,7 @@ def _removed(tally: Mapping[IntentState, Tally]) -> Reason:
     return Reason("verified", text, figures)
 
 
-def _put_back(tally: Mapping[IntentState, Tally]) -> Reason:
+def _restored(tally: Mapping[IntentState, Tally]) -> Reason:
     back, gone = tally[IntentState.RESTORED], tally[IntentState.PURGED]
     figures = {"files_back": back.files, "bytes_back": back.bytes, "files_purged": gone.files}
     text = f"{wording.count(back.files, 'file')} ({wording.size(back.bytes)}) put back"

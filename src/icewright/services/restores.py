@@ -11,6 +11,7 @@ from icewright.domain.restore_files import RestoreFiles, RestoreFilesPrediction
 from icewright.domain.tables import TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task
 from icewright.planning import wording
+from icewright.planning.plan_beside import Decided, plan_beside
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
 from icewright.services.kept_plans import keep_plan
@@ -54,19 +55,11 @@ class RestorePlanner:
         if metadata.table_id != task.table_id:
             raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
         text = f"{wording.count(held.files, 'file')} ({wording.size(held.bytes)}) that task {task.task_id} removed"
-        plan = Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=metadata.table_id,
-            table_name=metadata.name,
-            snapshot_id=metadata.current_snapshot_id,
-            planned_at=self._clock.now(),
-            mode=self._policy(metadata).mode,
-            actions=(RestoreFiles(task.task_id, held.files, held.bytes),),
-            reason=Reason("restore-files", f"{text} can come back", {"files": held.files, "bytes": held.bytes}),
-            verdicts=(),
-            verdict_counts={},
-            prediction=RestoreFilesPrediction(held.files, held.bytes, purged.files),
-            look_again_at=None,
-            asked=True,
+        decided = Decided(
+            RestoreFiles(task.task_id, held.files, held.bytes),
+            Reason("restore-files", f"{text} can come back", {"files": held.files, "bytes": held.bytes}),
+            RestoreFilesPrediction(held.files, held.bytes, purged.files),
         )
+        policy, now = self._policy(metadata), self._clock.now()
+        plan = plan_beside(self._ids.new("plan"), metadata, policy, decided, now, asked=True)
         return keep_plan(self._tables, plan)

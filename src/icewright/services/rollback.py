@@ -17,12 +17,12 @@ from icewright.domain.rollback import Rollback
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import Task
 from icewright.planning import wording
+from icewright.planning.plan_beside import plan_beside
 from icewright.planning.rollback import RollbackDecision, decide_rollback
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.rollback import Rollbacks
 from icewright.ports.store import TableStore
 from icewright.services.kept_plans import keep_plan
-from icewright.services.recovery_plan import recovery_plan
 
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _HINT: Final = "either a snapshot id, or an instant with its zone: 2026-11-22T10:00:00Z"
@@ -46,7 +46,8 @@ class RollbackPlanner:
         decision: RollbackDecision = decide_rollback(
             metadata, policy, to_snapshot=asked.to_snapshot, to_time=to_time, holds=holds
         )
-        plan = recovery_plan(self._ids.new("plan"), metadata, policy, decision, self._clock.now())
+        now = self._clock.now()
+        plan = plan_beside(self._ids.new("plan"), metadata, policy, decision, now, asked=True, notes=decision.notes)
         return keep_plan(self._tables, plan), policy
 
 

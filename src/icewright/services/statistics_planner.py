@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from icewright.domain.asked import AskedComputeStatistics
 from icewright.domain.compute_statistics import COLUMNS_MAX
@@ -14,23 +14,20 @@ from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
 from icewright.planning.check_statistics import Wrong, statistics_violations
 from icewright.planning.compute_statistics import StatisticsDecision, decide_statistics
+from icewright.planning.plan_beside import plan_beside
 from icewright.planning.statistics_due import due_because, still_new
 from icewright.planning.statistics_settings import PLAIN_NAME
 from icewright.ports.clock import Clock, Ids
+from icewright.ports.store import TableStore
 from icewright.services.due import Due
+from icewright.services.kept_plans import keep_plan
 
 
 class StatisticsPlanner:
-    """Makes plans of computing statistics. ``keep`` keeps one, or refuses it for what its checker found."""
+    """Makes plans of computing statistics."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        ids: Ids,
-        policy: Callable[[TableMetadata], Policy],
-        keep: Callable[[Plan, Sequence[Wrong]], object],
-    ) -> None:
-        self._clock, self._ids, self._policy, self._keep = clock, ids, policy, keep
+    def __init__(self, tables: TableStore, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy]) -> None:
+        self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
 
     def plan_asked(self, observation: Observation, asked: AskedComputeStatistics) -> tuple[Plan, Policy]:
         """The plan of what a person asks for, and the policy that it goes by.
@@ -76,27 +73,13 @@ class StatisticsPlanner:
     def _kept(self, observation: Observation, policy: Policy, decision: StatisticsDecision, *, asked: bool) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
         metadata = observation.metadata
-        plan = Plan(
-            plan_id=self._ids.new("plan"),
-            table_id=metadata.table_id,
-            table_name=metadata.name,
-            snapshot_id=metadata.current_snapshot_id,
-            planned_at=self._clock.now(),
-            mode=policy.mode,
-            actions=() if decision.action is None else (decision.action,),
-            reason=decision.reason,
-            verdicts=(),
-            verdict_counts={},
-            prediction=decision.prediction,
-            look_again_at=None,
-            rules=decision.notes,
-            asked=asked,
+        plan = plan_beside(
+            self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked, notes=decision.notes
         )
-        violations: list[Wrong] = []
+        violations: Iterable[Wrong] = ()
         if decision.action is not None and decision.prediction is not None:
-            violations = list(statistics_violations(decision.action, decision.prediction, observation, policy))
-        self._keep(plan, violations)
-        return plan
+            violations = statistics_violations(decision.action, decision.prediction, observation, policy)
+        return keep_plan(self._tables, plan, violations)
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -32,6 +32,7 @@ from icewright.domain.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
 from icewright.planning import wording
 from icewright.planning.expire_data import by_hand
 from icewright.planning.expiry_undo import UndoDecision, decide_undo, only_back
+from icewright.planning.plan_beside import plan_beside
 from icewright.planning.rollback import RollbackDecision, decide_forward, decide_rollback
 from icewright.ports.clock import Ids
 from icewright.ports.expiry import SnapshotExpiry
@@ -43,7 +44,6 @@ from icewright.services.effects import snapshot_made_by
 from icewright.services.kept_plans import keep_plan
 from icewright.services.missing_files import first_missing
 from icewright.services.observer import Observer
-from icewright.services.recovery_plan import recovery_plan
 
 _TOOK_EFFECT: Final = frozenset({UNVERIFIED, VERIFICATION_FAILED})
 """The codes of failures after a commit: what it took is to be had back all the more."""
@@ -164,7 +164,8 @@ class Undoer:
         return self._saved(now, policy, decide_forward(task.task_id, rollback, now, policy))
 
     def _saved(self, now: TableMetadata, policy: Policy, decision: UndoDecision | RollbackDecision) -> Plan:
-        plan = recovery_plan(self._ids.new("plan"), now, policy, decision, self._tasks.now())
+        at = self._tasks.now()
+        plan = plan_beside(self._ids.new("plan"), now, policy, decision, at, asked=True, notes=decision.notes)
         return keep_plan(self._tables, plan)
 
     def _open_until(self, task: Task) -> Instant:

@@ -6,9 +6,11 @@ the rows, by the manifests of that snapshot and of its parent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatistics
@@ -165,11 +167,11 @@ class Verifier:
             case RewriteDataFiles():
                 return self._rewritten(task, metadata)
             case RewriteManifests() as action:
-                return self._manifests_rewritten(task, action, metadata)
+                return self._of_commit(task, metadata, partial(_manifests_rewritten, action))
             case RemoveDanglingDeletes() | RewritePositionDeletes() as action:
-                return self._deletes_changed(task, action, metadata)
+                return self._of_commit(task, metadata, partial(_deletes_changed, action))
             case ExpireData() as action:
-                return self._data_expired(task, action, metadata)
+                return self._of_commit(task, metadata, partial(_data_expired, task.task_id, action))
             case ExpireSnapshots() as action:
                 return Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
             case Rollback() as action:
@@ -194,8 +196,8 @@ class Verifier:
                 outcome = verdict if verdict.reason.code == VERIFICATION_FAILED else outcome
         return outcome
 
-    def _manifests_rewritten(self, task: Task, action: RewriteManifests, metadata: TableMetadata) -> Outcome:
-        """What the table says of a rewrite of manifests, which is committed as a whole."""
+    def _of_commit(self, task: Task, metadata: TableMetadata, said: _Said) -> Outcome:
+        """What the table says of a task that is committed as a whole, compared with the snapshot before it."""
         snapshot = snapshot_made_by(task, metadata)
         if snapshot is None:
             return Outcome(_not_found(), reported_snapshot(task))
@@ -203,33 +205,7 @@ class Verifier:
         if parent is None:
             return Outcome(_nothing_to_compare(snapshot), snapshot.snapshot_id)
         catalog = self._observer.catalog(task.table_name.catalog)
-        changed = manifests_changed(catalog, metadata, parent, snapshot, action)
-        problem = problem_of_manifests(action, parent, snapshot, changed)
-        reason = verified_manifests(action, changed) if problem is None else Reason(VERIFICATION_FAILED, problem)
-        return Outcome(reason, snapshot.snapshot_id)
-
-    def _deletes_changed(
-        self, task: Task, action: RemoveDanglingDeletes | RewritePositionDeletes, metadata: TableMetadata
-    ) -> Outcome:
-        """What the table says of work on delete files alone, which is committed as a whole."""
-        snapshot = snapshot_made_by(task, metadata)
-        if snapshot is None:
-            return Outcome(_not_found(), reported_snapshot(task))
-        parent = metadata.snapshot(snapshot.parent_id)
-        if parent is None:
-            return Outcome(_nothing_to_compare(snapshot), snapshot.snapshot_id)
-        catalog = self._observer.catalog(task.table_name.catalog)
-        changes = changes_between(catalog, metadata, parent, snapshot)
-        if isinstance(action, RemoveDanglingDeletes):
-            problem = problem_of_dangling(action, snapshot, changes)
-            reason = verified_dangling(action, parent, snapshot) if problem is None else _failed(problem)
-            return Outcome(reason, snapshot.snapshot_id)
-        problem = problem_of_position_deletes(action, snapshot, changes)
-        if problem is not None:
-            return Outcome(_failed(problem), snapshot.snapshot_id)
-        measured = measured_costs(catalog, metadata, parent, snapshot, action)
-        reason = verified_position_deletes(action, parent, snapshot, changes, measured)
-        return Outcome(reason, snapshot.snapshot_id)
+        return Outcome(said(catalog, metadata, parent, snapshot), snapshot.snapshot_id)
 
     def _statistics(self, task: Task, action: ComputeStatistics, metadata: TableMetadata) -> Reason:
         """What the table says of statistics. That they have gone with their snapshot since is no alarm."""
@@ -244,20 +220,6 @@ class Verifier:
         text = problem.text if seen else f"the statistics are there; {problem.text}"
         return Reason(VERIFICATION_FAILED if seen else UNVERIFIED, text, problem.figures)
 
-    def _data_expired(self, task: Task, action: ExpireData, metadata: TableMetadata) -> Outcome:
-        """What the table says of an expiry of data, which is committed as a whole."""
-        snapshot = snapshot_made_by(task, metadata)
-        if snapshot is None:
-            return Outcome(_not_found(), reported_snapshot(task))
-        parent = metadata.snapshot(snapshot.parent_id)
-        if parent is None:
-            return Outcome(_nothing_to_compare(snapshot), snapshot.snapshot_id)
-        catalog = self._observer.catalog(task.table_name.catalog)
-        changed = data_changed(catalog, metadata, parent, snapshot, action)
-        problem = problem_of_data(task.task_id, action, metadata, parent, snapshot, changed)
-        reason = verified_data(task.task_id, action, changed) if problem is None else _failed(problem)
-        return Outcome(reason, snapshot.snapshot_id)
-
     def _verdict(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot, task: Task) -> Outcome:
         action = task.rewrite
         parent = metadata.snapshot(snapshot.parent_id)
@@ -267,11 +229,11 @@ class Verifier:
         if part is None:
             said = snapshot.summary.get(GROUPS_KEY, "")
             text = f"its summary says {GROUPS_KEY}={said[:100]!r}, which are no groups of the action"
-            return Outcome(Reason(VERIFICATION_FAILED, text), snapshot.snapshot_id)
+            return Outcome(_failed(text), snapshot.snapshot_id)
         changes = changes_between(catalog, metadata, parent, snapshot, part)
         problem = problem_of(part, snapshot, changes)
         if problem is not None:
-            return Outcome(Reason(VERIFICATION_FAILED, problem), snapshot.snapshot_id)
+            return Outcome(_failed(problem), snapshot.snapshot_id)
         left = self._left(task, snapshot, part)
         reason = verified(action, part, changes, left)
         prediction = task.rewrite_prediction
@@ -299,6 +261,49 @@ class Verifier:
                 if metadata.table_id == task.table_id:
                     return metadata
         return None
+
+
+_Said: TypeAlias = Callable[[Catalog, TableMetadata, Snapshot, Snapshot], Reason]
+"""What is found between the snapshot before a commit and the one that it made, in this order."""
+
+
+def _manifests_rewritten(
+    action: RewriteManifests, catalog: Catalog, metadata: TableMetadata, parent: Snapshot, snapshot: Snapshot
+) -> Reason:
+    changed = manifests_changed(catalog, metadata, parent, snapshot, action)
+    problem = problem_of_manifests(action, parent, snapshot, changed)
+    return verified_manifests(action, changed) if problem is None else _failed(problem)
+
+
+def _deletes_changed(
+    action: RemoveDanglingDeletes | RewritePositionDeletes,
+    catalog: Catalog,
+    metadata: TableMetadata,
+    parent: Snapshot,
+    snapshot: Snapshot,
+) -> Reason:
+    changes = changes_between(catalog, metadata, parent, snapshot)
+    if isinstance(action, RemoveDanglingDeletes):
+        problem = problem_of_dangling(action, snapshot, changes)
+        return verified_dangling(action, parent, snapshot) if problem is None else _failed(problem)
+    problem = problem_of_position_deletes(action, snapshot, changes)
+    if problem is not None:
+        return _failed(problem)
+    measured = measured_costs(catalog, metadata, parent, snapshot, action)
+    return verified_position_deletes(action, parent, snapshot, changes, measured)
+
+
+def _data_expired(
+    task_id: str,
+    action: ExpireData,
+    catalog: Catalog,
+    metadata: TableMetadata,
+    parent: Snapshot,
+    snapshot: Snapshot,
+) -> Reason:
+    changed = data_changed(catalog, metadata, parent, snapshot, action)
+    problem = problem_of_data(task_id, action, metadata, parent, snapshot, changed)
+    return verified_data(task_id, action, changed) if problem is None else _failed(problem)
 
 
 def _failed(problem: str) -> Reason:
