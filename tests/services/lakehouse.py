@@ -91,8 +91,6 @@ class Lakehouse:
         self.expiries = {name: MemoryExpiry(catalog) for name, catalog in self.catalogs.items()}
         self.rollbacks = {name: MemoryRollbacks(catalog, self.writers_clock) for name, catalog in self.catalogs.items()}
         self.kept = MemoryKept()
-        self.moved_away: list[str] = []
-        """Tasks because of which files were moved away, and whose files were brought back."""
         files = {name: memory_files(catalog, self.store_clock) for name, catalog in self.catalogs.items()}
         self.removals = memory_removals(self.store_clock, files)
         self._files = 0
@@ -114,14 +112,9 @@ class Lakehouse:
             carriers=self.carriers,
             expiries=self.expiries,
             kept=self.kept,
-            bring_files_back=self.bring_files_back,
             rollbacks=self.rollbacks,
         )
         return self.control
-
-    def bring_files_back(self, task: Task) -> None:
-        """Nothing was moved away; it is written down who asked."""
-        self.moved_away.append(task.task_id)
 
     def create(
         self, name: TableName = NAME, properties: Mapping[str, str] | None = None, *, format_version: int = 2

@@ -21,6 +21,7 @@ from icewright.domain.undo import SIGNATURE_KEY, UNDO_KEPT_MS, UNDO_WINDOW_MS, K
 from icewright.services.housekeeper import COMMITS, Carrier, MayGoOn
 from icewright.services.loop import BATCH_MAX, PRUNED_BATCHES_MAX
 from icewright.services.missing_files import first_missing
+from icewright.services.removals import Remover
 from icewright.services.undo import NothingKept
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.services.test_expiry_service import ended, ids
@@ -82,7 +83,6 @@ def test_s_14_what_expired_comes_back_as_it_was(house: Lakehouse) -> None:
     assert task.outcome.reason.text == f"4 snapshots of task {expiry.task_id} put back, 1 ref too"
     assert same(before, table(house))
     assert table(house).properties[SIGNATURE_KEY] == task.task_id
-    assert house.moved_away == [expiry.task_id]
     assert house.control.planner.policy(table(house)).problems == ()
 
 
@@ -304,28 +304,31 @@ class TestFiles:
         assert first_missing(files, files.roots(NAME), ids(house)) is None
         assert len(files.asked) == 5
 
-    def test_storage_that_is_away_puts_it_off(self, house: Lakehouse) -> None:
+    def test_storage_that_is_away_puts_it_off(self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
         expiry = expired(house)
         plan = house.control.undoer.plan(expiry.task_id)
         left = [StorageAway("no answer")]
 
-        def away(_: Task) -> None:
+        def away(_remover: Remover, task: Task) -> None:
+            assert task.task_id == expiry.task_id
             if left:
                 raise left.pop()
 
-        house.bring_files_back = away  # type: ignore[method-assign, assignment] # another one who moved files away
+        monkeypatch.setattr(Remover, "bring_back", away)
         house.restart()
         task = undone(house, plan)
         assert (task.state, task.attempt) == (TaskState.SUCCEEDED, 2)
 
-    def test_files_that_cannot_be_brought_back_refuse_it(self, house: Lakehouse) -> None:
+    def test_files_that_cannot_be_brought_back_refuse_it(
+        self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         expiry = expired(house)
         plan, before = house.control.undoer.plan(expiry.task_id), table(house)
 
-        def gone(_: Task) -> None:
+        def gone(_remover: Remover, _task: Task) -> None:
             raise Conflict("f.parquet was purged")
 
-        house.bring_files_back = gone  # type: ignore[method-assign, assignment] # another one who moved files away
+        monkeypatch.setattr(Remover, "bring_back", gone)
         house.restart()
         assert undone(house, plan).state is TaskState.SUPERSEDED
         assert table(house) == before

@@ -35,7 +35,7 @@ from icewright.services.removal_wiring import build_expired_doors, build_finders
 from icewright.services.resource_groups import SERVER_FILES
 from icewright.services.restores import RestorePlanner
 from icewright.services.rollback import Rollbacker
-from icewright.services.undo import BringFilesBack, NothingKept, Undoer, Undoing
+from icewright.services.undo import NothingKept, Undoer, Undoing
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
 
@@ -76,7 +76,6 @@ def build_control_plane(
     places: PlaceRules | None = None,
     claims: ClaimStore | None = None,
     kept: KeptStore | None = None,
-    bring_files_back: BringFilesBack | None = None,
     pause: Callable[[int], None] = sleep_ms,
     rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
 ) -> ControlPlane:
@@ -86,7 +85,7 @@ def build_control_plane(
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
     ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``kept``
     is where it is kept what tasks take, without which none takes anything, and
-    ``bring_files_back`` takes the place of our own quarantine. ``pause`` waits for so many ms. ``rollbacks`` set
+    ``pause`` waits for so many ms. ``rollbacks`` set
     ``main`` back, by the names of their catalogs.
     """
     limits = limits or DispatchLimits()
@@ -123,7 +122,7 @@ def build_control_plane(
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
     restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)
     files = {name: own.files for name, own in removals.catalogs.items()}
-    doors = Undoing(expiries, files, kept, restores.plan, bring_files_back or remover.bring_back)
+    doors = Undoing(expiries, files, kept, restores.plan, remover.bring_back)
     undoer = Undoer(doors, observer, tables, tasks, ids, planner.policy, registry.namesakes)
     verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer, remover)
     own: dict[ActionKind, Carrier] = {
