@@ -174,6 +174,26 @@ def test_more_files_than_are_looked_at_in_one_go_make_fewer_that_go(
     assert (len(files(location(table))) > before - 4, rows(table), all_there(table)) == (True, ids, True)
 
 
+def test_files_that_went_as_orphans_come_back_first_or_the_expiry_is_not_undone(house: House) -> None:
+    ways = {"icewright.remove-orphan-files.enabled": "true", "icewright.remove-orphan-files.older-than": "P3D"}
+    table = overwritten(house, **ways, **{"icewright.expire-snapshots.remove-files": "false"})
+    house.days(0.25)
+    content = {path: found for path, found in files(location(table)).items() if "/data/" in path}
+    expiry = expired(house, table)
+    house.days(4.5)
+    (waiting,) = house.control.tables.waiting(limit=10)
+    removal = house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.round()
+    assert len(data_files(table)) == 1
+    refused = house.undo(expiry.task_id)
+    assert (refused.state, len(table.refresh().metadata.snapshots)) == (TaskState.SUPERSEDED, 1)
+    assert refused.outcome is not None
+    assert "undo that removal first" in refused.outcome.reason.text
+    assert house.undo(removal.task_id).state is TaskState.SUCCEEDED
+    assert house.undo(expiry.task_id).state is TaskState.SUCCEEDED
+    assert ({path: files(location(table))[path] for path in content}, all_there(table)) == (content, True)
+
+
 def test_an_expiry_that_was_undone_leaves_nothing_to_remove(house: House) -> None:
     table = overwritten(house)
     house.days(0.25)

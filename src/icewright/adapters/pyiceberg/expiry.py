@@ -135,7 +135,8 @@ class PyIcebergExpiry:
                 roots = parse_roots(changed, after)
             missing = first_missing(roots)
             if missing is not None:
-                raise Conflict(f"snapshots of table {name} cannot be put back: {missing} is not there any more")
+                said = f"snapshots of table {name} cannot be put back: {missing} is not there any more"
+                raise Conflict(f"{said}; where it was removed as an orphan, undo that removal first")
             parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"])), SIGNATURE_KEY: task_id}
             return prepared(commits, name, pointed, changed, parameters, self._clock.now())
 
