@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 import pytest
@@ -245,8 +246,8 @@ def test_what_can_be_used_is_let_through(entry: CatalogEntry) -> None:
     entry.check()
 
 
-def places(*quarantine: str, roots: tuple[str, ...] = (), **aliases: str) -> CatalogEntry:
-    named = {key.replace("_", "://"): text for key, text in aliases.items()}
+def places(*quarantine: str, roots: tuple[str, ...] = (), aliases: Mapping[str, str] | None = None) -> CatalogEntry:
+    named = dict(aliases or {})
     return CatalogEntry(
         "lake", CatalogKind.SQL, "sqlite:////lake/c.db", "/lake/w", {}, named, roots=roots, quarantine=quarantine
     )
@@ -280,7 +281,7 @@ def places(*quarantine: str, roots: tuple[str, ...] = (), **aliases: str) -> Cat
 def test_a_quarantine_is_a_folder_of_its_own_on_a_storage_where_files_can_be_moved(
     quarantine: list[str], said: str
 ) -> None:
-    entry = places(*quarantine, **{"hdfs_node-1": "hdfs://cluster"})
+    entry = places(*quarantine, aliases={"hdfs://node-1": "hdfs://cluster"})
     with pytest.raises(InvalidConfiguration, match=f"^catalog lake: .*{said}"):
         entry.check_places()
 

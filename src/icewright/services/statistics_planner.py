@@ -12,7 +12,8 @@ from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
-from icewright.planning.check_statistics import Wrong, statistics_violations
+from icewright.planning.check_statistics import statistics_violations
+from icewright.planning.check_table import Wrong
 from icewright.planning.compute_statistics import StatisticsDecision, decide_statistics
 from icewright.planning.plan_beside import plan_beside
 from icewright.planning.statistics_due import due_because, still_new
