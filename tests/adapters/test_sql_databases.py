@@ -5,22 +5,31 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, inspect, select, text, update
+from sqlalchemy import Connection, Engine, MetaData, Table, create_engine, insert, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError
 
+from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql import engine as engine_module
 from icewright.adapters.sql import migrate
+from icewright.adapters.sql.documents import pack
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.migrate import VERSION_TABLE, upgrade
 from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.schema import FENCING_TOKEN, counters, metadata
+from icewright.adapters.sql.schema import FENCING_TOKEN, counters, metadata, task_history
+from icewright.adapters.sql.task_rows import history_row, task_row
+from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import EPOCH, now, reading, server_epoch, writing
 from icewright.domain.errors import InvalidConfiguration, InvalidMessage, StoreTaken, Unavailable
+from icewright.domain.names import TableId
+from icewright.ports.store import TaskFilter
+from icewright.scheduling import lifecycle
+from tests.contracts.samples import new_task
 
 REVISIONS = sorted(script.revision for script in ScriptDirectory(str(migrate._MIGRATIONS)).walk_revisions())
 
@@ -69,6 +78,33 @@ class TestSchema:
         with reading(engine) as connection:
             assert token(connection) == 41
             assert server_epoch(connection) == 0
+        engine.dispose()
+
+    def test_actions_of_tasks_from_before_they_had_a_table_of_their_own_are_kept(
+        self, store_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """More of them than are moved at a time."""
+        step = lifecycle.create(new_task("task-00"), 7)
+        wanted = {f"task-{n:02d}": new_task("t", base_snapshot_id=1000 + n).action for n in range(45)}
+
+        def to_0014(connection: Connection) -> None:
+            upgrade(connection, "0014")
+            stored = Table("tasks", MetaData(), autoload_with=connection)
+            for number, (task_id, action) in enumerate(wanted.items()):
+                task = replace(step.task, task_id=task_id, table_id=TableId("lake", f"uuid-{number}"), action=action)
+                connection.execute(insert(stored).values(**task_row(task), action=pack(action)))
+                connection.execute(insert(task_history).values(history_row(replace(step.entry, task_id=task_id))))
+
+        with monkeypatch.context() as earlier:
+            earlier.setattr(engine_module, "upgrade", to_0014)
+            open_store(store_url).dispose()
+        engine = open_store(store_url)
+        store = SqlTaskStore(engine, ManualClock())
+        assert {task.task_id: task.action for task in store.tasks(TaskFilter(), limit=99)} == wanted
+        claimed = store.claim("o", resource_group="default", catalogs=frozenset({"lake"}), lease_ms=1)
+        assert claimed is not None
+        assert claimed.action == wanted[claimed.task_id]
+        assert [len(store.history(task_id)) for task_id in wanted] == [2] + [1] * 44
         engine.dispose()
 
     def test_constraints_and_partial_indexes_are_those_of_the_metadata(self, store_url: str) -> None:

@@ -25,7 +25,7 @@ from icewright.adapters.clock import SystemClock
 from icewright.adapters.sql.documents import load
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.migrations.versions import v0007_estimates_by_model, v0008_kinds_of_predictions
-from icewright.adapters.sql.schema import plans, tasks
+from icewright.adapters.sql.schema import plans, task_actions, tasks
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import writing
@@ -157,6 +157,9 @@ def age(connection: Connection, estimate: dict[str, Any]) -> None:
     connection.execute(tasks.update().values(prediction=row["prediction"]))
     ended = {**row, "state": "cancelled"}
     connection.execute(tasks.insert(), [{**ended, "task_id": f"task-{number:04d}"} for number in range(1, COUNT)])
+    action = dict(connection.execute(task_actions.select()).mappings().one())
+    rows = [{**action, "task_id": f"task-{number:04d}"} for number in range(1, COUNT)]
+    connection.execute(task_actions.insert(), rows)
     stored = json.loads(zlib.decompress(connection.execute(plans.select()).mappings().one()["plan"]))
     stored["prediction"] = {**json.loads(row["prediction"])}
     connection.execute(plans.update().values(plan=zlib.compress(json.dumps(stored).encode())))

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Connection, Engine, event, func, select, text, update
+from sqlalchemy import Connection, Engine, delete, event, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql import actions, task_queries
-from icewright.adapters.sql.actions import KeptActions
+from icewright.adapters.sql.actions import KeptActions, digest_of
 from icewright.adapters.sql.documents import pack
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.schema import attempts, counters, tasks
+from icewright.adapters.sql.schema import attempts, counters, task_actions, tasks
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import reading, writing
-from icewright.domain.actions import rewrite_of
+from icewright.domain.actions import Action, rewrite_of
 from icewright.domain.errors import Conflict, LeaseLost, Unavailable, Unreadable
 from icewright.domain.tasks import ACTIVE_STATES, AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
@@ -48,6 +48,13 @@ def claim(store: SqlTaskStore, lease_ms: int = 60_000) -> Task:
     task = store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=lease_ms)
     assert task is not None
     return task
+
+
+def statements(engine: Engine) -> list[str]:
+    """What is said to the database from now on."""
+    said: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda _c, _cursor, statement, *_rest: said.append(statement))
+    return said
 
 
 def plans_of(engine: Engine, act: str, store: SqlTaskStore) -> list[str]:
@@ -191,7 +198,7 @@ class TestErrors:
     def test_a_damaged_document_is_unreadable(self, engine: Engine, store: SqlTaskStore) -> None:
         store.enqueue(new_task("task-1"))
         with writing(engine) as connection:
-            connection.execute(update(tasks).values(action=pack({"kind": "unheard-of"})))
+            connection.execute(update(task_actions).values(digest="damaged", action=pack({"kind": "unheard-of"})))
         with pytest.raises(Unreadable):
             store.get("task-1")
 
@@ -246,9 +253,10 @@ class TestSpeed:
     ) -> None:
         task = store.enqueue(new_task("task-1")).task
         with writing(engine) as connection:
-            connection.execute(update(tasks).values(action=b"not an action"))
+            connection.execute(update(task_actions).values(action=b"not an action"))
         monkeypatch.setattr(actions, "unpack", None)
         assert store.listed(TaskFilter(), limit=9) == [task.listed()]
+        assert store.head("task-1") == task.listed()
 
     def test_a_task_that_is_older_than_its_figures_is_listed_by_its_action(
         self, engine: Engine, store: SqlTaskStore
@@ -257,6 +265,43 @@ class TestSpeed:
         with writing(engine) as connection:
             connection.execute(update(tasks).values(figures=None))
         assert store.listed(TaskFilter(), limit=9) == [task.listed()]
+        assert store.head("task-1") == task.listed()
+
+    def test_who_works_on_a_task_or_shows_it_neither_reads_nor_writes_its_action_again(
+        self, engine: Engine, store: SqlTaskStore
+    ) -> None:
+        """It may be of megabytes, and is asked about each time that a hundred files go."""
+        store.enqueue(new_task("task-1"))
+        task = claim(store)
+        assert task.lease is not None
+        token, said = task.lease.fencing_token, statements(engine)
+        assert store.heartbeat("task-1", token, progress=PROGRESS, lease_ms=60_000).action == task.action
+        assert store.check_lease("task-1", token).action == task.action
+        assert store.get("task-1").action == task.action
+        store.listed(TaskFilter(), limit=9)
+        store.head("task-1")
+        store.history("task-1")
+        store.attempts("task-1")
+        store.expired(9)
+        store.request_cancel("task-1", OUTCOME.reason)
+        store.change(Change("task-1", task.version + 1, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
+        assert len(said) > 9
+        assert [one for one in said if "task_actions.action" in one or "INTO task_actions" in one] == []
+        assert [one for one in said if one.startswith("UPDATE task_actions")] == []
+
+    def test_a_newer_candidate_brings_its_action_along(self, store: SqlTaskStore) -> None:
+        store.enqueue(new_task("task-1"))
+        newer = new_task("task-2", base_snapshot_id=2)
+        assert store.enqueue(newer).coalesced
+        assert store.get("task-1").action == newer.action
+
+    def test_an_action_that_is_not_there_is_told(self, engine: Engine, store: SqlTaskStore) -> None:
+        store.enqueue(new_task("task-1", base_snapshot_id=77))
+        with writing(engine) as connection:
+            connection.execute(delete(task_actions))
+        with pytest.raises(Unreadable, match="task-1"):
+            store.get("task-1")
+        assert store.head("task-1").task_id == "task-1"
 
     def test_an_action_of_many_files_is_stored_in_little_room(self, engine: Engine, store: SqlTaskStore) -> None:
         task = new_task("task-1")
@@ -265,7 +310,7 @@ class TestSpeed:
         action = replace(rewrite_of(task.action), groups=(replace(group, files=files),))
         store.enqueue(replace(task, action=action))
         with reading(engine) as connection:
-            size_bytes = connection.execute(select(func.length(tasks.c.action))).scalar_one()
+            size_bytes = connection.execute(select(func.length(task_actions.c.action))).scalar_one()
         assert size_bytes < 10 * len(files)
         assert store.get("task-1").action == action
 
@@ -273,13 +318,17 @@ class TestSpeed:
 def test_no_more_actions_are_kept_than_name_so_many_files() -> None:
     kept = KeptActions(names_max=4)
     packed = [pack(new_task("t", base_snapshot_id=number).action) for number in range(3)]
-    first = kept.unpack(packed[0])
+
+    def get(number: int) -> Action:
+        return kept.get(digest_of(packed[number]), lambda: packed[number])
+
+    first = get(0)
     assert rewrite_of(first).input_files == 2
-    second = kept.unpack(packed[1])
-    assert kept.unpack(packed[0]) is first
-    kept.unpack(packed[2])
-    assert kept.unpack(packed[0]) is first
-    assert kept.unpack(packed[1]) is not second
+    second = get(1)
+    assert get(0) is first
+    get(2)
+    assert get(0) is first
+    assert get(1) is not second
 
 
 class TestRaces:

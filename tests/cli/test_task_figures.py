@@ -37,7 +37,7 @@ def shown(capsys: pytest.CaptureFixture[str], *attempts: Attempt, layout: str = 
     house.control.keeper.look(NAME)
     task = house.control.verifier.verify(Worker(house).carry_out())
     capsys.readouterr()
-    _print_document(Terminal(as_json=False), task_document(task, house.tasks.history(task.task_id), attempts))
+    _print_document(Terminal(as_json=False), task_document(task.listed(), house.tasks.history(task.task_id), attempts))
     out = capsys.readouterr().out
     if "Figures" not in out:
         return {}

@@ -584,7 +584,7 @@ class TestCancel:
 
 class TestReading:
     def test_what_is_not_there_is_not_found(self, store: TaskStore) -> None:
-        for read in (store.get, store.history, store.attempts):
+        for read in (store.get, store.head, store.history, store.attempts):
             with pytest.raises(NotFound):
                 read("task-9")
 
@@ -603,6 +603,7 @@ class TestReading:
         store.enqueue(new_task("task-2", table=2))
         other = store.enqueue(new_task("task-3", table=2, base_snapshot_id=9)).task
         assert store.listed(TaskFilter(), limit=9) == [other.listed(), task.listed()]
+        assert [store.head(one.task_id) for one in (other, task)] == [other.listed(), task.listed()]
         assert other.listed().figures.base_snapshot_id == 9
         assert store.listed(TaskFilter(states=frozenset({state}), table_id=table_id(1)), limit=9) == [task.listed()]
         assert store.listed(TaskFilter(), limit=1) == [other.listed()]
@@ -680,7 +681,7 @@ class TestPruning:
         assert store.prune(ended_at, 9) == 0
         assert store.get("task-1").state is state
         assert store.prune(ended_at + 1, 9) == 1
-        for read in (store.get, store.history, store.attempts):
+        for read in (store.get, store.head, store.history, store.attempts):
             with pytest.raises(NotFound):
                 read("task-1")
         assert store.tasks(TaskFilter(), limit=9) == []

@@ -106,7 +106,7 @@ def task_view(task: Task | ListedTask) -> TaskView:
     )
 
 
-def task_document(task: Task, history: Sequence[HistoryEntry], attempts: Sequence[Attempt]) -> TaskDocument:
+def task_document(task: ListedTask, history: Sequence[HistoryEntry], attempts: Sequence[Attempt]) -> TaskDocument:
     """The task with all that happened to it."""
     views = tuple(attempt_view(attempt) for attempt in attempts)
     return TaskDocument(task_view(task), tuple(history), views, measured(attempts))

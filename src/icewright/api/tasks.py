@@ -45,7 +45,7 @@ def list_tasks(
 @router.get("/{task_id}", **operation(TaskDocument, problems=_NOT_FOUND))
 def show_task(control: Control, task_id: str) -> Response:
     """One task with its history and its attempts."""
-    task = control.tasks.get(task_id)
+    task = control.tasks.head(task_id)
     return render(task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id)))
 
 

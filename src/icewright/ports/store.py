@@ -149,6 +149,10 @@ class TaskStore(Protocol):
         """One task. Raises :class:`~icewright.domain.errors.NotFound`."""
         ...
 
+    def head(self, task_id: str) -> ListedTask:
+        """As :meth:`get`, without the files of its action, which may be megabytes."""
+        ...
+
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
         """Tasks, newest first by id; ``before`` is the id that the last page ended with."""
         ...

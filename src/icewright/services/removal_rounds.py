@@ -275,7 +275,7 @@ class RemovalRounds:
 
     def _has_ended(self, task_id: str) -> bool:
         try:
-            return self._tasks.get(task_id).state in TERMINAL_STATES
+            return self._tasks.head(task_id).state in TERMINAL_STATES
         except NotFound:
             return True
 

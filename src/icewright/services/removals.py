@@ -178,7 +178,7 @@ class Remover:
 
     def _is_of(self, run_id: str, expiry_task_id: str) -> bool:
         try:
-            figures = self._tasks.get(run_id).figures
+            figures = self._tasks.head(run_id).figures
         except NotFound:  # forgotten with its files: these were purged long ago
             return False
         return isinstance(figures, RemoveExpiredFilesFigures) and expiry_task_id in figures.expiry_task_ids

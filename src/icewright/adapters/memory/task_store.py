@@ -157,6 +157,10 @@ class MemoryTaskStore:
                 raise NotFound(f"no task {task_id}")
             return task
 
+    def head(self, task_id: str) -> ListedTask:
+        """See the port."""
+        return self.get(task_id).listed()
+
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
         """See the port."""
         with self._lock:

@@ -1,13 +1,16 @@
-"""Actions of tasks, unpacked from the database; those that were asked for last are kept.
+"""Actions of tasks, as they lie in the database; those that were asked for last are kept.
 
-An action names every file that it reads, up to many thousands, and tasks are listed all the time: with each look at a
-table, and by whoever has the page open. Decoding the same lists again and again would take most of a server's time.
+An action names every file that it reads, or removes, up to many thousands: megabytes. Tasks are read all the time, with
+each heartbeat, each look at a table, and by whoever has the page open. So an action is told by its digest, and is read
+and decoded once.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final, cast
 
 from icewright.adapters.sql.documents import unpack
@@ -19,26 +22,34 @@ NAMES_KEPT_MAX: Final = 400_000
 _ANY: Final = cast("type[Action]", Action)
 
 
+def digest_of(packed: bytes) -> str:
+    """SHA-256 of a packed action, in hexadecimal."""
+    return hashlib.sha256(packed).hexdigest()
+
+
 class KeptActions:
-    """Actions by their packed forms, which never come to mean anything else. Safe for several threads at once."""
+    """Actions by the digests of their packed forms. Safe for several threads at once."""
 
     def __init__(self, names_max: int = NAMES_KEPT_MAX) -> None:
         self._names_max = names_max
         self._names = 0
         self._lock = threading.Lock()
-        self._kept: OrderedDict[bytes, Action] = OrderedDict()
+        self._kept: OrderedDict[str, Action] = OrderedDict()
 
-    def unpack(self, packed: bytes) -> Action:
-        """The action. Raises :class:`~icewright.domain.errors.Unreadable`."""
+    def get(self, digest: str, read: Callable[[], bytes]) -> Action:
+        """The action of a digest; ``read`` is asked for its packed form where it is not kept.
+
+        Raises :class:`~icewright.domain.errors.Unreadable`.
+        """
         with self._lock:
-            known = self._kept.get(packed)
+            known = self._kept.get(digest)
             if known is not None:
-                self._kept.move_to_end(packed)
+                self._kept.move_to_end(digest)
                 return known
-        action = unpack(_ANY, packed)
+        action = unpack(_ANY, read())
         with self._lock:
-            if packed not in self._kept:
-                self._kept[packed] = action
+            if digest not in self._kept:
+                self._kept[digest] = action
                 self._names += names_in(action)
             while self._names > self._names_max:
                 _, oldest = self._kept.popitem(last=False)

@@ -70,7 +70,6 @@ tasks = Table(
     Column("lease_fencing_token", BigInteger),
     Column("lease_expires_at", BigInteger),
     Column("cancel_requested", Boolean, nullable=False),
-    Column("action", LargeBinary, nullable=False),
     Column("reason", Text, nullable=False),
     Column("prediction", Text, nullable=False),
     Column("progress", Text),
@@ -139,6 +138,17 @@ Index(
 )
 Index("ix_tasks_table", tasks.c.catalog, tasks.c.table_uuid, tasks.c.task_id)
 Index("ix_tasks_state", tasks.c.state, tasks.c.task_id)
+
+# What a task is to do, packed: megabytes where it names many files. Apart from the rest, which changes all the time.
+task_actions = Table(
+    "task_actions",
+    metadata,
+    Column("task_id", _Key, nullable=False),
+    Column("digest", _Key, nullable=False),  # of the packed action: whoever has seen it need not read it again
+    Column("action", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("task_id", name="pk_task_actions"),
+    ForeignKeyConstraint(["task_id"], ["tasks.task_id"], name="fk_task_actions_task"),
+)
 
 task_history = Table(
     "task_history",

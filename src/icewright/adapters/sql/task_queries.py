@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, insert, select, update
 
-from icewright.adapters.sql.schema import FENCING_TOKEN, attempts, counters, state_is, task_history, tasks
-from icewright.adapters.sql.task_rows import attempt_of, attempt_row, history_row, task_columns, task_of, task_row
-from icewright.domain.errors import Conflict, NotFound
+from icewright.adapters.sql.schema import (
+    FENCING_TOKEN,
+    attempts,
+    counters,
+    state_is,
+    task_actions,
+    task_history,
+    tasks,
+)
+from icewright.adapters.sql.task_rows import (
+    action_row,
+    attempt_of,
+    attempt_row,
+    history_row,
+    listed_of,
+    task_columns,
+    task_of,
+    task_row,
+)
+from icewright.domain.errors import Conflict, NotFound, Unreadable
 from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
-from icewright.domain.tasks import ACTIVE_STATES, Attempt, Task, TaskState
+from icewright.domain.tasks import ACTIVE_STATES, Attempt, ListedTask, Task, TaskState
 from icewright.ports.store import TaskFilter
 from icewright.scheduling import lifecycle
 from icewright.scheduling.rank import Candidate
@@ -24,6 +42,9 @@ The database sorts by ``ranked_at``, which is the order of ``rank()``, and only 
 best one is in the window however long the queue is, nothing outside of it is passed over, and the others are there
 for when somebody else is faster.
 """
+
+WHOLE = select(tasks, task_actions.c.digest).select_from(tasks.outerjoin(task_actions))
+"""Tasks with the digests of their actions; the actions themselves are read by :func:`whole` where they are needed."""
 
 _ACTIVE = tasks.alias("active")
 _BUSY = (
@@ -93,10 +114,43 @@ def next_token(connection: Connection) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def whole(connection: Connection, query: Select[Any]) -> Sequence[Task]:
+    """The tasks of a query made from :data:`WHOLE`, one action read at a time, and only those not seen lately."""
+    rows = connection.execute(query).mappings().all()
+    return [task_of(row, partial(_packed, connection, row["task_id"])) for row in rows]
+
+
+def _packed(connection: Connection, task_id: str) -> bytes:
+    packed = connection.scalar(select(task_actions.c.action).where(task_actions.c.task_id == task_id))
+    if packed is None:
+        raise Unreadable(f"it is not stored what task {task_id} is to do")
+    return bytes(packed)
+
+
+def insert_task(connection: Connection, step: lifecycle.Step) -> None:
+    """A new task, with its action and the beginning of its history."""
+    connection.execute(insert(tasks).values(task_row(step.task)))
+    connection.execute(insert(task_actions).values(action_row(step.task)))
+    connection.execute(insert(task_history).values(history_row(step.entry)))
+
+
 def find(connection: Connection, task_id: str) -> Task | None:
     """A task, None when there is none of that id."""
+    found = whole(connection, WHOLE.where(tasks.c.task_id == task_id))
+    return found[0] if found else None
+
+
+def head(connection: Connection, task_id: str) -> ListedTask:
+    """A task without its action. Raises :class:`~icewright.domain.errors.NotFound`."""
     row = connection.execute(select(tasks).where(tasks.c.task_id == task_id)).mappings().one_or_none()
-    return None if row is None else task_of(row)
+    if row is None:
+        raise NotFound(f"no task {task_id}")
+    return listed(connection, row)
+
+
+def listed(connection: Connection, row: RowMapping) -> ListedTask:
+    """A row of ``tasks`` as a task for lists; one that is older than its figures tells them by its action."""
+    return task_by_id(connection, row["task_id"]).listed() if row["figures"] is None else listed_of(row)
 
 
 def task_by_id(connection: Connection, task_id: str) -> Task:
@@ -109,14 +163,14 @@ def task_by_id(connection: Connection, task_id: str) -> Task:
 
 def live_task(connection: Connection, table_id: TableId, kind: str) -> Task | None:
     """The task of a table and kind of action that has not ended, if there is one."""
-    query = select(tasks).where(
+    query = WHOLE.where(
         tasks.c.catalog == table_id.catalog,
         tasks.c.table_uuid == table_id.uuid,
         tasks.c.kind == kind,
         state_is(*lifecycle.LIVE_STATES),
     )
-    row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else task_of(row)
+    found = whole(connection, query)
+    return found[0] if found else None
 
 
 def is_busy(connection: Connection, table_id: TableId) -> bool:
@@ -138,6 +192,9 @@ def write(connection: Connection, step: lifecycle.Step, *, new_action: bool = Fa
     """The whole step, with its action where that is new. Raises :class:`Conflict` when the task changed meanwhile."""
     row = task_row(step.task) if new_action else task_columns(step.task)
     swap(connection, step.task.task_id, step.task.version - 1, row)
+    if new_action:
+        where = task_actions.c.task_id == step.task.task_id
+        connection.execute(update(task_actions).where(where).values(action_row(step.task)))
     connection.execute(insert(task_history).values(history_row(step.entry)))
     if step.attempt is not None:
         _put_attempt(connection, step.attempt)

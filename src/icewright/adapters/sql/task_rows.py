@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from sqlalchemy import RowMapping
 
-from icewright.adapters.sql.actions import KeptActions
+from icewright.adapters.sql.actions import KeptActions, digest_of
 from icewright.adapters.sql.documents import dump, dump_optional, load, load_optional, pack
 from icewright.domain.actions import ActionFigures, shareable_bytes
 from icewright.domain.names import TableId, TableName
@@ -30,17 +31,22 @@ _PREDICTION: Final = cast("type[Prediction]", Prediction)
 
 
 def task_row(task: Task) -> dict[str, Any]:
-    """A task as the columns of ``tasks``."""
+    """A task as the columns of ``tasks``; :func:`action_row` has the rest."""
     return {
         **task_columns(task),
-        "action": pack(task.action),
         "figures": dump(task.figures),
         "shareable_bytes": shareable_bytes(task.action),
     }
 
 
+def action_row(task: Task) -> dict[str, Any]:
+    """The action of a task as the columns of ``task_actions``: it does not change while a task is worked on."""
+    packed = pack(task.action)
+    return {"task_id": task.task_id, "digest": digest_of(packed), "action": packed}
+
+
 def task_columns(task: Task) -> dict[str, Any]:
-    """As :func:`task_row`, without the action: that is long, and does not change while a task is worked on."""
+    """As :func:`task_row`, without what is told by the action."""
     lease = task.lease
     return {
         "task_id": task.task_id,
@@ -70,13 +76,13 @@ def task_columns(task: Task) -> dict[str, Any]:
     }
 
 
-def task_of(row: RowMapping) -> Task:
-    """A row of ``tasks`` as a task."""
-    return Task(**_head(row), action=_actions.unpack(row["action"]))
+def task_of(row: RowMapping, read: Callable[[], bytes]) -> Task:
+    """A row of ``tasks`` with the ``digest`` of its action as a task; ``read`` is asked for an action not seen yet."""
+    return Task(**_head(row), action=_actions.get(row["digest"], read))
 
 
 def listed_of(row: RowMapping) -> ListedTask:
-    """A row of ``tasks``, which may be without its action, as a task for lists; ``figures`` is there."""
+    """A row of ``tasks`` as a task for lists; ``figures`` is there."""
     return ListedTask(**_head(row), figures=load(_FIGURES, row["figures"]))
 
 

@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.sql import task_queries as queries
 from icewright.adapters.sql import transactions
-from icewright.adapters.sql.schema import attempts, state_is, task_history, tasks
-from icewright.adapters.sql.task_rows import (
-    attempt_of,
-    history_of,
-    history_row,
-    listed_of,
-    task_columns,
-    task_of,
-    task_row,
-)
+from icewright.adapters.sql.schema import attempts, state_is, task_actions, task_history, tasks
+from icewright.adapters.sql.task_rows import attempt_of, history_of, task_columns
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.names import TableId
@@ -142,12 +134,11 @@ class SqlTaskStore:
         """See the port."""
         with reading(self._engine) as connection:
             query = (
-                select(tasks)
-                .where(state_is(TaskState.RUNNING), tasks.c.lease_expires_at <= self._now(connection))
+                queries.WHOLE.where(state_is(TaskState.RUNNING), tasks.c.lease_expires_at <= self._now(connection))
                 .order_by(tasks.c.lease_expires_at, tasks.c.task_id)
                 .limit(limit)
             )
-            return [task_of(row) for row in connection.execute(query).mappings()]
+            return queries.whole(connection, query)
 
     def request_cancel(self, task_id: str, reason: Reason) -> Task:
         """See the port."""
@@ -161,34 +152,35 @@ class SqlTaskStore:
         with reading(self._engine) as connection:
             return queries.task_by_id(connection, task_id)
 
+    def head(self, task_id: str) -> ListedTask:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return queries.head(connection, task_id)
+
     def tasks(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[Task]:
         """See the port."""
-        query = select(tasks).where(*queries.matches(only, before)).order_by(tasks.c.task_id.desc()).limit(limit)
+        query = queries.WHOLE.where(*queries.matches(only, before)).order_by(tasks.c.task_id.desc()).limit(limit)
         with reading(self._engine) as connection:
-            return [task_of(row) for row in connection.execute(query).mappings()]
+            return queries.whole(connection, query)
 
     def listed(self, only: TaskFilter, *, limit: int, before: str | None = None) -> Sequence[ListedTask]:
         """See the port."""
-        query = select(*(column for column in tasks.c if column is not tasks.c.action))
-        query = query.where(*queries.matches(only, before)).order_by(tasks.c.task_id.desc()).limit(limit)
+        query = select(tasks).where(*queries.matches(only, before)).order_by(tasks.c.task_id.desc()).limit(limit)
         with reading(self._engine) as connection:
-            return [
-                queries.task_by_id(connection, row["task_id"]).listed() if row["figures"] is None else listed_of(row)
-                for row in connection.execute(query).mappings().all()
-            ]
+            return [queries.listed(connection, row) for row in connection.execute(query).mappings().all()]
 
     def history(self, task_id: str) -> Sequence[HistoryEntry]:
         """See the port."""
         query = select(task_history).where(task_history.c.task_id == task_id).order_by(task_history.c.version)
         with reading(self._engine) as connection:
-            queries.task_by_id(connection, task_id)
+            queries.head(connection, task_id)
             return [history_of(row) for row in connection.execute(query).mappings()]
 
     def attempts(self, task_id: str) -> Sequence[Attempt]:
         """See the port."""
         query = select(attempts).where(attempts.c.task_id == task_id).order_by(attempts.c.attempt)
         with reading(self._engine) as connection:
-            queries.task_by_id(connection, task_id)
+            queries.head(connection, task_id)
             return [attempt_of(row) for row in connection.execute(query).mappings()]
 
     def counts(self) -> Mapping[TaskState, int]:
@@ -220,7 +212,7 @@ class SqlTaskStore:
         )
         with writing(self._engine) as connection:
             ended = connection.scalars(query).all()
-            for table in (task_history, attempts, tasks):
+            for table in (task_actions, task_history, attempts, tasks):
                 connection.execute(delete(table).where(table.c.task_id.in_(ended)))
             return len(ended)
 
@@ -240,8 +232,7 @@ class SqlTaskStore:
                     task = queries.write(connection, step, new_action=True)
                     return Enqueued(task, created=False, coalesced=True)
                 step = lifecycle.create(new, now)
-                connection.execute(insert(tasks).values(task_row(step.task)))
-                connection.execute(insert(task_history).values(history_row(step.entry)))
+                queries.insert_task(connection, step)
                 return Enqueued(step.task, created=True, coalesced=False)
         except Conflict:
             return None
