@@ -165,7 +165,8 @@ def a_removal(house: House) -> Iterator[tuple[str, str, Any]]:
         assert response.is_success, response.text
         return method, V1 + template, response
 
-    litter(house.table(), "aborted.parquet")
+    table = house.table()
+    litter(table, "aborted.parquet")
     house.days(10)
     waiting = call("GET", "/plans/waiting")
     yield waiting
@@ -175,6 +176,7 @@ def a_removal(house: House) -> Iterator[tuple[str, str, Any]]:
     yield approved
     house.round()
     yield call("GET", "/quarantine")
+    yield call("GET", "/tables/{uuid}/unneeded", uuid=str(table.metadata.table_uuid))
     yield call("POST", "/quarantine/{task_id}/purge", task_id=approved[2].json()["task_id"])
 
 

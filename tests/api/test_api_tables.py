@@ -1,7 +1,8 @@
 from dataclasses import replace
 
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
-from icewright.domain.names import TableName
+from icewright.domain.names import TableId, TableName
+from icewright.domain.orphans import FinishedPass, SeenFiles, SeenOrphans
 from icewright.domain.plans import Migration
 from icewright.domain.tables import PartitionField
 from tests.api.served import EVENTS, Served, answer, problem
@@ -47,6 +48,23 @@ def test_a_table_is_found_by_its_name_and_catalog() -> None:
     assert served.get("/tables", catalog="other")["items"] == []
     problem(served.http.get(f"{V1}/tables", params={"catalog": "nowhere"}), 404, "not-found")
     problem(served.http.get(f"{V1}/tables", params={"name": "a`b"}), 400, "invalid-name")
+
+
+def test_what_a_table_does_not_need_is_what_the_store_has_of_it_alone() -> None:
+    served = Served()
+    uuid, other = served.table(), served.table(TableName("lake", ("db",), "other"))
+    held = {"tasks": 0, "files": 0, "size_bytes": 0, "unknown_files": 0, "purged_from": None}
+    assert served.get(f"/tables/{uuid}/unneeded") == {"orphans": None, "quarantine": held}
+    sightings, table_id = served.control.sightings, TableId("lake", uuid)
+    seen = SeenOrphans(SeenFiles(2, 30), SeenFiles(1, 5), SeenFiles(4, 70), 11)
+    finished = FinishedPass(sightings.begin(table_id), 99, False, 7, 105, None, seen)
+    sightings.finish(table_id, finished)
+    found = served.get(f"/tables/{uuid}/unneeded", catalog="lake")["orphans"]
+    assert (found["files"], found["size_bytes"], found["finished_at"]) == (7, 105, 99)
+    assert (found["seen"]["removable"], found["seen"]["first_seen_at"]) == ({"files": 4, "size_bytes": 70}, 11)
+    assert (found["listing_is_complete"], found["moved_since"]) == (False, {"files": 0, "size_bytes": 0})
+    assert served.get(f"/tables/{other}/unneeded")["orphans"] is None
+    problem(served.http.get(f"{V1}/tables/absent/unneeded"), 404, "not-found")
 
 
 def test_one_table_in_full_says_which_rule_won() -> None:

@@ -27,10 +27,23 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
     before = files(location(table))
     (left,) = litter(table, "aborted.parquet")
     house.days(0.5)
+    assert unneeded() == {
+        "once": (1, 22),
+        "waiting": (0, 0),
+        "removable": (0, 0),
+        "moved_since": (0, 0),
+        "held": (0, 0),
+    }
     said = icewright("remove-orphan-files", "db.events", "--yes")
     assert (said.status, "nothing may go by now: 1 file that nothing needs was seen" in said.out) == (0, True)
     assert icewright("approve").out == "no plan waits for anybody\n"
+    assert unneeded()["waiting"] == (1, 22)
     house.days(10)
+    assert unneeded()["removable"] == (1, 22)
+    told = icewright("table", "storage", "db.events")
+    (row,) = [line for line in told.out.splitlines() if line.startswith("orphans that may go")]
+    assert (" ".join(row.split()), told.status) == ("orphans that may go 1 22 B seen for long enough", 0)
+    assert "icewright remove-orphan-files lake.db.events" in told.out
     listed = icewright("approve")
     assert (listed.status, "no file of this table was ever removed" in listed.out) == (1, True)
     (waiting,) = icewright("approve", "--json").json["items"]
@@ -45,6 +58,11 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
     assert "1 file (22 B) moved into quarantine" in shown.out
     held = icewright("quarantine", "list")
     assert (task_id in held.out, "Ada" in held.out) == (True, True)
+    seen = unneeded()
+    assert (seen["removable"], seen["moved_since"], seen["held"]) == ((1, 22), (1, 22), (1, 22))
+    told = icewright("table", "storage", "db.events")
+    (held_row,) = [line for line in told.out.splitlines() if line.startswith("in quarantine")]
+    assert " ".join(held_row.split()).startswith("in quarantine 1 22 B purged from 2")
     purged = icewright("quarantine", "purge", task_id)
     assert ("0 so far" in purged.out, "to be purged from" in purged.out, len(files(house.held))) == (True, True, 1)
     undone = icewright("undo", task_id)
@@ -54,6 +72,36 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
     assert files(location(table)) == {**before, str(left): b"PAR1 nobody needs this"}
     assert icewright("quarantine", "list").out == "nothing is in quarantine\n"
     assert all_there(table)
+
+
+def unneeded() -> dict[str, tuple[int, int]]:
+    """What ``table storage`` says that the server knows, as files and bytes."""
+    found = icewright("table", "storage", "db.events", "--json").json["unneeded"]
+    seen, held = found["orphans"]["seen"], found["quarantine"]
+    sums = {
+        **{key: seen[key] for key in ("once", "waiting", "removable")},
+        "moved_since": found["orphans"]["moved_since"],
+    }
+    return {key: (one["files"], one["size_bytes"]) for key, one in {**sums, "held": held}.items()}
+
+
+def test_without_a_server_nobody_says_that_there_are_no_orphans(house: House, tmp_path: Path) -> None:
+    house.table()
+    (tmp_path / "state" / "server.json").unlink()
+    said = icewright("table", "storage", "db.events", "--json")
+    assert (said.status, said.json["unneeded"], said.json["not_asked"]["code"]) == (0, None, "unavailable")
+    told = icewright("table", "storage", "db.events").out
+    assert "orphan files and quarantine: not known: " in told
+    assert "orphans seen" not in told
+
+
+def test_before_the_first_search_orphans_are_not_known(house: House) -> None:
+    house.table(**{"icewright.remove-orphan-files.enabled": "false"})
+    house.round()
+    assert icewright("table", "storage", "db.events", "--json").json["unneeded"]["orphans"] is None
+    told = icewright("table", "storage", "db.events").out
+    assert "not known: no search for them has come to its end" in told
+    assert "icewright remove-orphan-files lake.db.events" in told
 
 
 @pytest.mark.usefixtures("house")

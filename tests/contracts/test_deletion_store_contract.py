@@ -131,6 +131,8 @@ def test_an_intent_changes_with_all_that_is_known_of_it(store: DeletionStore, cl
     assert store.tally("run-1")[IntentState.QUARANTINED] == Tally(1, 10)
     assert store.with_held(limit=9) == ["run-1"]
     assert store.with_held(limit=9, before="run-1") == []
+    assert store.with_held(table_id=table_id(1), limit=9) == ["run-1"]
+    assert store.with_held(table_id=table_id(2), limit=9) == []
 
 
 def test_a_change_is_of_what_was_read_and_of_all_or_nothing(store: DeletionStore) -> None:

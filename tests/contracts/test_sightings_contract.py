@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import Conflict
 from icewright.domain.locations import CanonicalPath
-from icewright.domain.orphans import FinishedPass, Sighting
+from icewright.domain.orphans import FinishedPass, SeenFiles, SeenOrphans, Sighting
 from icewright.ports.sightings import Sightings
 from tests.contracts.samples import HOSTILE_PARTS, table_id
 from tests.contracts.stores import Stores
@@ -33,7 +33,10 @@ def sighting(name: str, **how: int | str | None) -> Sighting:
 
 
 def finished(number: int, files: int = 1) -> FinishedPass:
-    return FinishedPass(number, 10 * number, listing_is_complete=True, files=files, size_bytes=5, existed_at=6)
+    seen = SeenOrphans(SeenFiles(files, 5), first_seen_at=3)
+    return FinishedPass(
+        number, 10 * number, listing_is_complete=True, files=files, size_bytes=5, existed_at=6, seen=seen
+    )
 
 
 def test_the_clock_is_the_stores(stores: Stores, clock: ManualClock) -> None:

@@ -11,6 +11,7 @@ from icewright.domain.errors import StorageAway, TableReplaced
 from icewright.domain.knowledge import Gap, Gaps
 from icewright.domain.locations import CanonicalPath, declared
 from icewright.domain.objects import Listed, OddEntry
+from icewright.domain.orphans import SeenFiles, SeenOrphans
 from icewright.domain.reachable import FileClass, NamedFile
 from icewright.domain.reasons import Reason
 from icewright.domain.remove_orphan_files import OrphanBudget, OrphanPolicy
@@ -60,6 +61,17 @@ def test_what_nothing_needs_goes_after_its_time_and_not_before(lake: OrphanLake,
     )  # a hint that no catalog wrote among them
     assert found.prediction is not None
     assert found.prediction.listed_files == 13
+
+
+def test_o3_a_pass_says_how_far_each_of_its_orphans_is(lake: OrphanLake, table: LakeTable) -> None:
+    began_at = lake.store_clock.now()
+    assert lake.found(table).finished.seen == SeenOrphans(once=SeenFiles(3, 21), first_seen_at=began_at)
+    lake.write("s3://b/t/data/another.parquet", size_bytes=20)
+    lake.pass_time(DAY_MS)
+    both = SeenOrphans(SeenFiles(1, 20), SeenFiles(3, 21), SeenFiles(), began_at)
+    assert lake.found(table).finished.seen == both
+    lake.pass_time(30 * DAY_MS)
+    assert lake.found(table).finished.seen == SeenOrphans(removable=SeenFiles(4, 41), first_seen_at=began_at)
 
 
 def test_o3_one_sighting_is_not_enough_however_old_a_file_is(lake: OrphanLake, table: LakeTable) -> None:

@@ -20,6 +20,7 @@ from icewright.domain.plans import Plan, Reason
 from icewright.ports.store import TableRecord
 from icewright.services.place_views import PlaceView
 from icewright.services.plan_views import PlanView, plan_view
+from icewright.services.unneeded_views import UnneededView, unneeded_view
 from icewright.services.views import PartitionView, RefView, SnapshotView, partition_view, ref_views, snapshot_views
 
 router = APIRouter(prefix="/tables", tags=["tables"])
@@ -105,6 +106,13 @@ def list_refs(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response
 def show_place(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """What the table alone owns, or why nothing may be deleted there; as all tables were last seen."""
     return render(lookups.place(lookups.record(uuid, catalog)))
+
+
+@router.get("/{uuid}/unneeded", **operation(UnneededView, problems=_NOT_FOUND))
+def show_unneeded(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """Files that the table does not need: orphans that passes have seen so far, and what is in quarantine of it."""
+    record = lookups.record(uuid, catalog)
+    return render(unneeded_view(control.sightings, control.deletions, record.table_id))
 
 
 @router.get("/{uuid}/plans", **operation(page_of(PlanView), problems=_NOT_FOUND))

@@ -1,7 +1,8 @@
-"""``icewright table storage``: where the bytes of a table are, and what expiring snapshots would free. Reads only."""
+"""``icewright table storage``: where the bytes of a table are, and what would free them. Reads only."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -11,13 +12,16 @@ import typer
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, TableArgument, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
-from icewright.domain.errors import Rejected
+from icewright.domain.errors import IcewrightError, Rejected
+from icewright.domain.reachable import FileClass
 
 if TYPE_CHECKING:
     from icewright.domain.expire_snapshots import ExpiryRule
+    from icewright.domain.reasons import Reason
     from icewright.planning.footprint import Amount, ExpiryShare
     from icewright.services.reachable import Progress, Step
     from icewright.services.storage_views import StorageView
+    from icewright.services.unneeded_views import UnneededView
 
 _CLASSES = (
     Column("what"),
@@ -40,6 +44,8 @@ _EXPIRIES = (
     Column("files", is_number=True),
     Column("bytes", is_number=True),
 )
+_UNNEEDED = (Column("what"), Column("files", is_number=True), Column("bytes", is_number=True), Column(""))
+_DELETES = frozenset({FileClass.POSITION_DELETES, FileClass.EQUALITY_DELETES, FileClass.DELETION_VECTORS})
 _GAPS_SHOWN = 10
 
 
@@ -60,7 +66,8 @@ def storage(
     """Show where the bytes are: live, kept for branches and tags, in old snapshots alone; and what expiry would free.
 
     Reads all metadata of the table, each manifest once. Exit status 1 when not all of it could be read or understood:
-    all figures are then lower bounds.
+    all figures are then lower bounds. Orphan files seen so far and what is in quarantine are the server's to know;
+    where none answers, they are said to be not known.
     """
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
 
@@ -69,11 +76,26 @@ def storage(
     name = table_name(invocation.config, table)
     with _progress(invocation) as progress:
         view = Offline(invocation.config).storage(name, rules, progress)
+    view = view.beside(_unneeded(invocation, name.catalog, view.uuid))
     if as_json:
         invocation.terminal.document(view)
     else:
         _print(invocation.terminal, view)
     raise typer.Exit(FINE if view.complete else FOUND)
+
+
+def _unneeded(invocation: Invocation, catalog: str, uuid: str) -> UnneededView | Reason:
+    """What the server knows of files that the table does not need; or why it could not be asked."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.domain.reasons import Reason  # noqa: PLC0415 - see above
+    from icewright.services.unneeded_views import UnneededView  # noqa: PLC0415 - see above
+
+    try:
+        with server(invocation) as client:
+            return from_json(UnneededView, client.unneeded(uuid, catalog))
+    except IcewrightError as error:
+        return Reason(error.code, error.message)
 
 
 def _rules(older_than: str | None, retain_last: int | None) -> tuple[ExpiryRule, ...]:
@@ -148,10 +170,70 @@ def _print(terminal: Terminal, view: StorageView) -> None:
             terminal.say()
             terminal.say(title, style="bold")
             terminal.table(columns, cells)
+    _print_unneeded(terminal, view)
     if view.refs_left_out:
         terminal.aside(f"{text.count(view.refs_left_out, 'further ref')} not shown")
     if view.gaps_count > len(gaps):
         terminal.aside(f"{view.gaps_count - len(gaps):,} more; --json has the first {len(view.gaps)}")
+
+
+def _print_unneeded(terminal: Terminal, view: StorageView) -> None:
+    """Orphans and quarantine, where the server told; and by which command each kind of bytes is freed."""
+    terminal.say()
+    terminal.say("What the table does not need", style="bold")
+    if (found := view.unneeded) is not None:
+        terminal.table(_UNNEEDED, _unneeded_cells(found))
+    else:
+        why = "" if view.not_asked is None else f": {view.not_asked.text}"
+        terminal.say(f"orphan files and quarantine: not known{why}")
+    if freeing := _freeing(view):
+        terminal.say()
+        terminal.say("What frees it", style="bold")
+        terminal.table((Column("what"), Column("how")), freeing)
+
+
+def _unneeded_cells(found: UnneededView) -> Iterator[tuple[str, ...]]:
+    """One row for each state of an orphan, and one for the quarantine."""
+
+    def row(what: str, files: int, size_bytes: int, said: str) -> tuple[str, ...]:
+        return what, text.number(files), text.size(size_bytes) if files else "-", said
+
+    orphans, held = found.orphans, found.quarantine
+    if orphans is None:
+        yield "orphans", "-", "-", "not known: no search for them has come to its end"
+    else:
+        asof = f"as of {text.instant(orphans.finished_at)}"
+        asof += "" if orphans.listing_is_complete else ", when not all could be listed"
+        if (seen := orphans.seen) is None:
+            yield row("orphans seen", orphans.files, orphans.size_bytes, asof)
+        else:
+            since = "" if seen.first_seen_at is None else f", the first one since {text.instant(seen.first_seen_at)}"
+            yield row("orphans seen once", seen.once.files, seen.once.size_bytes, asof + since)
+            yield row("orphans seen again", seen.waiting.files, seen.waiting.size_bytes, "not for long enough yet")
+            yield row("orphans that may go", seen.removable.files, seen.removable.size_bytes, "seen for long enough")
+        if orphans.moved_since.files:
+            yield row("of them moved since", orphans.moved_since.files, orphans.moved_since.size_bytes, "in quarantine")
+    when = "" if held.purged_from is None else f"purged from {text.instant(held.purged_from)} on"
+    lost = f"{text.number(held.unknown_files)} more of which nobody knows where they are" if held.unknown_files else ""
+    yield row("in quarantine", held.files, held.size_bytes, "; ".join(one for one in (when, lost) if one))
+
+
+def _freeing(view: StorageView) -> list[tuple[str, str]]:
+    """For each kind of bytes that there is: what frees it, as the command to begin with. All of them show first."""
+    table = shlex.quote(view.name)
+    found: list[tuple[str, str]] = []
+    if any(share.by_history.files for share in view.classes):
+        found.append(("old snapshots", f"icewright expire-snapshots {table}"))
+    if any(share.by_refs.files for share in view.classes):
+        found.append(("other refs", "drop the branch or tag, then expire snapshots"))
+    if any(share.file_class in _DELETES and share.live.files for share in view.classes):
+        found.append(("delete files", f"icewright plan {table} --action remove-dangling-deletes"))
+    if view.unneeded is not None:
+        if view.unneeded.orphans is None or view.unneeded.orphans.files:
+            found.append(("orphans", f"icewright remove-orphan-files {table}"))
+        if view.unneeded.quarantine.files:
+            found.append(("quarantine", "by itself once the time is over; icewright quarantine list shows whose it is"))
+    return found
 
 
 def _rule(share: ExpiryShare) -> str:

@@ -56,11 +56,34 @@ Mention: TypeAlias = ReachableFile | FoundFile | Sighting
 
 
 @dataclass(frozen=True, slots=True)
+class SeenFiles:
+    """So many files of so many bytes."""
+
+    files: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SeenOrphans:
+    """What a pass saw without anything that needs it, each file in exactly one of the three; and since when.
+
+    ``once``: in too few complete passes so far. ``waiting``: in enough of them, and not for long enough.
+    ``removable``: it may go by now. ``first_seen_at`` is of the file that has waited for the longest time.
+    """
+
+    once: SeenFiles = SeenFiles()
+    waiting: SeenFiles = SeenFiles()
+    removable: SeenFiles = SeenFiles()
+    first_seen_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FinishedPass:
     """The last pass over a table that came to its end.
 
-    ``files`` and ``size_bytes`` are what was seen without anything that needs it, and may go one day. ``existed_at``
-    is the earliest instant at which the table is known to have had files, over all passes.
+    ``files`` and ``size_bytes`` are what was seen without anything that needs it, and may go one day; ``seen`` says
+    how far these are, None where a pass of an earlier version did not tell. ``existed_at`` is the earliest instant at
+    which the table is known to have had files, over all passes.
     """
 
     number: int
@@ -69,3 +92,4 @@ class FinishedPass:
     files: int
     size_bytes: int
     existed_at: Instant | None
+    seen: SeenOrphans | None = None

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from icewright.domain.names import TableName
-from icewright.domain.orphans import FoundFile, Sighting
+from icewright.domain.orphans import FoundFile, SeenFiles, SeenOrphans, Sighting
 from icewright.domain.remove_orphan_files import (
     FILES_MAX,
+    PASSES_MIN,
     OrphanBudget,
     OrphanFile,
     RemoveOrphanFiles,
@@ -42,7 +43,9 @@ class Selection:
     seen_at: Instant
     room: int
     orphans: Amount = field(default_factory=Amount)
-    remembered: Amount = field(default_factory=Amount)
+    once: Amount = field(default_factory=Amount)
+    waiting: Amount = field(default_factory=Amount)
+    first_seen_at: Instant | None = None
     _chosen: list[OrphanFile] = field(default_factory=list)
 
     def sightings(self, unneeded: Iterable[FoundFile | Sighting]) -> Iterator[Sighting]:
@@ -68,6 +71,17 @@ class Selection:
             yield sighting
 
     @property
+    def remembered(self) -> Amount:
+        """All that was seen now."""
+        return self.once + self.waiting + self.orphans
+
+    @property
+    def seen(self) -> SeenOrphans:
+        """How far each of them is."""
+        once, waiting, removable = (SeenFiles(a.files, a.size_bytes) for a in (self.once, self.waiting, self.orphans))
+        return SeenOrphans(once, waiting, removable, self.first_seen_at)
+
+    @property
     def files(self) -> tuple[OrphanFile, ...]:
         """What goes, first seen first; at most as many as one action may have."""
         return tuple(sorted(self._chosen, key=_order)[:FILES_MAX])
@@ -75,10 +89,15 @@ class Selection:
     def _judge(self, found: FoundFile, sighting: Sighting) -> None:
         listed = found.listed
         one = Amount(1, listed.size_bytes)
-        self.remembered += one
+        first = self.first_seen_at
+        self.first_seen_at = sighting.first_seen_at if first is None else min(first, sighting.first_seen_at)
         why = self.rules.kept(found, sighting)
         if why is not None or listed.modified_at is None:
             self.survey.keep(why or Kept.NO_TIME)
+            if sighting.passes < PASSES_MIN:
+                self.once += one
+            else:
+                self.waiting += one
             return
         self.orphans += one
         self._chosen.append(

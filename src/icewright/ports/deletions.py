@@ -79,8 +79,8 @@ class DeletionStore(Protocol):
         """
         ...
 
-    def with_held(self, *, limit: int, before: str | None = None) -> Sequence[str]:
-        """Ids of runs with files in quarantine, or with steps whose outcome is unknown, newest first.
+    def with_held(self, *, table_id: TableId | None = None, limit: int, before: str | None = None) -> Sequence[str]:
+        """Ids of runs, of one table or of all, with files in quarantine or with steps of unknown outcome, newest first.
 
         In this order they are to be looked after: of two files that had the same path one after the other, the later
         one is what a writer last saw. ``before`` is the id that the last page ended with.

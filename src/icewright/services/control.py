@@ -17,6 +17,7 @@ from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
 from icewright.ports.removals import RemovalPorts
 from icewright.ports.rollback import Rollbacks
+from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.access import AccessBook
 from icewright.services.approvals import Approvals
@@ -57,6 +58,7 @@ class ControlPlane:
     undoer: Undoer
     loop: Loop
     deletions: DeletionStore
+    sightings: Sightings
     removal_rounds: RemovalRounds
 
 
@@ -160,5 +162,6 @@ def build_control_plane(
         undoer,
         loop,
         removals.store,
+        removals.sightings,
         rounds,
     )

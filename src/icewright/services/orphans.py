@@ -207,6 +207,7 @@ class OrphanFinder:
             files=selection.remembered.files,
             size_bytes=selection.remembered.size_bytes,
             existed_at=rules.existed_at,
+            seen=selection.seen,
         )
         action = remove_orphan_files(selection, policy.budget, min(listed_at, as_of))
         self._sightings.finish(table.table_id, finished)

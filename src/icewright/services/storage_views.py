@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from icewright.domain.expire_snapshots import ExpiryRule
 from icewright.domain.knowledge import Complete, Gap, Known, Partial
 from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.planning.footprint import Amount, ClassShare, ExpiryShare, Footprint, footprint
 from icewright.planning.keepers import keepers
 from icewright.ports.spool import OpenSpool
 from icewright.ports.table_files import TableFiles
 from icewright.services.reachable import Progress, Reachable, reachable
+from icewright.services.unneeded_views import UnneededView
 
 _DAY_MS: Final = 86_400_000
 EXPIRY_RULES: Final = (
@@ -23,6 +25,9 @@ EXPIRY_RULES: Final = (
     *(ExpiryRule(0, retain_last) for retain_last in (1, 10, 100)),
 )
 """What is asked about where nobody says otherwise: by age, and by number."""
+
+
+NO_SERVER: Final = Reason("no-server", "orphans and quarantine are known to the server alone, and none was asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,8 @@ class StorageView:
     """Where the bytes of a table are, as of one metadata file.
 
     ``complete`` is false where something could not be read or understood: all amounts are then lower bounds.
-    ``gaps`` are the first of ``gaps_count``. ``refs`` leaves ``refs_left_out`` out.
+    ``gaps`` are the first of ``gaps_count``. ``refs`` leaves ``refs_left_out`` out. ``unneeded`` is beside all that,
+    and the server's alone to know; where it is null, ``not_asked`` is why.
     """
 
     name: str
@@ -58,6 +64,14 @@ class StorageView:
     refs: tuple[RefStorageView, ...]
     refs_left_out: int
     expiries: tuple[ExpiryShare, ...]
+    unneeded: UnneededView | None = None
+    not_asked: Reason | None = NO_SERVER
+
+    def beside(self, unneeded: UnneededView | Reason) -> StorageView:
+        """The same with what the server said of files that the table does not need, or why nobody said anything."""
+        if isinstance(unneeded, Reason):
+            return replace(self, unneeded=None, not_asked=unneeded)
+        return replace(self, unneeded=unneeded, not_asked=None)
 
 
 def storage_view(

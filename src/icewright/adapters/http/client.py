@@ -93,6 +93,10 @@ class Client:
         """The partitions of a table as of its last observed snapshot."""
         return self._page(f"/tables/{_part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
 
+    def unneeded(self, uuid: str, catalog: str) -> Json:
+        """Files that a table does not need: an ``UnneededView``. Raises ``NotFound``."""
+        return self._object("GET", f"/tables/{_part(uuid)}/unneeded", {"catalog": catalog})
+
     def plan_table(self, uuid: str, catalog: str) -> Json:
         """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ..., "upkeep": [...]}``."""
         return self._object("POST", f"/tables/{_part(uuid)}/plan", {"catalog": catalog})

@@ -112,13 +112,14 @@ class MemoryDeletionStore:
                 self._intents[one.run_id][one.number] = one
             return become
 
-    def with_held(self, *, limit: int, before: str | None = None) -> Sequence[str]:
+    def with_held(self, *, table_id: TableId | None = None, limit: int, before: str | None = None) -> Sequence[str]:
         """See the port."""
         with self._lock:
             found = [
                 run_id
                 for run_id, intents in sorted(self._intents.items(), reverse=True)
                 if (before is None or run_id < before)
+                and table_id in (None, self._runs[run_id].table_id)
                 and any(intent.state in HELD_STATES for intent in intents.values())
             ]
         return found[:limit]

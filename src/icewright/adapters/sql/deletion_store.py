@@ -145,7 +145,7 @@ class SqlDeletionStore:
                 connection.execute(_REPLACE, [_replacement(one) for one in become])
             return become
 
-    def with_held(self, *, limit: int, before: str | None = None) -> Sequence[str]:
+    def with_held(self, *, table_id: TableId | None = None, limit: int, before: str | None = None) -> Sequence[str]:
         """See the port."""
         query = (
             select(deletion_intents.c.run_id)
@@ -154,6 +154,9 @@ class SqlDeletionStore:
             .order_by(deletion_intents.c.run_id.desc())
             .limit(limit)
         )
+        if table_id is not None:
+            of_table = select(deletion_runs.c.run_id).where(*is_table(deletion_runs, table_id))
+            query = query.where(deletion_intents.c.run_id.in_(of_table))
         if before is not None:
             query = query.where(deletion_intents.c.run_id < before)
         with reading(self._engine) as connection:

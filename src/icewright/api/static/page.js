@@ -181,10 +181,20 @@ function planLines(plan) {
   return lines;
 }
 
+function unneededLines({ orphans, quarantine }) {
+  const lines = [];
+  if (orphans?.files) {
+    const may = orphans.seen?.removable.files ? `, ${count(orphans.seen.removable.files)} of them for long enough to go` : "";
+    lines.push(`Seen without anything that needs it: ${plural(orphans.files, "file")} (${size(orphans.size_bytes)})${may}`);
+  }
+  if (quarantine.files) lines.push(`In quarantine: ${plural(quarantine.files, "file")} (${size(quarantine.size_bytes)})`);
+  return lines.map((line) => el("p", { class: "note" }, line));
+}
+
 async function partitionsOf(table) {
   const path = `/tables/${encodeURIComponent(table.uuid)}/partitions?catalog=${encodeURIComponent(table.catalog)}&limit=${PARTITIONS_SHOWN}`;
-  const where = `/tables/${encodeURIComponent(table.uuid)}/place?catalog=${encodeURIComponent(table.catalog)}`;
-  const [page, plan, before, place] = await Promise.all([get(path), table.plan ? planOf(table.plan.plan_id) : null, rewritten(table), get(where)]);
+  const of = (what) => get(`/tables/${encodeURIComponent(table.uuid)}/${what}?catalog=${encodeURIComponent(table.catalog)}`);
+  const [page, plan, before, place, unneeded] = await Promise.all([get(path), table.plan ? planOf(table.plan.plan_id) : null, rewritten(table), of("place"), of("unneeded")]);
   const verdicts = new Map((plan?.verdicts ?? []).map((verdict) => [`${verdict.spec_id} ${verdict.values}`, verdict]));
   const rows = page.items.map((partition) => {
     const key = `${partition.spec_id} ${partition.values}`;
@@ -194,6 +204,7 @@ async function partitionsOf(table) {
   const grid = el("div", { class: "partitions" });
   grid.append(...place.findings.map((reason) => el("p", { class: "note" }, `Nothing may be deleted here: ${reason.text}`)));
   if (place.unknown_count) grid.append(el("p", { class: "note" }, `Nothing may be deleted here as long as it is not known where these have files: ${place.unknown.map((gap) => gap.what).join(", ")}${place.unknown_count > place.unknown.length ? ", ..." : ""}`));
+  grid.append(...unneededLines(unneeded));
   if (plan?.prediction?.kind === REWRITE) grid.append(...planLines(plan));
   for (const row of rows) grid.append(...partitionCells(row, most));
   if (page.next_cursor) grid.append(el("p", { class: "note" }, `The first ${PARTITIONS_SHOWN} partitions; the API has the rest.`));
