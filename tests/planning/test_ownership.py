@@ -223,6 +223,39 @@ def test_o14_nor_where_they_may_be_by_another_name(root: str, own: str) -> None:
         assert codes(ownership.ownership([claiming(1, root)], (), rules), 1)[-1:] == ["reserved-place"]
 
 
+class TestQuarantineAmongTables:
+    """O14: a quarantine is never inside a table's place, whoever's files are to wait there."""
+
+    LAKE = CatalogEntry("lake", CatalogKind.SQL, "sqlite:////x", "/w", quarantine=("s3://w/d/u/held", "hdfs://c/held"))
+    POND = CatalogEntry("pond", CatalogKind.SQL, "sqlite:////y", "/w", quarantine=("s3://w/held",))
+    RULES = place_rules([LAKE, POND])
+    TABLES = (
+        claiming(1, "s3://w/d/t/"),
+        claiming(2, "hdfs://c/d/t/"),
+        claiming(3, "s3://w/pond/t/", catalog="pond"),
+    )
+
+    def test_o14_what_is_removed_never_waits_in_the_place_of_another_table(self) -> None:
+        around = claiming(4, "s3://w/d/u/", catalog="pond")
+        found = ownership.ownership([*self.TABLES, around], (), self.RULES)
+        assert codes(found, 1) == ["quarantine-in-table"]
+        assert "pond.db.t004 is or has files" in found.findings[named(1)][0].text
+        assert place(found, 1).roots == ()
+        assert codes(found, 4, "pond") == ["reserved-place"]
+        assert (codes(found, 2), codes(found, 3, "pond")) == ([], [])
+
+    def test_o14_nor_around_it_nor_by_another_name(self) -> None:
+        for root in ("s3://w/d/u/held/run/t/", "s3://key@w/d/u/"):
+            found = ownership.ownership([self.TABLES[0], claiming(4, root, catalog="pond")], (), self.RULES)
+            assert codes(found, 1)[-1:] == ["quarantine-in-table"]
+
+    def test_o14_l5_nothing_is_purged_that_another_table_has_taken_for_its_own(self) -> None:
+        taker = claiming(4, "s3://w/d/v/", reaches=("s3://w/d/u/held/run-1/w/d/t/data/",))
+        assert codes(ownership.ownership([*self.TABLES, taker], (), self.RULES), 1) == ["quarantine-in-table"]
+        beside = replace(taker, reaches=("s3://w/d/u/held_2/",))
+        assert ownership.ownership([*self.TABLES, beside], (), self.RULES).findings == {}
+
+
 class TestAllowed:
     RULES = PlaceRules(allowed={"lake": ("s3://w/lake/",)})
 

@@ -97,6 +97,8 @@ def ownership(claims: Iterable[Claim], missing: Iterable[Missing] = (), rules: P
         found[one.name].extend(_by_itself(one, rules, reserved))
     for name, reason in _together(by_name.values(), rules):
         found[name].append(reason)
+    for name, reason in _held_among_tables(by_name.values(), rules):
+        found[name].append(reason)
     unplaced = (Missing(c.name.catalog, str(c.name), _no_place(at)) for c in by_name.values() for at in c.unplaced)
     judged = Ownership(
         claims=by_name,
@@ -184,6 +186,35 @@ def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[Tabl
         "it is also known as {}: who expires snapshots under one name breaks the other; drop all names but one, "
         "without purge",
     )
+
+
+def _held_among_tables(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, Reason]]:
+    """Tables whose removed files would wait where another table is: who cleans up there takes what can come back.
+
+    Nor is anything purged from a quarantine that another table has files in: somebody took them for their own.
+    """
+    alike = {place: lookalike(place, _NOT_NAMED) for places in rules.held.values() for place in places}
+    if not alike:
+        return
+    taken: dict[str, set[TableName]] = defaultdict(set)
+    for one in claims:
+        roots = [lookalike(root, _NOT_NAMED) for root in one.roots]
+        inside = [*roots, *(lookalike(place, _NOT_NAMED) for place in one.reaches)]
+        for place, form in alike.items():
+            if form.startswith(tuple(roots)) or any(each.startswith(form) for each in inside):
+                taken[place].add(one.name)
+    if not taken:
+        return
+    for one in claims:
+        storages = {storage_and_key(lookalike(root, _NOT_NAMED))[0] for root in one.roots}
+        for place in rules.held.get(one.name.catalog, ()):
+            others = frozenset(taken.get(place, set()) - {one.name})
+            if others and storage_and_key(alike[place])[0] in storages:
+                text = f"removed files would wait in {wording.quoted(place)}, where {_words(others)} is or has files"
+                yield (
+                    one.name,
+                    Reason("quarantine-in-table", f"{text}; configure another quarantine, or move the table"),
+                )
 
 
 def _owners(claims: Iterable[Claim], form: Callable[[str], str]) -> dict[str, set[TableName]]:

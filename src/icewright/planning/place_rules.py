@@ -15,7 +15,8 @@ class PlaceRules:
     """What holds of all tables; places are canonical.
 
     ``aliases`` has the names of storages as each catalog means them. ``allowed`` has the only places where tables of a
-    catalog may lie, for catalogs where that is said. ``reserved`` are icewright's own, such as those of its quarantine.
+    catalog may lie, for catalogs where that is said. ``reserved`` are icewright's own, such as those of its quarantine;
+    ``held`` has, by catalog, those of them where removed files of its tables wait.
     ``storages`` are those that ``roots`` or aliases name: each is known to be itself, and none of the others. A
     quarantine does not say so: whoever gives each name of a cluster one does not mean that they are two.
     """
@@ -24,6 +25,7 @@ class PlaceRules:
     allowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reserved: tuple[str, ...] = ()
     storages: frozenset[str] = frozenset()
+    held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def aliases_of(self, catalog: str) -> Aliases:
         """Names of storages as a catalog means them; of one that is not configured, those that everybody knows."""
@@ -43,11 +45,15 @@ def place_rules(entries: Sequence[CatalogEntry], reserved: Iterable[str] = ()) -
         if entry.roots
     }
     everywhere = Aliases() if not entries else _aliases(None, entries)
-    held = (place for entry in entries for place in entry.quarantine)
-    own = tuple(sorted({everywhere.folder(place) for place in (*reserved, *held)}))
+    held = {
+        entry.name: tuple(sorted(everywhere.folder(place) for place in entry.quarantine))
+        for entry in entries
+        if entry.quarantine
+    }
+    own = tuple(sorted({*map(everywhere.folder, reserved), *(place for places in held.values() for place in places)}))
     named = {storage_and_key(place)[0] for places in allowed.values() for place in places}
     meant = {storage for found in aliases.values() for storage in found.authorities.values()}
-    return PlaceRules(aliases, allowed, own, frozenset(named | meant))
+    return PlaceRules(aliases, allowed, own, frozenset(named | meant), held)
 
 
 def _aliases(entry: CatalogEntry | None, entries: Sequence[CatalogEntry]) -> Aliases:
