@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from icewright.services import deleter, removal_rounds
 from tests.cli.command_line import icewright, write_configuration
 from tests.lakes.house import House, all_there, files, litter, location, serving
 
@@ -102,6 +103,25 @@ def test_before_the_first_search_orphans_are_not_known(house: House) -> None:
     told = icewright("table", "storage", "db.events").out
     assert "not known: no search for them has come to its end" in told
     assert "icewright remove-orphan-files lake.db.events" in told
+
+
+def test_a_purge_goes_by_pages_and_tells_how_far_it_is(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page is one request: what takes long is cut off by whatever is in between."""
+    table = house.table()
+    for number in range(3):
+        litter(table, f"{number}.parquet")
+    house.days(10)
+    (waiting,) = icewright("approve", "--json").json["items"]
+    task_id = icewright("approve", waiting["plan_id"], "--by", "Ada", "--json").json["task_id"]
+    house.round()
+    house.clock.advance(8 * 24 * 3_600_000)
+    monkeypatch.setattr(removal_rounds, "PAGE_BATCHES", 1)
+    monkeypatch.setattr(deleter, "BATCH_FILES", 1)
+    purged = icewright("quarantine", "purge", task_id, "--show-api")
+    assert ("3 so far" in purged.out, files(house.held)) == (True, {})
+    assert [f"{n} purged" in purged.err for n in (1, 2, 3)] == [True, True, True]
+    assert purged.err.count("/purge") == 4
+    assert icewright("quarantine", "purge", task_id, "--json").json["next_cursor"] is None
 
 
 @pytest.mark.usefixtures("house")

@@ -15,8 +15,9 @@ from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
+from icewright.services import removal_rounds
 from icewright.services.deleter import Batch
-from icewright.services.removal_rounds import TEND_AGAIN_MS, TEND_INTERVAL_MS, RemovalRounds
+from icewright.services.removal_rounds import TEND_AGAIN_MS, TEND_INTERVAL_MS, LookedAfter, RemovalRounds
 from icewright.services.removals import Hands, Remover
 from tests.services.deletions import DAY_MS, HOUR_MS, World, undone
 
@@ -97,10 +98,92 @@ def test_a_person_who_asks_for_the_earlier_one_has_the_later_one_looked_after_fi
     path = removed(world, "run-2")
     world.refs[path] = b"run-2"
     world.commits += 1
-    assert rounds.tend("run-1") is None
+    assert rounds.tend("run-1") == (None, None)
     assert world.storage.objects[path].content == b"run-2"
     undone(world, "run-1")
     assert world.storage.objects[path].content == b"run-2"
+
+
+def many(world: World, run_id: str, count: int) -> None:
+    """So many files go into quarantine, and have been there for long enough."""
+    paths = world.garbage(count, run_id)
+    world.deleter().begin(world.plan(paths, plan_id=f"plan-of-{run_id}"), run_id)
+    world.run_to_its_end(run_id)
+    world.clock.advance(8 * DAY_MS)
+
+
+def held(world: World, run_id: str) -> int:
+    return world.store.tally(run_id)[IntentState.QUARANTINED].files
+
+
+@pytest.fixture
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal_rounds, "PAGE_BATCHES", 1)
+
+
+@pytest.mark.usefixtures("short_pages")
+def test_a_person_has_a_page_of_files_looked_after_at_a_time_and_goes_on_wherever_it_was_broken_off(
+    world: World,
+) -> None:
+    rounds = rounds_of(world, Looked(world))
+    many(world, "run-1", 250)
+    waits, since = rounds.tend("run-1")
+    assert (waits, since, held(world, "run-1")) == (None, LookedAfter("run-1", "run-1", 99, False), 150)
+    waits, since = rounds.tend("run-1")  # whoever asked has forgotten where the page ended
+    assert held(world, "run-1") == 50
+    rounds = rounds_of(world, Looked(world))  # and the server has died
+    assert rounds.tend("run-1", since) == (None, LookedAfter("run-1", "run-1", 249, False))
+    assert held(world, "run-1") == 0
+    assert rounds.tend("run-1", LookedAfter("run-1", "run-1", 249, False)) == (None, None)
+
+
+def test_a_page_that_takes_long_is_a_short_one(world: World) -> None:
+    remover = Looked(world)
+    rounds = rounds_of(world, remover)
+    many(world, "run-1", 250)
+
+    def slow(_run_id: str) -> None:
+        world.clock.advance(removal_rounds.PAGE_MS)
+
+    remover.trouble = slow
+    assert rounds.tend("run-1") == (None, LookedAfter("run-1", "run-1", 99, False))
+
+
+@pytest.mark.usefixtures("short_pages")
+def test_what_a_later_run_has_put_into_quarantine_between_two_pages_is_looked_after_first(world: World) -> None:
+    rounds = rounds_of(world, Looked(world))
+    many(world, "run-1", 150)
+    _, since = rounds.tend("run-1")
+    path = removed(world, "run-2")
+    world.refs[path] = b"run-2"
+    world.commits += 1
+    waits, since = rounds.tend("run-1", since)
+    assert (waits, since and since.newest_run_id, held(world, "run-1")) == (None, "run-2", 50)
+    assert world.storage.objects[path].content == b"run-2"
+
+
+@pytest.mark.usefixtures("short_pages")
+def test_what_holds_up_the_later_run_on_one_page_holds_up_the_earlier_one_on_all(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remover = Looked(world)
+    rounds = rounds_of(world, remover)
+    many(world, "run-1", 1)
+    many(world, "run-2", 150)
+    real, away = Remover.tend, Reason("storage-away", "no answer")
+
+    def away_at_first(self: Remover, run_id: str, after: int | None = None, *, wait_s: float = -1) -> Batch:
+        if (run_id, after) == ("run-2", None):
+            return Batch((), away, 99)
+        return real(self, run_id, after, wait_s=wait_s)
+
+    monkeypatch.setattr(Remover, "tend", away_at_first)
+    waits, since = rounds.tend("run-1")
+    assert (waits, since) == (away, LookedAfter("run-2", "run-2", 99, True))
+    waits, since = rounds.tend("run-1", since)
+    while since is not None:
+        waits, since = rounds.tend("run-1", since)
+    assert (waits, held(world, "run-1"), held(world, "run-2")) == (None, 1, 100)
 
 
 def test_one_tables_trouble_is_no_others_and_is_tried_again_within_the_hour(world: World) -> None:

@@ -71,7 +71,8 @@ def purge(
 ) -> None:
     """Delete for good what a task removed and what has been in quarantine for its time; nothing goes before that.
 
-    The server does so by itself, once a day. What the table has come to need by now is put back first.
+    The server does so by itself, once a day. What the table has come to need by now is put back first. It goes by some
+    thousand files at a time: broken off, it goes on when it is repeated.
     """
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.domain.plans import Reason  # noqa: PLC0415 - see above
@@ -80,11 +81,16 @@ def purge(
     invocation = begin(context, as_json=as_json)
     with server(invocation, show_api=show_api) as client:
         answer = client.purge(task_id)
+        said = answer["waits"]
+        while answer["next_cursor"] is not None:
+            invocation.terminal.note(_so_far(from_json(QuarantineView, answer["quarantine"])))
+            answer = client.purge(task_id, cursor=answer["next_cursor"])
+            said = said or answer["waits"]
     if as_json:
-        invocation.terminal.document(answer)
+        invocation.terminal.document({**answer, "waits": said})
         return
     one = from_json(QuarantineView, answer["quarantine"])
-    waits = None if answer["waits"] is None else from_json(Reason, answer["waits"])
+    waits = None if said is None else from_json(Reason, said)
     left = f"{text.count(one.held_files, 'file')} ({text.size(one.held_bytes)})"
     when = "" if one.purged_from is None else f", to be purged from {text.instant(one.purged_from)} on"
     invocation.terminal.pairs(
@@ -96,6 +102,11 @@ def purge(
         ]
     )
     _tell_unknown(invocation.terminal, one)
+
+
+def _so_far(one: QuarantineView) -> str:
+    held = text.count(one.held_files, "file")
+    return f"{one.purged_files:,} purged and {one.restored_files:,} put back so far, {held} in quarantine"
 
 
 def _tell_unknown(terminal: Terminal, one: QuarantineView) -> None:

@@ -51,6 +51,11 @@ TEND_LOOK_MS: Final = 5 * 60_000
 """How often the store is asked which runs have something in quarantine: there may be tens of thousands."""
 BUSY_WAIT_S: Final = 10
 """How long a person waits while files of the same catalog are being moved."""
+PAGE_BATCHES: Final = 10
+"""Of so many batches, a thousand files, a person hears the end before the next ones."""
+PAGE_MS: Final = 5_000
+"""How long a page goes on to take a further batch: it is an answer to a request, and what hangs up in front of us
+gives up after a minute or less. The first batch takes as long as reading the table's metadata does."""
 TASKS_A_ROUND: Final = 20
 TABLES_A_ROUND: Final = 100
 """Of so many tables it is asked in one round whether files of expired snapshots are due, until they are of one."""
@@ -73,6 +78,20 @@ class Plans:
 
     orphans: OrphanPlanner
     expired: ExpiredFilesPlanner
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAfter:
+    """How far a person has had it looked after what is in quarantine, from the ``newest_run_id`` of the table on.
+
+    The files of ``run_id`` up to the number ``after`` were, and of all later runs. ``is_held_up``: some of the run's
+    could not be, so that no earlier run is looked after.
+    """
+
+    newest_run_id: str
+    run_id: str
+    after: int | None
+    is_held_up: bool
 
 
 class RemovalRounds:
@@ -320,25 +339,40 @@ class RemovalRounds:
         tended = self._tended.get(run_id)
         return tended is None or not tended[1] <= now < tended[1] + TEND_INTERVAL_MS
 
-    def tend(self, run_id: str) -> Reason | None:
-        """Look after all that a run has in quarantine now, and its table's later runs; tells what kept it from that.
+    def tend(self, run_id: str, since: LookedAfter | None = None) -> tuple[Reason | None, LookedAfter | None]:
+        """Look after what a run has in quarantine now, and before it its table's later runs: some files at a time.
 
-        Raises ``NotFound``, and ``Unavailable`` where files of the catalog are being moved for longer than a person
-        waits.
+        Tells what kept it from any of these files, and where to go on; None when that was all. ``since`` is where the
+        last page ended: without it, and where a later run has come since, it begins anew. Whatever is left in between,
+        each page is whole by itself. Raises ``NotFound``, and ``Unavailable`` where files of the catalog are being
+        moved for longer than a person waits.
         """
         table_id = self._store.run(run_id).table_id
-        later = [one for one, of in self._held() if of == table_id and one > run_id]
-        for one in (*later, run_id):
-            waits = self._look_after(one, wait_s=BUSY_WAIT_S)
-            if waits is not None:
-                return waits
-        return None
+        runs = [*(one for one, of in self._held() if of == table_id and one > run_id), run_id]
+        newest = runs[0]
+        if since is not None and since.newest_run_id >= newest:
+            newest, runs = since.newest_run_id, [one for one in runs if one <= since.run_id]
+        until, waits, batches = self._store.now() + PAGE_MS, None, 0
+        for one in runs:
+            goes_on = since is not None and since.run_id == one
+            after, is_held_up = (since.after, since.is_held_up) if since is not None and goes_on else (None, False)
+            while True:
+                if batches and (batches >= PAGE_BATCHES or self._store.now() >= until):
+                    return waits, LookedAfter(newest, one, after, is_held_up)
+                batch = self._remover.tend(one, after, wait_s=BUSY_WAIT_S)
+                batches += 1
+                waits, after, is_held_up = waits or batch.waits, batch.after, is_held_up or batch.waits is not None
+                if batch.is_done or after is None:
+                    break
+            if is_held_up:
+                return waits, None
+        return waits, None
 
-    def _look_after(self, run_id: str, *, wait_s: float = -1) -> Reason | None:
+    def _look_after(self, run_id: str) -> Reason | None:
         after: int | None = None
         waits: Reason | None = None
         while True:
-            batch = self._remover.tend(run_id, after, wait_s=wait_s)
+            batch = self._remover.tend(run_id, after)
             waits, after = waits or batch.waits, batch.after
             if batch.is_done or after is None:
                 return waits

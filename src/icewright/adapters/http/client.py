@@ -23,7 +23,7 @@ from icewright.domain.tasks import TaskState
 
 _TIMEOUT_S: Final = 30.0
 _LONG_S: Final = 3600.0
-"""How long it may take to list all files of a table, or to look after all that is in quarantine of a task."""
+"""How long it may take to list all files of a table, or to read all its metadata before any of them goes."""
 _API: Final = "/api/v1"
 _SERVER_ERRORS_FROM: Final = 500
 _UNAUTHORIZED: Final = 401
@@ -131,9 +131,10 @@ class Client:
         """Tasks whose removed files are in quarantine, newest first."""
         return self._page("/quarantine", {"limit": limit, "cursor": cursor})
 
-    def purge(self, task_id: str) -> Json:
-        """Have it looked after now what a task removed: ``{"quarantine": QuarantineView, "waits": ...}``."""
-        return self._object("POST", f"/quarantine/{_part(task_id)}/purge", timeout_s=_LONG_S)
+    def purge(self, task_id: str, *, cursor: str | None = None) -> Json:
+        """Have it looked after now what a task removed, a page of its files: a ``PurgeAnswer``."""
+        path = f"/quarantine/{_part(task_id)}/purge"
+        return self._object("POST", path, {"cursor": cursor}, timeout_s=_LONG_S)
 
     def tasks(
         self,
