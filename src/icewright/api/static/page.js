@@ -113,7 +113,7 @@ function showTotals(tables, status) {
     ["Data files", count(sum("data_files"))],
     ["Small files", count(sum("small_files"))],
     ["Running", count(status.tasks.running + status.tasks.committed + status.tasks.in_doubt)],
-    ["Waiting", count(status.tasks.queued)],
+    ["Queued", count(status.tasks.queued)],
     ["Done and verified", count(status.tasks.succeeded)],
   ];
   keyed($("totals"), totals, ([name]) => name, ([name]) => el("div", {}, el("dt", {}, name), el("dd")),
