@@ -192,9 +192,10 @@ function unneededLines({ orphans, quarantine }) {
 }
 
 async function partitionsOf(table) {
-  const path = `/tables/${encodeURIComponent(table.uuid)}/partitions?catalog=${encodeURIComponent(table.catalog)}&limit=${PARTITIONS_SHOWN}`;
-  const of = (what) => get(`/tables/${encodeURIComponent(table.uuid)}/${what}?catalog=${encodeURIComponent(table.catalog)}`);
-  const [page, plan, before, place, unneeded] = await Promise.all([get(path), table.plan ? planOf(table.plan.plan_id) : null, rewritten(table), of("place"), of("unneeded")]);
+  const [uuid, catalog] = [encodeURIComponent(table.uuid), encodeURIComponent(table.catalog)];
+  const [page, plan, before, place, unneeded] = await Promise.all([
+    get(`/tables/${uuid}/partitions?catalog=${catalog}&limit=${PARTITIONS_SHOWN}`), table.plan ? planOf(table.plan.plan_id) : null,
+    rewritten(table), get(`/tables/${uuid}/place?catalog=${catalog}`), get(`/tables/${uuid}/unneeded?catalog=${catalog}`)]);
   const verdicts = new Map((plan?.verdicts ?? []).map((verdict) => [`${verdict.spec_id} ${verdict.values}`, verdict]));
   const rows = page.items.map((partition) => {
     const key = `${partition.spec_id} ${partition.values}`;
