@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.actions import RewriteDataFiles, UndoExpireData
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import (
     Conflict,
@@ -55,6 +55,7 @@ from icewright_spark.jobs.remove_dangling_deletes import remove_dangling_deletes
 from icewright_spark.jobs.rewrite_data_files import rewrite_data_files
 from icewright_spark.jobs.rewrite_manifests import rewrite_manifests
 from icewright_spark.jobs.rewrite_position_deletes import rewrite_position_deletes
+from icewright_spark.jobs.undo_expire_data import undo_expire_data
 from icewright_spark.lease import HeartbeatServer, LeaseKeeper
 from icewright_spark.session import activate, cancel_job_group, jvm_exit_code
 
@@ -104,7 +105,8 @@ class Attempt:
     ) -> None:
         self._spark, self._server, self._spec, self._pool, self._seat = spark, server, spec, pool, seat
         self._job_group = f"{spec.task_id}/{spec.attempt}"
-        self._phase = Phase(len(spec.action.groups) if isinstance(spec.action, RewriteDataFiles) else 1)
+        action = spec.action
+        self._phase = Phase(len(action.groups) if isinstance(action, RewriteDataFiles | UndoExpireData) else 1)
         self.lease = LeaseKeeper(server, spec, self._phase.progress, self._stop, claimed_s=claimed_s)
 
     def run(self) -> TaskReport:
@@ -136,7 +138,7 @@ class Attempt:
             ended = jvm_exit_code(self._spark) if isinstance(error, Py4JNetworkError | OSError) else None
             return _Done(result_of(error, cancelled=self.lease.cancelled, lost=self.lease.lost, jvm_exit=ended))
 
-    def _rewrite(self) -> _Done:
+    def _rewrite(self) -> _Done:  # noqa: PLR0911 - one case for each action
         activate(self._spark)
         context = self._spark.sparkContext
         context.setJobGroup(self._job_group, f"icewright {self._spec.task_id}", interruptOnCancel=True)
@@ -171,6 +173,9 @@ class Attempt:
                 return _Done(written.result, written.receipts, written.figures)
             case ExpireData() as action:
                 return _done(expire_data(table, self._spec, action, self._phase, self.lease.may_commit))
+            case UndoExpireData() as action:
+                back = undo_expire_data(self._spark, table, self._spec, action, self._phase, self.lease.may_commit)
+                return _Done(back.result, back.receipts, back.figures)
             case (
                 ExpireSnapshots()
                 | UndoExpiry()

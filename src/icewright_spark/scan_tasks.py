@@ -34,7 +34,9 @@ def planned_tasks(table: SparkTable, base_snapshot_id: int, groups: Sequence[Fil
     wanted = {file.path for group in groups for file in group.files}
     found: dict[str, Any] = {}
     scan = table.java.newScan().useSnapshot(base_snapshot_id).ignoreResiduals()
-    narrowed = partition_filter(table, [group.partition for group in groups])
+    narrowed = None
+    if _schema_id_of(table, base_snapshot_id) == table.schema_id:  # else a column may have had another name
+        narrowed = partition_filter(table, [group.partition for group in groups])
     if narrowed is not None:
         scan = scan.filter(table.expression(narrowed))
     tasks = scan.planFiles()
@@ -70,6 +72,12 @@ def partition_filter(table: SparkTable, partitions: Iterable[Partition]) -> dict
             return None
         whole = one if whole is None else {"type": "or", "left": whole, "right": one}
     return whole
+
+
+def _schema_id_of(table: SparkTable, snapshot_id: int) -> int:
+    """The id of the schema by which a snapshot is scanned: its own, or the current one where it does not say."""
+    said = table.java.snapshot(snapshot_id).schemaId()
+    return table.schema_id if said is None else int(said)
 
 
 def _only(table: SparkTable, tasks: Any, paths: Iterable[str]) -> Any:

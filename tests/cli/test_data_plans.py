@@ -12,6 +12,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, LongType, NestedField
 
+from icewright.cli.data import data_undo_pairs
+from icewright.domain.reasons import Reason
+from icewright.domain.undo_data import UndoExpireDataPrediction
 from tests.cli.command_line import icewright, write_configuration
 from tests.lakes.sqlite import make_lake, make_table
 
@@ -75,3 +78,15 @@ def test_a_plan_is_for_one_thing() -> None:
     said = icewright("plan", "lake.db.events", "--action", "expire-data", "--retain-last", "3")
     assert said.status != 0
     assert "these options do not go together" in said.err
+
+
+def test_an_undo_says_what_is_inserted_again_and_from_where() -> None:
+    said = UndoExpireDataPrediction("icewright-before-expire-data-t", 2, 3, 2048, 1500, 1, 7, ("note",), is_moved=False)
+    shown = dict(data_undo_pairs(said, [Reason("columns-added", "columns that came since")]))
+    assert shown == {
+        "partitions": "2",
+        "files": "3 (2.0 KiB) are read",
+        "rows": "1,500, less what 1 delete file removed of them",
+        "from": "the tag icewright-before-expire-data-t",
+        "note": "columns that came since",
+    }

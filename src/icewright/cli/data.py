@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from icewright.cli import figures as text
 from icewright.domain.expire_data import ExpireDataPrediction
 from icewright.domain.reasons import Reason
+from icewright.domain.undo_data import UndoExpireDataPrediction
 
 
 def data_pairs(said: ExpireDataPrediction | None, notes: Sequence[Reason]) -> list[tuple[str, str]]:
@@ -23,4 +24,16 @@ def data_pairs(said: ExpireDataPrediction | None, notes: Sequence[Reason]) -> li
         ("left", f"{text.count(said.left_for_later, 'partition')} for later" if said.left_for_later else ""),
         ("undo", said.undo),
         *rows,
+    ]
+
+
+def data_undo_pairs(said: UndoExpireDataPrediction, notes: Sequence[Reason]) -> list[tuple[str, str]]:
+    """What would be inserted again, and how it differs from what expired."""
+    deleted = f", less what {text.count(said.delete_files, 'delete file')} removed of them" if said.delete_files else ""
+    return [
+        ("partitions", text.number(said.partitions)),
+        ("files", f"{said.files:,} ({text.size(said.size_bytes)}) are read"),
+        ("rows", f"{said.records:,}{deleted}"),
+        ("from", f"the tag {said.tag}"),
+        *(("note", note.text) for note in notes),
     ]

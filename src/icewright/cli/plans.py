@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 import typer
 
 from icewright.cli import figures as text
-from icewright.cli.data import data_pairs
+from icewright.cli.data import data_pairs, data_undo_pairs
 from icewright.cli.deletes import delete_costs_pairs
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, begin
 from icewright.cli.statistics import statistics_pairs
@@ -38,6 +38,7 @@ from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPredictio
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
 from icewright.domain.rollback import Commits, RollbackPrediction
 from icewright.domain.undo import UndoExpiryPrediction
+from icewright.domain.undo_data import UndoExpireDataPrediction
 
 if TYPE_CHECKING:
     from icewright.api.task_views import TaskView
@@ -312,6 +313,8 @@ def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a ca
     match view.prediction:
         case (ExpireDataPrediction() | None) as said:
             return data_pairs(said, view.rules)
+        case UndoExpireDataPrediction() as said:
+            return data_undo_pairs(said, view.rules)
         case RewritePrediction() as said:
             work = f"{said.input_files:,} files ({text.size(said.input_bytes)}, {said.records:,} rows)"
             return [

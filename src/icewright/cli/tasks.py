@@ -28,6 +28,7 @@ from icewright.domain.rollback import RollbackFigures, RollbackPrediction
 from icewright.domain.tables import Json, Operation
 from icewright.domain.tasks import TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, UndoExpiryFigures, UndoExpiryPrediction
+from icewright.domain.undo_data import UndoExpireDataFigures, UndoExpireDataPrediction
 
 if TYPE_CHECKING:
     from icewright.api.task_views import AttemptView, TaskDocument, TaskView
@@ -210,6 +211,8 @@ def _work(task: TaskView) -> str:  # noqa: C901, PLR0911 - one case for each act
             return f"{said.before.listed:,} delete files become {said.after.listed:,}"
         case ExpireDataPrediction() as said:
             return f"{said.records:,} of {said.records_before:,} rows expire"
+        case UndoExpireDataPrediction() as said:
+            return f"rows of {text.count(said.files, 'file')} ({text.size(said.size_bytes)}) inserted again"
         case ExpireSnapshotsPrediction() as said:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,}"
         case UndoExpiryPrediction() as said:
@@ -326,7 +329,7 @@ def _read(task: TaskView) -> tuple[str, str]:
             return text.number(action.manifests_replaced), text.size(action.input_bytes)
         case RewritePositionDeletesFigures() as action:
             return text.number(action.input_files), text.size(action.input_bytes)
-        case ExpireDataFigures() as action:
+        case ExpireDataFigures() | UndoExpireDataFigures() as action:
             return text.number(action.files), text.size(action.size_bytes)
         case (
             ExpireSnapshotsFigures()

@@ -25,6 +25,7 @@ from icewright.domain.rewrite_manifests import RewriteManifests, RewriteManifest
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletes, RewritePositionDeletesFigures
 from icewright.domain.rollback import Rollback, RollbackFigures
 from icewright.domain.undo import UndoExpiry, UndoExpiryFigures
+from icewright.domain.undo_data import UndoExpireDataFigures
 
 
 class Executor(StrEnum):
@@ -115,6 +116,8 @@ class ActionKind(StrEnum):
     RESTORE_FILES = "restore_files"
     """No procedure of Iceberg's: what was removed is put back."""
     EXPIRE_DATA = "expire_data"
+    UNDO_EXPIRE_DATA = "undo_expire_data"
+    """Where ``main`` can be set back to before, that is done: this one inserts rows."""
     ROLLBACK_TO_SNAPSHOT = "rollback_to_snapshot"
 
 
@@ -204,6 +207,49 @@ class RewriteDataFiles:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class UndoExpireData:
+    """Insert the rows of files that expired again, as new files, in one append: the undo of ``undone_task_id``.
+
+    ``groups`` are exactly the files that it took, as they were in ``base_snapshot_id``, right before its commit
+    ``expiry_snapshot_id``, with the delete files of then. Their rows get new ids. ``tagged_snapshot_id`` is where the
+    tag has to be that keeps them. They become files of schema ``schema_id`` and of spec ``spec_id``, the table's
+    current ones.
+    """
+
+    kind: ClassVar[Literal["undo_expire_data"]] = "undo_expire_data"
+    undone_task_id: str
+    base_snapshot_id: int
+    expiry_snapshot_id: int
+    tagged_snapshot_id: int
+    schema_id: int
+    spec_id: int
+    groups: tuple[FileGroup, ...]
+
+    @property
+    def partitions(self) -> frozenset[Partition]:
+        """Those that the files were in."""
+        return frozenset(group.partition for group in self.groups)
+
+    @property
+    def record_count(self) -> int:
+        """Rows in all files, those that delete files remove included."""
+        return sum(group.record_count for group in self.groups)
+
+    @property
+    def figures(self) -> UndoExpireDataFigures:
+        """The action without its files."""
+        return UndoExpireDataFigures(
+            base_snapshot_id=self.base_snapshot_id,
+            undone_task_id=self.undone_task_id,
+            groups=len(self.groups),
+            files=sum(len(group.files) for group in self.groups),
+            delete_files=len({delete for group in self.groups for delete in group.delete_files}),
+            records=self.record_count,
+            size_bytes=sum(group.size_bytes for group in self.groups),
+        )
+
+
 Action: TypeAlias = (
     RewriteDataFiles
     | ExpireSnapshots
@@ -211,6 +257,7 @@ Action: TypeAlias = (
     | RemoveDanglingDeletes
     | RewritePositionDeletes
     | ExpireData
+    | UndoExpireData
     | UndoExpiry
     | ComputeStatistics
     | RemoveOrphanFiles
@@ -227,6 +274,7 @@ ActionFigures: TypeAlias = (
     | RemoveDanglingDeletesFigures
     | RewritePositionDeletesFigures
     | ExpireDataFigures
+    | UndoExpireDataFigures
     | UndoExpiryFigures
     | ComputeStatisticsFigures
     | RemoveOrphanFilesFigures
@@ -250,7 +298,7 @@ ACTIONS_OF_THE_SERVER: Final = FILE_MOVES | {
 """What reads and writes no rows, so that the server carries it out itself (decision 0027); the rest is Spark's."""
 
 
-def names_in(action: Action) -> int:  # noqa: PLR0911 - one case for each action
+def names_in(action: Action) -> int:  # noqa: C901, PLR0911 - one case for each action
     """How many files, snapshots and partitions an action names: what it weighs in memory."""
     match action:
         case RewriteDataFiles():
@@ -271,6 +319,8 @@ def names_in(action: Action) -> int:  # noqa: PLR0911 - one case for each action
             return 0
         case ExpireData():
             return len(action.partitions) + sum(len(partition.files) for partition in action.partitions)
+        case UndoExpireData():
+            return sum(len(group.files) + len(group.delete_files) for group in action.groups)
 
 
 def cause_of(action: RemoveOrphanFiles | RemoveExpiredFiles) -> Cause:

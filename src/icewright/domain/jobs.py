@@ -14,7 +14,7 @@ from icewright.domain.errors import VersionMismatch
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import Progress
 
-PROTOCOL_VERSION = 10
+PROTOCOL_VERSION = 11
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPred
 from icewright.domain.rollback import RollbackPrediction
 from icewright.domain.tables import Instant
 from icewright.domain.undo import UndoExpiryPrediction
+from icewright.domain.undo_data import UndoExpireDataPrediction
 
 
 class Verdict(StrEnum):
@@ -132,6 +133,7 @@ Prediction: TypeAlias = (
     | RemoveDanglingDeletesPrediction
     | RewritePositionDeletesPrediction
     | ExpireDataPrediction
+    | UndoExpireDataPrediction
     | UndoExpiryPrediction
     | ComputeStatisticsPrediction
     | RemoveOrphanFilesPrediction

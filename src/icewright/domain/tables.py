@@ -34,6 +34,8 @@ ATTEMPT_KEY = "icewright.attempt"
 PROOF_KEY = "icewright.proof"
 LEVEL_KEY = "icewright.level"
 LAYOUT_KEY = "icewright.layout"
+UNDONE_KEY = "icewright.undone-task-id"
+"""Of which task a commit takes back what it did."""
 GROUPS_KEY = "icewright.groups"
 """Which groups of its action a commit is of (:func:`icewright.domain.group_ids.group_ids_text`); all where it is not
 there."""

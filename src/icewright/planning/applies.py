@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.domain.actions import Action, RewriteDataFiles
+from icewright.domain.actions import Action, RewriteDataFiles, UndoExpireData
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
@@ -17,6 +17,7 @@ from icewright.domain.rewrite_position_deletes import DELETE_FORMAT_VERSION, Rew
 from icewright.domain.rollback import Rollback
 from icewright.domain.tables import ROW_LINEAGE_SINCE, Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
+from icewright.planning.data_undo import data_undo_conflict
 from icewright.planning.executors import executor_obstacle
 from icewright.planning.rollback import rollback_conflict
 from icewright.planning.statistics_commit import statistics_conflict
@@ -58,6 +59,8 @@ def still_applies(  # noqa: PLR0911 - a case for each kind of action
         case ExpireData():
             gone = _specs_gone({each.partition.spec_id for each in action.partitions}, metadata)
             return gone or _base_gone(action.base_snapshot_id, metadata)
+        case UndoExpireData():
+            return data_undo_conflict(action, metadata)
 
 
 def _files_moved(action: RewriteDataFiles, metadata: TableMetadata) -> Reason | None:

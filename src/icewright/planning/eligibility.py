@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from icewright.domain.actions import Action, RewriteDataFiles
+from icewright.domain.actions import Action, RewriteDataFiles, UndoExpireData
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import InvalidConfiguration, Unsupported
 from icewright.domain.expire_data import ExpireData
@@ -44,13 +44,17 @@ _HADOOP_METADATA = re.compile(r"/v\d+(\.gz|\.zst)?\.metadata\.json(\.gz|\.zst)?\
 _RENAMING_SCHEMES = frozenset({"file", "hdfs", "viewfs"})
 
 
-def obstacle_of(action: Action, metadata: TableMetadata, policy: Policy) -> Reason | None:
+def obstacle_of(  # noqa: PLR0911 - a case for each kind of action
+    action: Action, metadata: TableMetadata, policy: Policy
+) -> Reason | None:
     """Why an action that was planned must not be carried out on its table as it is now, or None."""
     match action:
         case RewriteDataFiles():
             return table_obstacle(metadata, policy)
         case UndoExpiry() | Rollback():
             return recovery_obstacle(metadata, policy)
+        case UndoExpireData():
+            return recovery_obstacle(metadata, policy) or encryption_obstacle(metadata)
         case ExpireSnapshots() | RemoveOrphanFiles() | RemoveExpiredFiles():
             return metadata_obstacle(metadata, policy)
         case RestoreFiles():

@@ -205,7 +205,7 @@ def undo_said(task_id: str) -> str:
     """How an expiry of data is taken back."""
     return (
         f"no file is deleted, and for {wording.duration(UNDO_WINDOW_MS)} the tag {tag_of(task_id)} keeps the rows: "
-        f"`icewright undo {task_id}` sets the table back where nothing was committed since; else insert from the tag"
+        f"`icewright undo {task_id}` sets the table back where nothing was committed since, and inserts them again else"
     )
 
 

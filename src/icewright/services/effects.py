@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.actions import RewriteDataFiles, UndoExpireData
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import ExpireSnapshots
@@ -38,7 +38,12 @@ def effect_of(task: Task, metadata: TableMetadata) -> Effect | None:  # noqa: PL
     """What the table has of a task, None where it has not taken effect. The table is the task's own."""
     match task.action:
         case (
-            RewriteDataFiles() | RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ExpireData()
+            RewriteDataFiles()
+            | RewriteManifests()
+            | RemoveDanglingDeletes()
+            | RewritePositionDeletes()
+            | ExpireData()
+            | UndoExpireData()
         ):
             snapshot = snapshot_made_by(task, metadata)
             if snapshot is None:
@@ -66,6 +71,7 @@ def done_by_others(task: Task) -> Reason | None:
             | RemoveDanglingDeletes()
             | RewritePositionDeletes()
             | ExpireData()
+            | UndoExpireData()
             | Rollback()
         ):
             return None

@@ -183,7 +183,7 @@ def _fewest_files(group: FileGroup) -> int:
     """No file is without rows but the only one of a group, and which cells of a shuffle have none nobody knows."""
     if group.executor is Executor.SHUFFLE:
         return 1
-    return min(group.output_files, max(1, group.record_count - _deleted_most(group)))
+    return min(group.output_files, max(1, group.record_count - deleted_most(group)))
 
 
 def _row_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
@@ -194,10 +194,10 @@ def _row_problem(action: RewriteDataFiles, changes: Changes) -> str | None:
     stays, moves = _by_whether_they_move(action)
     least, most = Counter[Partition](), Counter[Partition]()
     for group in stays:
-        least[group.partition] += sum(_vector_records(group, file) for file in group.files)
-        most[group.partition] += _deleted_most(group)
-    fewest = sum(least.values()) + sum(_vector_records(group, file) for group in moves for file in group.files)
-    deleted = fewest, sum(most.values()) + sum(_deleted_most(group) for group in moves)
+        least[group.partition] += sum(vector_records(group, file) for file in group.files)
+        most[group.partition] += deleted_most(group)
+    fewest = sum(least.values()) + sum(vector_records(group, file) for group in moves for file in group.files)
+    deleted = fewest, sum(most.values()) + sum(deleted_most(group) for group in moves)
     for group in moves:
         least[group.partition] += group.record_count
         most[group.partition] += group.record_count
@@ -250,19 +250,19 @@ def _order_problem(action: RewriteDataFiles, snapshot: Snapshot) -> str | None:
     return f"its summary says {level} and the layout {layout}, the action {action.level.value} and {planned}"
 
 
-def _vector_records(group: FileGroup, file: InputFile) -> int:
+def vector_records(group: FileGroup, file: InputFile) -> int:
     """Rows that deletion vectors remove from a file: exactly so many."""
     its = (group.delete_files[position] for position in file.deletes)
     return sum(delete.record_count for delete in its if is_deletion_vector(delete))
 
 
-def _deleted_most(group: FileGroup) -> int:
+def deleted_most(group: FileGroup) -> int:
     """The most rows that the deletes of a group can remove."""
     most = open_records = 0
     position: set[int] = set()
     for file in group.files:
         its = [group.delete_files[number] for number in file.deletes]
-        vectors = _vector_records(group, file)
+        vectors = vector_records(group, file)
         if any(delete.content is FileContent.EQUALITY_DELETES for delete in its):
             most += file.record_count
         elif vectors:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.actions import RewriteDataFiles, UndoExpireData
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unsupported
 from icewright.domain.expire_data import ExpireData
@@ -30,6 +30,7 @@ from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
 from icewright.planning import wording
+from icewright.planning.data_undo import DataUndoDecision
 from icewright.planning.expire_data import by_hand
 from icewright.planning.expiry_undo import UndoDecision, decide_undo, only_back
 from icewright.planning.plan_beside import plan_beside
@@ -40,6 +41,7 @@ from icewright.ports.kept import KeptStore
 from icewright.ports.store import TableStore, TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
+from icewright.services.data_undo import decide_data_undo
 from icewright.services.effects import snapshot_made_by
 from icewright.services.kept_plans import keep_plan
 from icewright.services.missing_files import first_missing
@@ -102,7 +104,7 @@ class Undoer:
         self._doors, self._observer, self._tables, self._tasks = doors, observer, tables, tasks
         self._ids, self._policy, self._namesakes = ids, policy, namesakes
 
-    def plan(self, task_id: str) -> Plan:
+    def plan(self, task_id: str) -> Plan:  # noqa: C901 - one case for each action
         """The plan that takes a task back. It is kept to be applied, and never queued by itself.
 
         Raises ``NotFound``, :class:`NotAllowed` where the task cannot be undone (any more), and what loading the table
@@ -116,8 +118,10 @@ class Undoer:
                 raise _never(task, "it changed no row", "`icewright rollback` sets a table back to an earlier snapshot")
             case ComputeStatistics():
                 raise _never(task, "it changed no row", "readers may ignore statistics, and expiry takes them away")
-            case ExpireData():
-                return self._plan_data(task)
+            case ExpireData() as action:
+                return self._plan_data(task, action)
+            case UndoExpireData():
+                raise _never(task, "it was an undo", "let the data expire again: `icewright plan --action expire-data`")
             case Rollback(undone_task_id=None) as action:
                 return self._plan_rollback(task, action)
             case Rollback():
@@ -144,15 +148,22 @@ class Undoer:
         taken = self._doors.expiries[task.table_name.catalog].read_taken(now.name, kept.content)
         return self._saved(now, policy, decide_undo(task.task_id, expiry, taken, now, policy, until))
 
-    def _plan_data(self, task: Task) -> Plan:
-        """Set the table back to right before the commit, if that was the last one: what came since is never lost."""
+    def _plan_data(self, task: Task, expiry: ExpireData) -> Plan:
+        """Set the table back to right before the commit, if that was the last one: what came since is never lost.
+
+        Else the rows are inserted again.
+        """
         self._open_until(task)
         now = self._load(task)
-        made, current = snapshot_made_by(task, now), now.current_snapshot
-        if made is None or current is None or made != current or made.parent_id is None:
-            raise _never(task, "something was committed, or set back, since", by_hand(task.task_id))
-        policy = self._policy(now)
-        decision = decide_rollback(now, policy, to_snapshot=made.parent_id)
+        made, policy = snapshot_made_by(task, now), self._policy(now)
+        if made is None:
+            raise _never(task, "the snapshot that it made has expired", by_hand(task.task_id))
+        decision: RollbackDecision | DataUndoDecision
+        if made == now.current_snapshot and made.parent_id is not None:
+            decision = decide_rollback(now, policy, to_snapshot=made.parent_id)
+        else:
+            catalog = self._observer.catalog(now.name.catalog)
+            decision = decide_data_undo(catalog, task.task_id, expiry, made, now, policy)
         if decision.action is None:
             raise _never(task, decision.reason.text, by_hand(task.task_id))
         return self._saved(now, policy, decision)
@@ -163,7 +174,9 @@ class Undoer:
         policy = self._policy(now)
         return self._saved(now, policy, decide_forward(task.task_id, rollback, now, policy))
 
-    def _saved(self, now: TableMetadata, policy: Policy, decision: UndoDecision | RollbackDecision) -> Plan:
+    def _saved(
+        self, now: TableMetadata, policy: Policy, decision: UndoDecision | RollbackDecision | DataUndoDecision
+    ) -> Plan:
         at = self._tasks.now()
         plan = plan_beside(self._ids.new("plan"), now, policy, decision, at, asked=True, notes=decision.notes)
         return keep_plan(self._tables, plan)

@@ -9,17 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icewright.domain.actions import ActionKind
+from icewright.domain.actions import ActionKind, UndoExpireData
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.names import TableId
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
-from icewright.domain.tasks import TaskHead, TaskState
+from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
 from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.planning.windows import Window, spread, window_of
-from icewright.ports.store import Enqueued, TableStore, TaskStore
+from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import parked
 from icewright.scheduling.upkeep import (
     DANGER_PRIORITY,
@@ -38,6 +38,8 @@ from icewright.services.planner import Planner
 from icewright.services.refused import PlanRefused
 
 _REMEMBERED_MAX: Final = 200_000
+_UNDOS_MAX: Final = 20
+"""So many of the latest undos of expiries of data are asked."""
 _SAID: Final = {
     ActionKind.EXPIRE_SNAPSHOTS: "Snapshots expire by themselves",
     ActionKind.REWRITE_MANIFESTS: "Manifests are rewritten by themselves",
@@ -142,6 +144,10 @@ class Upkeep:
 
         Told by its files, which the table has for longer than the snapshot that they went with.
         """
+        for action in plan.actions:
+            inserted = self._inserted_again(plan.table_id, action, latest) if isinstance(action, ExpireData) else None
+            if inserted is not None:
+                return inserted
         files = {file.path for action in plan.actions if isinstance(action, ExpireData) for file in action.files}
         for task in latest if files else ():
             if task.outcome is None or task.outcome.snapshot_id is None:
@@ -151,11 +157,35 @@ class Upkeep:
                 return Reason("taken-back", f"files that went with task {task.task_id} came back: ask for it again")
         return None
 
+    def _inserted_again(self, table_id: TableId, action: ExpireData, latest: Sequence[TaskHead]) -> Reason | None:
+        """Why data stays whose rows somebody had inserted again, in its partitions or in files of that commit.
+
+        Not what a person let expire since all the same.
+        """
+        for undo in self._tasks.listed(_undos(table_id), limit=_UNDOS_MAX):
+            if undo.outcome is None or undo.outcome.snapshot_id is None:
+                continue
+            before = self._tasks.get(undo.task_id).action
+            number = undo.outcome.reason.figures.get("sequence_number")
+            partitions = set(before.partitions) if isinstance(before, UndoExpireData) else set()
+            for task in latest:
+                if task.state is TaskState.SUCCEEDED and task.was_asked_for and task.updated_at > undo.updated_at:
+                    since = self._tasks.get(task.task_id).action
+                    partitions -= {p.partition for p in since.partitions} if isinstance(since, ExpireData) else set()
+            if not partitions.isdisjoint(each.partition for each in action.partitions) or any(
+                number and file.data_sequence_number == number for file in action.files
+            ):
+                return Reason("taken-back", f"task {undo.task_id} inserted rows of it again: ask for it again")
+        return None
+
     def _taken_back(
         self, look: Look, kind: ActionKind, latest: Callable[[ActionKind], Sequence[TaskHead]]
     ) -> Reason | None:
         """Why it is left alone for a while after a person took it back."""
         if kind is ActionKind.EXPIRE_DATA:
+            under_way = [undo for undo in latest(ActionKind.UNDO_EXPIRE_DATA) if undo.state not in TERMINAL_STATES]
+            if under_way:
+                return Reason("taken-back", f"task {under_way[0].task_id} inserts rows again that expired")
             return rolled_back(latest(kind), look.observation.metadata)
         if kind is not ActionKind.EXPIRE_SNAPSHOTS:
             return None
@@ -228,6 +258,10 @@ def _wanted(policy: Policy) -> list[ActionKind]:
         ActionKind.EXPIRE_DATA: policy.expires_data,
     }
     return [kind for kind, is_wanted in wanted.items() if is_wanted]
+
+
+def _undos(table_id: TableId) -> TaskFilter:
+    return TaskFilter(table_id=table_id, kind=ActionKind.UNDO_EXPIRE_DATA)
 
 
 def _after_data_files(said: str = "") -> Reason:

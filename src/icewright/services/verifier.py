@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.actions import RewriteDataFiles, UndoExpireData
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.expire_data import ExpireData
@@ -40,6 +40,7 @@ from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
 from icewright.services.data_evidence import data_changed, problem_of_data, verified_data
+from icewright.services.data_undo_evidence import inserted_between, problem_of_insert, verified_insert
 from icewright.services.delete_evidence import problem_of_dangling, verified_dangling
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of, reported_snapshot, snapshot_made_by
@@ -161,7 +162,7 @@ class Verifier:
         state = TaskState.FAILED if outcome.reason.code in _NOT_AS_IT_SHOULD_BE else TaskState.SUCCEEDED
         return _change(task, state, outcome)
 
-    def _outcome(self, task: Task, metadata: TableMetadata) -> Outcome:  # noqa: PLR0911 - one case for each action
+    def _outcome(self, task: Task, metadata: TableMetadata) -> Outcome:  # noqa: C901, PLR0911 - one case for each action
         """What the table says of a task."""
         match task.action:
             case RewriteDataFiles():
@@ -172,6 +173,8 @@ class Verifier:
                 return self._of_commit(task, metadata, partial(_deletes_changed, action))
             case ExpireData() as action:
                 return self._of_commit(task, metadata, partial(_data_expired, task.task_id, action))
+            case UndoExpireData() as action:
+                return self._of_commit(task, metadata, partial(_data_inserted, action))
             case ExpireSnapshots() as action:
                 return Outcome(expired(action, metadata, self._expirer.problem(task, metadata)))
             case Rollback() as action:
@@ -304,6 +307,16 @@ def _data_expired(
     changed = data_changed(catalog, metadata, parent, snapshot, action)
     problem = problem_of_data(task_id, action, metadata, parent, snapshot, changed)
     return verified_data(task_id, action, changed) if problem is None else _failed(problem)
+
+
+def _data_inserted(
+    action: UndoExpireData, catalog: Catalog, metadata: TableMetadata, parent: Snapshot, snapshot: Snapshot
+) -> Reason:
+    changed = inserted_between(catalog, metadata, parent, snapshot)
+    problem = problem_of_insert(action, metadata, snapshot, changed)
+    if problem is None:
+        return verified_insert(action, snapshot, changed)
+    return replace(_failed(problem), figures={"sequence_number": snapshot.sequence_number})
 
 
 def _failed(problem: str) -> Reason:

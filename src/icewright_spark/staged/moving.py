@@ -63,10 +63,12 @@ def spec_columns(table: SparkTable, spec_id: int, catalog: str, rows: DataFrame)
     return term_columns(table.schema_fields(), table.spec_terms(spec_id), catalog, rows)
 
 
-def check_partitions_made(table: SparkTable, group: FileGroup, catalog: str, rows: DataFrame) -> None:
+def check_partitions_made(
+    table: SparkTable, group: FileGroup, catalog: str, rows: DataFrame, *, may_be_empty: bool = False
+) -> None:
     """Before anything is written: the rows of a group belong to no more partitions than it may become files.
 
-    Raises :class:`ManyPartitions`, and :class:`NoRowsLeft`.
+    Raises :class:`ManyPartitions`, and :class:`NoRowsLeft` where there must be some.
     """
     spec_id, most = group.output_spec_id, group.output_files
     if spec_id is None:
@@ -79,7 +81,7 @@ def check_partitions_made(table: SparkTable, group: FileGroup, catalog: str, row
             f"group {group.group_id}: its rows belong to more than {most} partitions of spec {spec_id}, and so many "
             "files were planned at most"
         )
-    if not found:
+    if not found and not may_be_empty:
         raise NoRowsLeft(f"group {group.group_id}: no row is left of its files, which stay in their partition")
 
 

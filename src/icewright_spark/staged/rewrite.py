@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 
 from icewright.domain.actions import FileGroup
 from icewright.domain.errors import Unsupported
 from icewright.domain.jobs import GroupFigures, Receipt, TaskSpec
+from icewright.domain.tables import ROW_LINEAGE_SINCE
 from icewright_spark.commit import Rewritten
 from icewright_spark.iceberg import SparkTable
+from icewright_spark.merge.lineage import LINEAGE_FIELDS
 from icewright_spark.shuffle.fields import numbered
 from icewright_spark.staged.checks import StagedResult, check_same_rows, checked_file, refuse_what_would_be_lost
 from icewright_spark.staged.cost import executors
@@ -31,11 +34,18 @@ METHOD_OF_MOVES: Final = f"{METHOD}, each row in its partition"
 
 
 def rewrite_group(
-    spark: SparkSession, table: SparkTable, spec: TaskSpec, group: FileGroup, tasks: Sequence[Any]
+    spark: SparkSession,
+    table: SparkTable,
+    spec: TaskSpec,
+    group: FileGroup,
+    tasks: Sequence[Any],
+    *,
+    as_new: bool = False,
 ) -> StagedResult:
     """Rewrite the group's files, whose scan tasks are ``tasks`` in the group's order, as one new file.
 
-    Where their rows move to another spec, as one file in each of its partitions that they belong to.
+    Where their rows move to another spec, as one file in each of its partitions that they belong to. ``as_new``: as
+    rows that come into the table with the commit, without the ids that they had; where none is left there is no file.
     Raises :class:`ProofFailed` when the rows of the new files are not those that were read, those not the ones that
     the manifests promise, or in a partition that is not theirs; :class:`Unsupported` for what Spark cannot read or does
     not write as planned. In every case all files stay where they are, the new ones too.
@@ -45,13 +55,17 @@ def rewrite_group(
     started_ns = time.perf_counter_ns()
     with executors(spark, set_id) as cost:
         with staged(spark, table, f"{set_id}-written", tasks) as inputs:
-            check_partitions_made(table, group, catalog, inputs.rows(vectorised=True))
-            files = write(inputs, inputs.rows_in_one_split(), group)
-            files = _checked(table, group, files or [write_empty_file(table, group, set_id)])
+            check_partitions_made(table, group, catalog, inputs.rows(vectorised=True), may_be_empty=as_new)
+            rows = inputs.rows_in_one_split()
+            files = write(inputs, without_ids(table, rows) if as_new else rows, group)
+            if not files and not as_new:
+                files = [write_empty_file(table, group, set_id)]
+            files = _checked(table, group, files, least=0 if as_new else 1)
         with executors(spark, f"{set_id}-proof") as proof:
             with staged(spark, table, f"{set_id}-read", tasks) as inputs:
-                before = hash_rows(inputs.rows(vectorised=False))
-            after = _read_back(spark, table, spec, group, files)
+                rows = inputs.rows(vectorised=False)
+                before = hash_rows(own_columns(table, rows) if as_new else rows)
+            after = _read_back(spark, table, spec, group, files, as_new=as_new)
     hashing_ms = before.cpu_ms + after.cpu_ms
     rows_in, rows_out = check_same_rows(group, files, before.by_file, after.by_file)
     check_stated([str(file.location()) for file in files], after.misstated)
@@ -88,21 +102,41 @@ def write(staged_tasks: StagedTasks, rows: DataFrame, group: FileGroup) -> list[
     return staged_tasks.write(rows, group.partition.spec_id)
 
 
-def _checked(table: SparkTable, group: FileGroup, files: Sequence[Any]) -> list[Any]:
-    if not 1 <= len(files) <= group.output_files:
+def without_ids(table: SparkTable, rows: DataFrame) -> DataFrame:
+    """Rows as if they had never been in the table: where a file has no id of a row, the commit gives it one."""
+    for name in _lineage(table):
+        rows = rows.withColumn(name, lit(None).cast("long"))
+    return rows
+
+
+def own_columns(table: SparkTable, rows: DataFrame) -> DataFrame:
+    """Rows without their lineage."""
+    return rows.drop(*_lineage(table))
+
+
+def _lineage(table: SparkTable) -> list[str]:
+    """The columns of row lineage, which belong to nobody else from format version 3 on."""
+    return [field["name"] for field in LINEAGE_FIELDS] if table.format_version >= ROW_LINEAGE_SINCE else []
+
+
+def _checked(table: SparkTable, group: FileGroup, files: Sequence[Any], least: int) -> list[Any]:
+    if not least <= len(files) <= group.output_files:
         text = f"group {group.group_id}: Spark wrote {len(files)} files instead of "
         raise Unsupported(text + ("one" if group.output_files == 1 else f"at most {group.output_files}"))
     return [checked_file(table, group, file) for file in files]
 
 
 def _read_back(
-    spark: SparkSession, table: SparkTable, spec: TaskSpec, group: FileGroup, files: Sequence[Any]
+    spark: SparkSession, table: SparkTable, spec: TaskSpec, group: FileGroup, files: Sequence[Any], *, as_new: bool
 ) -> HashedRows:
     """The hashes of the rows of new files, what is stated of them wrongly, and where they move, their partitions."""
+    if not files:
+        return HashedRows({}, 0, 0)
     set_id, spec_id = f"{spec.task_id}-{spec.attempt}-{group.group_id}-new", group.output_spec_id
     tasks = [task_of_new_file(spark, table, file, unplaced=spec_id is not None) for file in files]
     with staged(spark, table, set_id, tasks) as output:
         rows = output.rows_of_whole_files(max(int(file.fileSizeInBytes()) for file in files))
+        rows = own_columns(table, rows) if as_new else rows
         stated = stated_by(table, files)
         if spec_id is None:
             return hash_rows(rows, stated=stated)
