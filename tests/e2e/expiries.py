@@ -8,13 +8,11 @@ from urllib.parse import urlsplit
 
 from pyiceberg.table import Table
 
+from icewright.adapters.http.client import Client
 from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.errors import IcewrightError
 from icewright.domain.events import CommitEvent
 from icewright.domain.tables import Json
-from icewright.domain.tasks import TERMINAL_STATES, TaskState
 from tests.e2e.kills import Mortals
-from tests.e2e.processes import wait_for
 from tests.lakes.sqlite import append, files_of, make_table, table_name, writer
 from tests.readers.duck import duckdb_with_iceberg
 
@@ -39,44 +37,17 @@ def ask_for_expiry(lake: Mortals, table: Table) -> str:
     assert snapshot is not None
     event = CommitEvent(name, snapshot.snapshot_id)
 
-    def asked() -> str | None:
-        try:
-            with lake.client() as client:
-                client.notify(event)
-                uuid = str(client.table(name)["uuid"])
-                plan = client.plan_asked(uuid, lake.entry.name, AskedExpireSnapshots("PT0S", 1))
-                return str(client.apply(plan["plan_id"])["task_id"])
-        except IcewrightError:
-            return None
+    def asked(client: Client) -> Json:
+        client.notify(event)
+        uuid = str(client.table(name)["uuid"])
+        return client.plan_asked(uuid, lake.entry.name, AskedExpireSnapshots("PT0S", 1))
 
-    return wait_for(asked, "an expiry is asked for", lake)
+    return lake.applied(asked, "an expiry")
 
 
 def ask_for_undo(lake: Mortals, task_id: str) -> str:
-    """Have an expiry taken back. The task's id."""
-
-    def asked() -> str | None:
-        try:
-            with lake.client() as client:
-                return str(client.apply(client.undo(task_id)["plan_id"])["task_id"])
-        except IcewrightError:
-            return None
-
-    return wait_for(asked, "an undo is asked for", lake)
-
-
-def ended(lake: Mortals, task_id: str) -> Json:
-    """The task with its history, once it has ended."""
-
-    def found() -> Json | None:
-        try:
-            with lake.client() as client:
-                document = client.task(task_id)
-        except IcewrightError:
-            return None
-        return document if TaskState(document["task"]["state"]) in TERMINAL_STATES else None
-
-    return wait_for(found, "the expiry ends", lake)
+    """Have a task taken back. The task's id."""
+    return lake.applied(lambda client: client.undo(task_id), "an undo")
 
 
 def check_expired(lake: Mortals, before: Table) -> None:

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -14,17 +16,19 @@ from urllib.parse import urlsplit
 import psutil
 from pyiceberg.table import Table
 
+from icewright.adapters.http.client import Client
 from icewright.domain.errors import IcewrightError
 from icewright.domain.events import CommitEvent
 from icewright.domain.faults import Fault
 from icewright.domain.tables import TASK_ID_KEY, Json
 from icewright.domain.tasks import TERMINAL_STATES, TaskState
-from tests.e2e.processes import Processes, wait_for
+from tests.e2e.processes import Answer, Processes, wait_for
 from tests.lakes.sqlite import append, files_of, make_table, table_name, writer
 from tests.readers.duck import duckdb_with_iceberg
 
 ROWS, ROWS_PER_COMMIT = 30, 5
-LEASE_MS = 3000
+LEASE_MS, LONG_LEASE_MS = 3000, 60_000
+"""Of what is waited for, and of what only ends when a test sets the clocks forth."""
 
 
 @dataclass(frozen=True, order=True)
@@ -44,11 +48,14 @@ def _of(process: str, *victims: str) -> tuple[Kill, ...]:
 
 SERVER, SUPERVISOR = _of("server", "self"), _of("supervisor", "self")
 OPTIMIZER, WORKER = _of("optimizer", "self", "jvm"), _of("worker", "self", "jvm", "driver")
-HOUSEKEEPER = _of("housekeeper", "self")
-"""The server's deaths over what it carries out itself."""
-ELSEWHERE = frozenset({"deleter", "expire-data", "manifests"})
+HOUSEKEEPER, DELETER = _of("housekeeper", "self"), _of("deleter", "self")
+"""The server's deaths over what it carries out itself, and over files."""
+ELSEWHERE = frozenset({"expire-data", "manifests"})
 """Parts that die in tests of their own, by an exception and not with their process."""
-KILLS = (*SERVER, *HOUSEKEEPER, *SUPERVISOR, *OPTIMIZER, *WORKER)
+KILLS = (*SERVER, *HOUSEKEEPER, *DELETER, *SUPERVISOR, *OPTIMIZER, *WORKER)
+
+PLANNING = frozenset({Fault.EXPIRY_PLAN_BEFORE, Fault.EXPIRY_PLAN_AFTER})
+"""Where a server of these dies with no attempt under way."""
 
 BEFORE_WORK = tuple(
     Kill(point)
@@ -112,12 +119,14 @@ class Mortals(Processes):
 
     tables: list[Table] = field(default_factory=list)
     kills: int = 0
+    lease_ms: int = LEASE_MS
+    ahead_ms: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.configuration.write_text(
-            self.configuration.read_text().replace("lease_ms = 4000", f"lease_ms = {LEASE_MS}")
-        )
+        settings = self.configuration.read_text().replace("lease_ms = 4000", f"lease_ms = {self.lease_ms}")
+        self.configuration.write_text(f'{settings}quarantine = ["{self.held}"]\n')
+        self.held.mkdir()
         (self.folder / "kills").mkdir()
         path = os.pathsep.join([str(Path(__file__).parent / "armed"), *sys.path])
         self._zygote = subprocess.Popen(  # noqa: S603 - our own module, as a list
@@ -127,6 +136,11 @@ class Mortals(Processes):
             text=True,
             env={**os.environ, "PYTHONPATH": path, "KILLS_FOLDER": str(self.folder / "kills")},
         )
+
+    @property
+    def held(self) -> Path:
+        """Where removed files wait."""
+        return self.folder / "quarantine"
 
     def start(self, command: str) -> None:
         """Fork one off."""
@@ -144,10 +158,19 @@ class Mortals(Processes):
     def order(self, kill: Kill) -> int:
         """From now on whoever comes by dies; the number of the order. Replaces one for the same place."""
         self.kills += 1
-        fresh = self.folder / "kills" / "fresh"
-        fresh.write_text(f"{kill.victim} {self.kills}")
-        fresh.rename(self.folder / "kills" / f"order-{kill.point.value}")
+        self._tell(f"order-{kill.point.value}", f"{kill.victim} {self.kills}")
         return self.kills
+
+    def later(self, wait_ms: int) -> None:
+        """From now on all clocks of those that were forked go ahead by so much more; nobody else's do."""
+        self.ahead_ms += wait_ms
+        self._tell("clock", str(self.ahead_ms))
+
+    def _tell(self, name: str, text: str) -> None:
+        """Let a file be there, whole."""
+        fresh = self.folder / "kills" / "fresh"
+        fresh.write_text(text)
+        fresh.rename(self.folder / "kills" / name)
 
     def await_order(self, number: int, what: object) -> list[int]:
         """Wait until an order was carried out; the victims."""
@@ -168,6 +191,25 @@ class Mortals(Processes):
             Forked(victim).wait(30)
         self.revive()
 
+    @contextmanager
+    def dying(self, *points: Fault) -> Iterator[None]:
+        """The server dies over what is asked for in the block, at each of these places."""
+        orders = [(self.order(Kill(point)), point) for point in points]
+        yield
+        for order, point in orders:
+            self.await_kill(order, point)
+        if not PLANNING.issuperset(points):
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Have attempts that nobody is at any more given up, and looked for, by clocks that are set forth."""
+        for state in (TaskState.RUNNING, TaskState.IN_DOUBT):
+            self.later(self.lease_ms)
+            self._await_none(state)
+
+    def _await_none(self, state: TaskState) -> None:
+        self.done(lambda client: not client.tasks(states=(state,)).items or None, f"no task is {state} any more")
+
     def revive(self) -> None:
         """Start what has died."""
         for command in ("serve", "optimizer"):
@@ -186,6 +228,40 @@ class Mortals(Processes):
 
     # Work.
 
+    def done(self, ask: Callable[[Client], Answer | None], what: str) -> Answer:
+        """What comes of asking the server, again and again while it refuses, has no answer or has died over it."""
+
+        def asked() -> Answer | None:
+            try:
+                with self.client() as client:
+                    return ask(client)
+            except IcewrightError:
+                return None
+
+        return wait_for(asked, what, self)
+
+    def applied(self, ask: Callable[[Client], Json | None], what: str, *, by: str | None = None) -> str:
+        """Have a plan made, and applied or approved, once, also when the server dies over it. The task's id."""
+        plan_id = str(self.done(ask, f"{what} is planned")["plan_id"])
+
+        def queued(client: Client) -> str | None:
+            found = [task["task_id"] for task in client.tasks(limit=1000).items if task["plan_id"] == plan_id]
+            if not found:
+                task = client.apply(plan_id) if by is None else client.approve(plan_id, by)
+                return str(task["task_id"])
+            return str(found[0])
+
+        return self.done(queued, f"{what} is queued")
+
+    def ended(self, task_id: str) -> Json:
+        """The task with its history, once it has ended."""
+
+        def found(client: Client) -> Json | None:
+            document = client.task(task_id)
+            return document if TaskState(document["task"]["state"]) in TERMINAL_STATES else None
+
+        return self.done(found, f"{task_id} ends")
+
     def make_work(self) -> Table:
         """A new table with small files, and an event that says so, sent until the server has acknowledged it."""
         table = make_table(self.entry, ("db", f"t{len(self.tables):03d}"))
@@ -193,14 +269,7 @@ class Mortals(Processes):
             snapshot_id = append(table, range(first, first + ROWS_PER_COMMIT))
         self.tables.append(table)
 
-        def acknowledged() -> Json | None:
-            try:
-                with self.client() as client:
-                    return client.notify(CommitEvent(table_name(table), snapshot_id))
-            except IcewrightError:
-                return None
-
-        wait_for(acknowledged, "the event is taken", self)
+        self.done(lambda client: client.notify(CommitEvent(table_name(table), snapshot_id)), "the event is taken")
         return table
 
     def settled(self) -> list[Json]:
@@ -209,21 +278,17 @@ class Mortals(Processes):
         A task that has lost all its attempts has failed; then a person has it tried again.
         """
 
-        def ended() -> list[Json] | None:
-            try:
-                with self.client() as client:
-                    tasks = client.tasks(limit=1000).items
-                    goes_on = {task["table"] for task in tasks if TaskState(task["state"]) not in TERMINAL_STATES}
-                    merged = {task["table"] for task in tasks if task["state"] == "succeeded"}
-                    for task in tasks:
-                        if task["state"] == "failed" and task["table"] not in goes_on | merged:
-                            client.retry(task["task_id"])
-                            goes_on.add(task["table"])
-            except IcewrightError:
-                return None
+        def ended(client: Client) -> list[Json] | None:
+            tasks = client.tasks(limit=1000).items
+            goes_on = {task["table"] for task in tasks if TaskState(task["state"]) not in TERMINAL_STATES}
+            merged = {task["table"] for task in tasks if task["state"] == "succeeded"}
+            for task in tasks:
+                if task["state"] == "failed" and task["table"] not in goes_on | merged:
+                    client.retry(task["task_id"])
+                    goes_on.add(task["table"])
             return None if goes_on or len(merged) < len(self.tables) else list(tasks)
 
-        return wait_for(ended, "all tasks end", self)
+        return self.done(ended, "all tasks end")
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

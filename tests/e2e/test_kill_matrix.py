@@ -14,16 +14,38 @@ from pathlib import Path
 
 import pytest
 
+from icewright.domain.deletion import IntentState
 from icewright.domain.faults import Fault
 from icewright.domain.tasks import TaskState
-from tests.e2e.expiries import ask_for_expiry, ask_for_undo, check_back, check_expired, ended, make_history
+from tests.e2e.expiries import ask_for_expiry, ask_for_undo, check_back, check_expired, make_history
+from tests.e2e.garbage import (
+    BACK,
+    EXPIRED,
+    EXPIRED_SHORT,
+    LITTERED,
+    LITTERED_SHORT,
+    MOVING,
+    PURGED,
+    REMOVING,
+    approve_removal,
+    ask_for_removal,
+    await_end,
+    await_purge,
+    check_files,
+    deaths,
+    make_littered,
+    make_outdated,
+    see_garbage,
+)
 from tests.e2e.kills import (
     AFTER_LOSS,
     BEFORE_WORK,
+    DELETER,
     DURING_WORK,
     ELSEWHERE,
     HOUSEKEEPER,
     KILLS,
+    LONG_LEASE_MS,
     OPTIMIZER,
     WORKER,
     Kill,
@@ -31,11 +53,13 @@ from tests.e2e.kills import (
     check_lake,
 )
 from tests.e2e.processes import wait_for
+from tests.lakes.house import DAY_MS, HOUR_MS
 from tests.lakes.sqlite import make_lake
 
 SHARED = "tasks share a job"
 """What an optimizer's log says of a batch."""
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
+ROUNDS = 3 if CAMPAIGN else 1
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(7200 if CAMPAIGN else 600)]
 
@@ -49,9 +73,35 @@ def lake(tmp_path: Path) -> Iterator[Mortals]:
         found.end()
 
 
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortals]:
+    """A lake with a server alone, which gives up what it was at when clocks are set forth; with tables for each test."""
+    folder = tmp_path_factory.mktemp("house")
+    found = Mortals(folder, make_lake(folder), lease_ms=LONG_LEASE_MS)
+    try:
+        found.start("serve")
+        yield found
+    finally:
+        found.end()
+
+
 def test_every_place_has_its_kill() -> None:
     assert {kill.point for kill in KILLS} == {point for point in Fault if point.partition(".")[0] not in ELSEWHERE}
     assert {kill for kill in KILLS if kill.point.startswith("server.")} == {*BEFORE_WORK, *DURING_WORK, *AFTER_LOSS}
+
+
+def test_every_place_of_the_deleter_has_its_kill_also_in_the_short_form() -> None:
+    for stories in ((*LITTERED, *EXPIRED), (*LITTERED_SHORT, *EXPIRED_SHORT)):
+        points = {point for story in stories for point in (story.removal, story.at)}
+        assert points == {kill.point for kill in DELETER} - {Fault.DELETION_LEFT}
+    assert {story.removal for story in LITTERED} == {story.removal for story in EXPIRED} == set(REMOVING)
+    assert {(story.then, story.at) for story in LITTERED} == {(then, at) for then in (BACK, PURGED) for at in MOVING}
+    assert {story.at for story in EXPIRED} == set(MOVING)
+
+
+def require_success(lake: Mortals, task_id: str, what: object) -> None:
+    document = lake.ended(task_id)
+    assert document["task"]["state"] == TaskState.SUCCEEDED, (str(what), document)
 
 
 def kill_at(lake: Mortals, kill: Kill) -> None:
@@ -152,33 +202,76 @@ def full_round(lake: Mortals) -> None:
 def test_w11_nothing_is_lost_whoever_dies_where(lake: Mortals) -> None:
     for command in ("serve", "optimizer"):
         lake.start(command)
-    for round_of_kills in [full_round] * 3 if CAMPAIGN else [short_round]:
+    for round_of_kills in [full_round] * ROUNDS if CAMPAIGN else [short_round]:
         round_of_kills(lake)
         check_lake(lake, lake.settled())
 
 
-def test_w11_snapshots_expire_once_wherever_the_server_dies_over_it(lake: Mortals) -> None:
-    lake.start("serve")
-    for number, kill in enumerate(HOUSEKEEPER * (3 if CAMPAIGN else 1)):
-        table = make_history(lake, f"t{number:03d}")
-        order = lake.order(kill)
-        task_id = ask_for_expiry(lake, table)
-        lake.await_kill(order, kill)
-        document = ended(lake, task_id)
-        assert document["task"]["state"] == TaskState.SUCCEEDED, (str(kill), document)
-        check_expired(lake, table)
+def test_w11_snapshots_expire_once_wherever_the_server_dies_over_it(house: Mortals) -> None:
+    for number, kill in enumerate(HOUSEKEEPER * ROUNDS):
+        table = make_history(house, f"expired{number:03d}")
+        with house.dying(kill.point):
+            task_id = ask_for_expiry(house, table)
+        require_success(house, task_id, kill)
+        check_expired(house, table)
 
 
-def test_w11_snapshots_come_back_once_wherever_the_server_dies_over_it(lake: Mortals) -> None:
-    lake.start("serve")
-    kills = (Kill(Fault.HOUSEKEEPING_CLAIMED), Kill(Fault.HOUSEKEEPING_DONE))
-    for number, kill in enumerate(kills * (3 if CAMPAIGN else 1)):
-        table = make_history(lake, f"t{number:03d}")
-        expiry_id = ask_for_expiry(lake, table)
-        assert ended(lake, expiry_id)["task"]["state"] == TaskState.SUCCEEDED
-        order = lake.order(kill)
-        task_id = ask_for_undo(lake, expiry_id)
-        lake.await_kill(order, kill)
-        document = ended(lake, task_id)
-        assert document["task"]["state"] == TaskState.SUCCEEDED, (str(kill), document)
-        check_back(lake, table)
+def test_w11_snapshots_come_back_once_wherever_the_server_dies_over_it(house: Mortals) -> None:
+    for number, point in enumerate((Fault.HOUSEKEEPING_CLAIMED, Fault.HOUSEKEEPING_DONE) * ROUNDS):
+        table = make_history(house, f"back{number:03d}")
+        expiry_id = ask_for_expiry(house, table)
+        require_success(house, expiry_id, point)
+        with house.dying(point):
+            task_id = ask_for_undo(house, expiry_id)
+        require_success(house, task_id, point)
+        check_back(house, table)
+
+
+def test_w11_orphan_files_go_and_come_back_once_wherever_the_server_dies_over_it(house: Mortals) -> None:
+    for number, story in enumerate(LITTERED * ROUNDS if CAMPAIGN else LITTERED_SHORT):
+        garbage = make_littered(house, f"littered{number:03d}")
+        see_garbage(house, garbage)
+        with house.dying(*deaths(story.removal)):
+            task_id = ask_for_removal(house, garbage)
+        require_success(house, task_id, story)
+        check_files(house, garbage, task_id, IntentState.QUARANTINED)
+        if story.then is PURGED:
+            with house.dying(*deaths(story.at)):
+                house.later(8 * DAY_MS)
+            await_purge(house, task_id)
+        else:
+            with house.dying(*deaths(story.at)):
+                undo_id = ask_for_undo(house, task_id)
+            require_success(house, undo_id, story)
+        check_files(house, garbage, task_id, story.then)
+
+
+def test_w11_files_of_expired_snapshots_go_and_come_back_once_wherever_the_server_dies_over_it(house: Mortals) -> None:
+    for number, story in enumerate(EXPIRED * ROUNDS if CAMPAIGN else EXPIRED_SHORT):
+        garbage = make_outdated(house, f"outdated{number:03d}")
+        expiry_id = ask_for_expiry(house, garbage.table)
+        require_success(house, expiry_id, story)
+        house.later(26 * HOUR_MS)  # a day after the expiry its files may go
+        with house.dying(*deaths(story.removal)):
+            task_id = approve_removal(house, garbage)
+        require_success(house, task_id, story)
+        check_files(house, garbage, task_id, IntentState.QUARANTINED)
+        with house.dying(*deaths(story.at)):
+            undo_id = ask_for_undo(house, expiry_id)
+        require_success(house, undo_id, story)
+        check_files(house, garbage, task_id, BACK)
+
+
+def test_w11_a_removal_that_a_person_cancels_ends_once_although_the_server_dies_over_that(house: Mortals) -> None:
+    garbage = make_littered(house, "cancelled")
+    see_garbage(house, garbage)
+    order = house.order(Kill(Fault.DELETION_CHECKED))
+    task_id = ask_for_removal(house, garbage)
+    house.await_kill(order, Fault.DELETION_CHECKED)
+    house.done(lambda client: client.cancel(task_id), "a removal is cancelled")
+    order = house.order(Kill(Fault.DELETION_LEFT))
+    house.give_up()
+    house.await_kill(order, Fault.DELETION_LEFT)
+    assert house.ended(task_id)["task"]["state"] == TaskState.CANCELLED
+    await_end(house, task_id)
+    check_files(house, garbage, task_id, IntentState.SKIPPED)

@@ -2,7 +2,8 @@
 
 ``python -m tests.e2e.zygote <configuration>``; on standard input one command a line, ``serve`` or ``optimizer``; on
 standard output the pid of each. What runs in the fork is what the command line runs. Waits that only spread load in
-production (before a restart, before another try) are cut short.
+production (before a restart, before another try, between two rounds) are cut short. Clocks go ahead of the machine's as
+the test says: so files and sightings grow old, and no floor is lowered.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import signal
 import sys
 from pathlib import Path
 
+from icewright.adapters.clock import SystemClock
+from icewright.adapters.sql import transactions
 from icewright.app import optimizer, server
 from icewright.config.load import load_config
 from icewright.scheduling import retry
@@ -24,6 +27,8 @@ def main(configuration: Path) -> None:
     """Fork until standard input ends; whatever still runs then ends with this process."""
     retry.BACKOFF_BASE_MS = 500
     optimizer._PAUSE_S_MIN = optimizer._PAUSE_S_MAX = 0.1  # type: ignore[misc]  # constants, but for this process
+    server.LOOP_PAUSE_S = 0.2  # type: ignore[misc]  # the same
+    set_clocks_by(Path(os.environ["KILLS_FOLDER"]) / "clock")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
     for line in sys.stdin:
         command = line.strip()
@@ -31,6 +36,17 @@ def main(configuration: Path) -> None:
         if pid == 0:
             become(command, configuration)
         print(pid, flush=True)  # noqa: T201 - the answer
+
+
+def set_clocks_by(file: Path) -> None:
+    """Have the clocks of whatever is forked, its own and that of its store, go ahead by as many ms as a file says."""
+    own, stores = SystemClock.now, transactions.now
+
+    def ahead_ms() -> int:
+        return int(file.read_text()) if file.exists() else 0
+
+    SystemClock.now = lambda self: own(self) + ahead_ms()  # type: ignore[method-assign]  # in this process alone
+    transactions.now = lambda connection, clock=None: stores(connection, clock) + ahead_ms()
 
 
 def become(command: str, configuration: Path) -> None:
