@@ -1,8 +1,8 @@
 """kill -9 of server, supervisor, optimizer, worker and JVM at every named place: nothing lost, nothing twice.
 
-But for the Deleter and the jobs that rewrite manifests and let data expire, which die in tests of their own. In CI
-every place of the server and a few of the others, each once; ``ICEWRIGHT_CAMPAIGN=1`` runs all of them three times. One
-lake, one table per kill; whatever does not die runs on.
+But for the jobs that rewrite manifests and let data expire, which die in tests of their own. In CI every place of the
+server and a few of the others, each once; ``ICEWRIGHT_CAMPAIGN=1`` runs all of them three times. One lake, one table
+per kill; whatever does not die runs on. What the server does alone has a lake of its own, without Spark.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def lake(tmp_path: Path) -> Iterator[Mortals]:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortals]:
-    """A lake with a server alone, which gives up what it was at when clocks are set forth; with tables for each test."""
+    """A lake with a server alone, which gives up what it was at when clocks are set forth."""
     folder = tmp_path_factory.mktemp("house")
     found = Mortals(folder, make_lake(folder), lease_ms=LONG_LEASE_MS)
     try:
