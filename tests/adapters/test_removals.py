@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from icewright.services import removal_rounds
 from icewright.services.approvals import APPROVED_BY
 from icewright.services.orphan_planner import ASKED_MAX
 from icewright.services.orphans import OrphanFinder
+from icewright.services.pulse import SILENT_MS_MAX
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import table_name
 
@@ -370,6 +371,27 @@ def test_t13_searches_that_were_asked_for_do_not_take_all_threads_of_the_api(
             house.look(table_name(table))
         goes_on.set()
     assert house.look(table_name(table)).is_empty
+
+
+def test_who_looks_for_files_and_removes_them_gives_signs_of_life(house: House) -> None:
+    """Else a server that is long at a large table would be taken for one that hangs, and restarted again and again."""
+    table, pulse = house.table(), house.control.loop._pulse
+    litter(table, "first.parquet")
+
+    def is_heard(act: Callable[[], object]) -> bool:
+        pulse.begin("removals", "test")
+        house.clock.advance(SILENT_MS_MAX + 1)
+        asked_at = house.clock.now()
+        act()
+        return pulse.doing[0].heard_at >= asked_at
+
+    assert is_heard(lambda: house.look(table_name(table)))
+    house.days(10)
+    assert is_heard(lambda: removed(house, table))
+    (task,) = house.tasks()
+    assert task.state is TaskState.SUCCEEDED
+    assert is_heard(lambda: house.control.removal_rounds.tend(task.task_id))
+    pulse.end()
 
 
 def test_a_person_does_not_wait_for_ever_where_files_are_being_moved(

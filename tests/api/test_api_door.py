@@ -1,4 +1,5 @@
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.services.loop import ROUND_MS_MAX
+from icewright.services.pulse import SILENT_MS_MAX
 from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, problem
 
 PUBLIC_ROUTES = {("GET", "/api/v1/healthz"), ("GET", "/")}
@@ -239,6 +241,45 @@ def test_health_tells_when_the_loop_hangs(served: Served) -> None:
     assert served.client().get(f"{V1}/healthz").status_code == 200
     served.clock.advance(1)
     problem(served.client().get(f"{V1}/healthz"), 503, "unavailable")
+
+
+def test_health_and_status_tell_when_what_is_beside_the_loop_hangs(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def look_for_orphans() -> None:
+        hangs.set()
+        goes_on.wait()
+
+    loop, begun_at = served.control.loop, served.clock.now()
+    monkeypatch.setattr(loop, "_removal_steps", lambda: () if goes_on.is_set() else (look_for_orphans,))
+    running = threading.Thread(target=loop.run, args=(0.01,))
+    running.start()
+    try:
+        hangs.wait()
+        served.clock.advance(SILENT_MS_MAX + 1)
+        while loop.stalled_since is not None or [one.thread for one in loop.doing if one.is_silent] != ["removals"]:
+            loop.wake()
+            time.sleep(0.01)
+        response = served.client().get(f"{V1}/healthz")
+        problem(response, 503, "unavailable")
+        assert "removals" in response.json()["detail"]
+        (hung,) = [one for one in served.get("/status")["doing"] if one["is_silent"]]
+        assert hung == {
+            "thread": "removals",
+            "step": "look_for_orphans",
+            "since": begun_at,
+            "heard_at": begun_at,
+            "is_silent": True,
+        }
+        goes_on.set()
+        while served.client().get(f"{V1}/healthz").status_code != 200:
+            time.sleep(0.01)
+    finally:
+        goes_on.set()
+        loop.stop()
+        running.join()
 
 
 def test_there_is_no_server_without_a_token() -> None:

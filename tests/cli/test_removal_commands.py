@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from icewright.services import deleter, removal_rounds
+from icewright.services.pulse import SILENT_MS_MAX
 from tests.cli.command_line import icewright, write_configuration
 from tests.lakes.house import House, all_there, files, litter, location, serving
 
@@ -57,6 +58,9 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
     assert files(location(table)) == before
     shown = icewright("tasks", "show", task_id)
     assert "1 file (22 B) moved into quarantine" in shown.out
+    assert f"icewright approve {waiting['plan_id']} --show" in shown.out
+    said = icewright("tasks", "show", task_id, "--json")
+    assert (left.name in said.out, said.json["files_at"]) == (False, f"/api/v1/plans/{waiting['plan_id']}/files")
     held = icewright("quarantine", "list")
     assert (task_id in held.out, "Ada" in held.out) == (True, True)
     seen = unneeded()
@@ -103,6 +107,17 @@ def test_before_the_first_search_orphans_are_not_known(house: House) -> None:
     told = icewright("table", "storage", "db.events").out
     assert "not known: no search for them has come to its end" in told
     assert "icewright remove-orphan-files lake.db.events" in told
+
+
+def test_status_warns_of_what_hangs(house: House) -> None:
+    pulse = house.control.loop._pulse
+    pulse.begin("removals", "remove_files")
+    house.clock.advance(SILENT_MS_MAX)
+    said = icewright("status").out
+    assert ("removals: remove files, since" in said, "hangs" in said) == (True, False)
+    house.clock.advance(1)
+    assert "removals hangs: no sign of life since" in icewright("status").out
+    pulse.end()
 
 
 def test_a_purge_goes_by_pages_and_tells_how_far_it_is(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,6 +195,22 @@ def test_what_nothing_here_carries_out_fails_and_is_in_nobodys_way(house: Lakeho
     assert (task.state, task.outcome and task.outcome.reason.code) == (TaskState.FAILED, "not-allowed")
 
 
+def test_tasks_and_their_steps_are_signs_of_life(house: Lakehouse) -> None:
+    pulse, heard_at = house.control.loop._pulse, []
+
+    def long() -> None:
+        heard_at.append(pulse.doing[0].heard_at)
+        house.clock.advance(LEASE_MS // 2)
+
+    of(house).before = long
+    of(house).after = lambda: heard_at.append(pulse.doing[0].heard_at)
+    pulse.begin("housekeeper", "keep_house")
+    begun_at = house.clock.advance(MINUTE_MS)
+    assert settled(house, queue(house)).state is TaskState.SUCCEEDED
+    assert heard_at == [begun_at, begun_at + LEASE_MS // 2]
+    pulse.end()
+
+
 def test_a_slow_commit_keeps_nothing_else_from_being_done(house: Lakehouse) -> None:
     begun, go_on = threading.Event(), threading.Event()
 

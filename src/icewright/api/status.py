@@ -16,14 +16,14 @@ from icewright.domain.jobs import PROTOCOL_VERSION
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.store import OptimizerRecord
-from icewright.services.loop import Doing
+from icewright.services.pulse import Doing
 
 router = APIRouter(tags=["server"])
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The store answers, and the loop turns."""
+    """The store answers, the loop turns, and no thread beside it hangs."""
 
     status: str
 
@@ -49,7 +49,7 @@ class Status:
     """The server at this moment. ``tasks`` counts them by state; ``now`` is the server's clock.
 
     ``doing`` is what the threads beside the loop are at: expiries and other commits of the server's own
-    (``housekeeper``), and files that are looked for, removed and put back (``removals``).
+    (``housekeeper``), and files that are looked for, removed and put back (``removals``). One that hangs is silent.
     """
 
     version: str
@@ -71,11 +71,18 @@ class LoginCode:
 
 @router.get("/healthz", **operation(Health))
 def healthz(control: Control) -> Response:
-    """Whether the server and its store answer, and its loop turns. Needs no credentials and says nothing else."""
+    """Whether the server and its store answer, its loop turns, and what is beside it gives signs of life.
+
+    Needs no credentials and says nothing else. 503 where one of these does not hold; the detail says which.
+    """
     control.tasks.now()
     control.tasks.counts()
     if control.loop.stalled_since is not None:
         raise Unavailable("the loop of the server has not ended a round for long", hint="see the log; restart it")
+    silent = [one.thread for one in control.loop.doing if one.is_silent]
+    if silent:
+        said = f"the server's own work gives no sign of life: {', '.join(silent)}"
+        raise Unavailable(said, hint="see `icewright status` and the log; restart it")
     return render(Health("ok"))
 
 

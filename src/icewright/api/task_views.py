@@ -10,6 +10,8 @@ from typing import Any
 from icewright.domain.actions import ActionFigures
 from icewright.domain.names import TableName
 from icewright.domain.plans import Prediction, Reason
+from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures
+from icewright.domain.remove_orphan_files import RemoveOrphanFilesFigures
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     Attempt,
@@ -71,12 +73,14 @@ class TaskDocument:
     """A task with all changes of its state, and all tries at it, oldest first.
 
     ``measured`` is what the tries took and brought, to be put beside the task's prediction; null before a report.
+    ``files_at`` is where the files that it removes are listed, page by page: there may be 50,000. Null of other tasks.
     """
 
     task: TaskView
     history: tuple[HistoryEntry, ...]
     attempts: tuple[AttemptView, ...]
     measured: Measured | None
+    files_at: str | None
 
 
 def task_view(task: Task | ListedTask) -> TaskView:
@@ -109,7 +113,9 @@ def task_view(task: Task | ListedTask) -> TaskView:
 def task_document(task: ListedTask, history: Sequence[HistoryEntry], attempts: Sequence[Attempt]) -> TaskDocument:
     """The task with all that happened to it."""
     views = tuple(attempt_view(attempt) for attempt in attempts)
-    return TaskDocument(task_view(task), tuple(history), views, measured(attempts))
+    removes = isinstance(task.figures, RemoveOrphanFilesFigures | RemoveExpiredFilesFigures)
+    files_at = f"/api/v1/plans/{task.plan_id}/files" if removes else None
+    return TaskDocument(task_view(task), tuple(history), views, measured(attempts), files_at)
 
 
 def attempt_view(attempt: Attempt) -> AttemptView:

@@ -255,6 +255,8 @@ def _print_answer(terminal: Terminal, task: TaskView) -> None:
 
 def _print_document(terminal: Terminal, found: TaskDocument) -> None:
     print_task(terminal, found.task)
+    if found.files_at is not None:
+        terminal.say(f"Its files: icewright approve {found.task.plan_id} --show, all of them at GET {found.files_at}")
     figures = [] if found.measured is None else _figures_cells(found.task, found.measured)
     if figures:
         terminal.say()
@@ -273,6 +275,7 @@ def _print_document(terminal: Terminal, found: TaskDocument) -> None:
 
 def _print_status(terminal: Terminal, url: str, answer: Json) -> None:
     from icewright.ports.store import OptimizerRecord  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.pulse import Doing  # noqa: PLC0415 - see above
 
     tasks = ", ".join(f"{count:,} {state}" for state, count in sorted(answer.get("tasks", {}).items()) if count)
     terminal.pairs(
@@ -288,8 +291,13 @@ def _print_status(terminal: Terminal, url: str, answer: Json) -> None:
         terminal.say(f"optimizer {hello.optimizer_id}: {hello.slots} at once, Spark {hello.spark_version}, seen {seen}")
     if not optimizers:
         terminal.say("no optimizer yet: `icewright optimizer` starts one")
-    for doing in answer.get("doing", ()):
-        terminal.say(f"{doing['thread']}: {doing['step'].replace('_', ' ')}, since {text.instant(doing['since'])}")
+    for doing in (from_json(Doing, item) for item in answer.get("doing", ())):
+        step = doing.step.replace("_", " ") or "between two rounds"
+        terminal.say(f"{doing.thread}: {step}, since {text.instant(doing.since)}")
+        if doing.is_silent:
+            heard = text.instant(doing.heard_at)
+            said = f"{doing.thread} hangs: no sign of life since {heard}; see the server's log, and restart it"
+            terminal.say(said, style="red")
     for table in answer.get("unreadable", ()):
         terminal.say(f"unreadable: {table['name']}: {table['reason']['text']}", style="red")
 

@@ -30,6 +30,7 @@ from icewright.services.loop import TASKS_KEPT_MS, Loop
 from icewright.services.observer import Observer
 from icewright.services.orphan_planner import OrphanPlanner
 from icewright.services.planner import Planner
+from icewright.services.pulse import Pulse, heard
 from icewright.services.registry import Registry
 from icewright.services.removal_rounds import Plans, RemovalRounds
 from icewright.services.removal_wiring import build_expired_doors, build_finders, build_remover, sleep_ms
@@ -90,7 +91,8 @@ def build_control_plane(
     ``pause`` waits for so many ms. ``rollbacks`` set
     ``main`` back, by the names of their catalogs.
     """
-    limits = limits or DispatchLimits()
+    limits, pulse = limits or DispatchLimits(), Pulse(clock)
+    removals = heard(removals, pulse)
     access = AccessBook(tables, clock)
     unfit = UnfitFiles(clock)
     registry = Registry(catalogs, clock, places, claims)
@@ -105,7 +107,8 @@ def build_control_plane(
     )
     finders = build_finders(removals, registry)
     orphans = OrphanPlanner(finders, catalogs, registry, tables, clock, ids, planner.policy)
-    files_keeper = Housekeeper(dispatcher, dict.fromkeys(FILE_MOVES, remover), clock, SERVER_FILES)
+    moves = dict.fromkeys(FILE_MOVES, remover)
+    files_keeper = Housekeeper(dispatcher, moves, clock, SERVER_FILES, alive=pulse.beat)
     rounds = RemovalRounds(
         files_keeper, remover, Plans(orphans, expired), approvals, dispatcher, tasks, removals.store, removals.sightings
     )
@@ -133,7 +136,7 @@ def build_control_plane(
     }
     back: dict[ActionKind, Carrier] = {ActionKind.ROLLBACK_TO_SNAPSHOT: Rollbacker(rollbacks)}
     carriers = {**(own if expiries else {}), **(back if rollbacks else {}), **carriers}
-    housekeeper = Housekeeper(dispatcher, carriers, clock)
+    housekeeper = Housekeeper(dispatcher, carriers, clock, alive=pulse.beat)
     loop = Loop(
         catalogs,
         tables,
@@ -145,6 +148,7 @@ def build_control_plane(
         clock,
         registry=registry,
         removals=rounds,
+        pulse=pulse,
         keep_tasks_ms=keep_tasks_ms,
         kept=kept,
     )

@@ -70,9 +70,17 @@ class Housekeeper:
     """Takes the server's own tasks of one group, one after the other, and sees each to its report."""
 
     def __init__(
-        self, dispatcher: Dispatcher, carriers: Mapping[ActionKind, Carrier], clock: Clock, group: str = SERVER
+        self,
+        dispatcher: Dispatcher,
+        carriers: Mapping[ActionKind, Carrier],
+        clock: Clock,
+        group: str = SERVER,
+        *,
+        alive: Callable[[], None] = lambda: None,
     ) -> None:
+        """``alive`` is told with each task, and with each step of one that asks whether to go on."""
         self._dispatcher, self._carriers, self._clock, self._group = dispatcher, dict(carriers), clock, group
+        self._alive = alive
 
     def work(self, most: int, catalogs: Callable[[], frozenset[str]]) -> Iterator[Task]:
         """Carry out what waits, at most so many tasks of these ``catalogs``; each as its report left it."""
@@ -81,6 +89,7 @@ class Housekeeper:
             if task is None:
                 return
             fault(Fault.HOUSEKEEPING_CLAIMED)
+            self._alive()
             yield self._attempt(task)
 
     def _attempt(self, task: Task) -> Task:
@@ -116,6 +125,7 @@ class Housekeeper:
         now = _Step(Progress(CARRIED_OUT, 0, 1))
 
         def may_commit(progress: Progress = COMMITS) -> None:
+            self._alive()
             reply = self._dispatcher.heartbeat(task.task_id, Heartbeat(token, progress))
             now.progress, now.beats = progress, 0
             if reply.cancel:

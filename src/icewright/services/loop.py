@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -40,6 +39,7 @@ from icewright.scheduling.sweep import INTERVAL_MIN_MS
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.housekeeper import Housekeeper
 from icewright.services.keeper import Looked, TableKeeper
+from icewright.services.pulse import Doing, Pulse
 from icewright.services.registry import Registry
 from icewright.services.removal_rounds import RemovalRounds
 from icewright.services.verifier import Verifier
@@ -71,15 +71,6 @@ TASKS_KEPT_MS: Final = 90 * 24 * 3_600_000
 """How long a task is kept that has ended, with its history and attempts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Doing:
-    """What a thread beside the loop is at, and since when."""
-
-    thread: str
-    step: str
-    since: Instant
-
-
 class Loop:
     """Rounds of the loop, one at a time; :meth:`run` repeats them until it is stopped."""
 
@@ -97,12 +88,13 @@ class Loop:
         registry: Registry,
         kept: KeptStore,
         removals: RemovalRounds,
+        pulse: Pulse,
         keep_tasks_ms: int = TASKS_KEPT_MS,
     ) -> None:
         self._keep_tasks_ms, self._kept = keep_tasks_ms, kept
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
         self._keeper, self._dispatcher, self._verifier, self._housekeeper = keeper, dispatcher, verifier, housekeeper
-        self._registry, self._removals = registry, removals
+        self._registry, self._removals, self._pulse = registry, removals, pulse
         self._wake = threading.Event()
         self._stop = threading.Event()
         # All by the wall clock, which may be set back: what was noted later than now was noted before that.
@@ -113,7 +105,6 @@ class Loop:
         """By catalog, the tables whose storage did not answer, since that of another one last did."""
         self._pruned_at: Instant | None = None
         self._round_ended_at: Instant | None = None
-        self._doing: dict[str, Doing] = {}
         self.unreadable: dict[TableName, Reason] = {}
         """Tables that were never readable, so that there is no record to keep their reason in."""
 
@@ -133,8 +124,8 @@ class Loop:
 
     @property
     def doing(self) -> tuple[Doing, ...]:
-        """What the threads beside the loop are at: one that hangs is at the same step for long."""
-        return tuple(self._doing.copy().values())
+        """What the threads beside the loop are at, and which of them hang."""
+        return self._pulse.doing
 
     def stop(self) -> None:
         """End :meth:`run` after the present round."""
@@ -190,12 +181,14 @@ class Loop:
 
     def _keep_on(self, name: str, steps: Callable[[], Iterable[Callable[[], None]]], pause_s: float) -> None:
         """A thread beside the loop's. What fails in it is logged as that of a step is, and nothing ends it."""
+        self._pulse.begin(name)
         while not self._stop.wait(max(pause_s, _HOUSE_PAUSE_S_MIN)):
             with suppress(Exception):  # what failed is the log itself
                 for step in steps():
-                    self._doing[name] = Doing(name, step.__name__.strip("_"), self._clock.now())
+                    self._pulse.begin(name, step.__name__.strip("_"))
                     self._take((step,))
-            self._doing.pop(name, None)
+            self._pulse.begin(name)
+        self._pulse.end()
 
     def _removal_steps(self) -> Iterable[Callable[[], None]]:
         return self._removals.steps(self._answering, self._wake.set)

@@ -1,0 +1,130 @@
+"""Signs of life of the threads beside the loop: whether one hangs, or is only long at something.
+
+What they do may take hours, and tells so all the time: with each step, each task and each batch, and with what is read
+of catalogs and storages. One that is silent for longer than :data:`SILENT_MS_MAX` hangs in a single call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from icewright.domain.locations import CanonicalPath
+from icewright.domain.names import TableName
+from icewright.domain.objects import Listed, ListedObject
+from icewright.domain.reachable import ListedFile, ListedManifest, ManifestListing, Roots
+from icewright.domain.tables import Instant, TableMetadata
+from icewright.ports.clock import Clock
+from icewright.ports.objects import Objects
+from icewright.ports.removals import RemovalPorts
+from icewright.ports.table_files import TableFiles
+
+SILENT_MS_MAX: Final = 60 * 60_000
+"""Nothing that goes on is silent for as long. Reads give up after minutes, tries again included; subtracting millions
+of files from each other takes minutes; copying a hundred files of 5 GB back, the most between two signs, some 40."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What a thread beside the loop is at, and since when; ``heard_at`` is its last sign of life.
+
+    ``is_silent``: that is so long ago that it hangs, or has ended.
+    """
+
+    thread: str
+    step: str
+    since: Instant
+    heard_at: Instant
+    is_silent: bool = False
+
+
+class Pulse:
+    """The last signs of life. A thread gives them for itself; all others that call are not heard."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._names: dict[int, str] = {}
+        self._doing: dict[str, Doing] = {}
+        self._heard_at: dict[str, Instant] = {}
+
+    def begin(self, name: str, step: str = "") -> None:
+        """The calling thread is called so, and begins a step; none while it rests."""
+        now = self._clock.now()
+        self._names[threading.get_ident()] = name
+        self._heard_at[name] = now
+        self._doing[name] = Doing(name, step, now, now)
+
+    def beat(self) -> None:
+        """The calling thread is alive."""
+        name = self._names.get(threading.get_ident())
+        if name is not None:
+            self._heard_at[name] = self._clock.now()
+
+    def end(self) -> None:
+        """The calling thread ends in order."""
+        name = self._names.pop(threading.get_ident(), None)
+        if name is not None:
+            del self._doing[name]
+
+    @property
+    def doing(self) -> tuple[Doing, ...]:
+        """What the threads are at that do not rest, and those that are silent."""
+        now, told = self._clock.now(), []
+        for one in self._doing.copy().values():
+            heard_at = self._heard_at[one.thread]
+            told.append(replace(one, heard_at=heard_at, is_silent=now - heard_at > SILENT_MS_MAX))
+        return tuple(one for one in told if one.step or one.is_silent)
+
+
+def heard(ports: RemovalPorts, pulse: Pulse) -> RemovalPorts:
+    """The same ports; each answer of a catalog or a storage is a sign of life of whoever asked."""
+    own = {
+        name: replace(one, files=_Files(one.files, pulse), objects=_Objects(one.objects, pulse))
+        for name, one in ports.catalogs.items()
+    }
+    return replace(ports, catalogs=own)
+
+
+class _Files:
+    def __init__(self, files: TableFiles, pulse: Pulse) -> None:
+        self._files, self._pulse = files, pulse
+
+    def roots(self, name: TableName) -> Roots:
+        self._pulse.beat()
+        return self._files.roots(name)
+
+    def size_bytes(self, table: TableMetadata, path: str) -> int:
+        self._pulse.beat()
+        return self._files.size_bytes(table, path)
+
+    def manifests(self, table: TableMetadata, path: str) -> ManifestListing:
+        self._pulse.beat()
+        return self._files.manifests(table, path)
+
+    def live_files(self, table: TableMetadata, manifest: ListedManifest) -> Iterator[ListedFile]:
+        self._pulse.beat()
+        yield from self._files.live_files(table, manifest)
+
+
+class _Objects:
+    def __init__(self, objects: Objects, pulse: Pulse) -> None:
+        self._objects, self._pulse = objects, pulse
+
+    def now(self, path: CanonicalPath) -> Instant:
+        self._pulse.beat()
+        return self._objects.now(path)
+
+    def list(self, root: CanonicalPath) -> Iterator[Listed]:
+        for entry in self._objects.list(root):
+            self._pulse.beat()
+            yield entry
+
+    def stat(self, path: CanonicalPath) -> ListedObject | None:
+        self._pulse.beat()
+        return self._objects.stat(path)
+
+    def read(self, path: CanonicalPath, bytes_max: int) -> bytes:
+        self._pulse.beat()
+        return self._objects.read(path, bytes_max)
