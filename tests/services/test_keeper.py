@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from icewright.domain.asked import AskedRewriteManifests
 from icewright.domain.codec import dumps
-from icewright.domain.errors import Conflict, NotFound, Unavailable, Unreadable
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.jobs import Cancelled
@@ -278,6 +279,21 @@ def test_l4_a_replaced_table_is_another_one(house: Lakehouse) -> None:
     looked = house.control.keeper.look(NAME)
     assert looked.plan.table_id == house.record().table_id == table_id
     assert (house.only_task().state, reason_code(house.only_task())) == (TaskState.SUPERSEDED, "table-gone")
+
+
+def test_l6_of_two_names_of_one_table_the_one_that_is_known_is_looked_after(house: Lakehouse) -> None:
+    """What is kept of a table is kept by its uuid: two names would take turns in one place."""
+    house.control.keeper.look(NAME)
+    first = house.record()
+    other = TableName("lake", ("db",), "another")
+    house.catalog.register(other, house.metadata().metadata_log[-1].location)
+    for ask in (house.control.keeper.look, lambda name: house.control.keeper.plan_asked(name, AskedRewriteManifests())):
+        with pytest.raises(NotAllowed, match=r"has the uuid of lake\.db\.events"):
+            ask(other)
+    assert (house.record(), house.tables.record_by_name(other)) == (first, None)
+    house.catalog.drop(NAME)
+    assert house.control.keeper.look(other).plan.table_name == other
+    assert house.record(other).table_id == first.table_id
 
 
 def test_a_renamed_table_is_the_same_one_under_another_name(house: Lakehouse) -> None:

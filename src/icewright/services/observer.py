@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 
-from icewright.domain.errors import NotFound, Unreadable
+from icewright.domain.errors import NotAllowed, NotFound, Unreadable
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.first_sight import marked
@@ -92,13 +92,15 @@ class Observer:
     def observe(self, name: TableName) -> Observation:
         """The table as it is now.
 
-        Raises what :meth:`icewright.ports.catalog.Catalog.load` raises, and
-        :class:`~icewright.domain.errors.Unreadable` for damaged manifests; then the store is as it was.
+        Raises what :meth:`icewright.ports.catalog.Catalog.load` raises,
+        :class:`~icewright.domain.errors.Unreadable` for damaged manifests, and ``NotAllowed`` for a table that is
+        looked after under another name; then the store is as it was.
         """
         catalog = self.catalog(name.catalog)
         metadata = catalog.load(name)
         self._registry.saw(metadata)
         record = self._tables.record(metadata.table_id)
+        _check_name(catalog, metadata, record)
         inventory = self._move_forward(catalog, metadata, record)
         access, detail = self._access.known(metadata)
         return Observation(
@@ -244,6 +246,21 @@ class Observer:
         if len(self._removals) >= _REMOVALS_REMEMBERED:
             self._removals.clear()
         return self._removals.setdefault(key, _Removal(frozenset(touched), everywhere, run_ms))
+
+
+def _check_name(catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> None:
+    """Raises :class:`NotAllowed` for the second name of a table: what is kept of a table is kept by its uuid, once."""
+    if record is None or record.dropped_at is not None or record.name == metadata.name:
+        return
+    try:
+        first = catalog.load(record.name)
+    except NotFound:
+        return  # it was renamed
+    if first.table_id == metadata.table_id:
+        raise NotAllowed(
+            f"{metadata.name} has the uuid of {record.name}; one of them is looked after, and that is the latter",
+            hint="drop one of them, without PURGE: they share their files",
+        )
 
 
 def _updated(stored: Sequence[PartitionStatistics], update: InventoryUpdate) -> tuple[PartitionStatistics, ...]:

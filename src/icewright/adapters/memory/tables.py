@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from icewright.adapters.memory.lake import Commit, Entry, MemoryFile, MemoryTable, committed, head, with_ref
-from icewright.domain.errors import Conflict, NotFound, Rejected
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected
 from icewright.domain.files import FileContent
 from icewright.domain.names import TableId, TableName
 from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsFile
@@ -49,6 +49,7 @@ class MemoryTables:
         self._lock = RLock()
         self._uuids: dict[TableName, str] = {}
         self._tables: dict[str, MemoryTable] = {}
+        """By uuid; tables that were registered a second time, by a key of their own."""
         self._states: dict[str, TableMetadata] = {}
         """Earlier states of tables, by their metadata files, as far as the logs name them."""
         self._numbers = 0
@@ -108,6 +109,21 @@ class MemoryTables:
             if new in self._uuids:
                 raise Rejected(f"table {new} exists already")
             self._uuids[new] = self._uuids.pop(old)
+
+    def register(self, name: TableName, metadata_location: str) -> None:
+        """A second table from an earlier metadata file of another: one uuid, with two names.
+
+        Raises :class:`Conflict` when the name is taken, and :class:`NotAllowed` when there is no such file.
+        """
+        with self._lock:
+            if name in self._uuids:
+                raise Conflict(f"table {name} exists already")
+            metadata = self._states.get(metadata_location)
+            if metadata is None:
+                raise NotAllowed(f"{metadata_location} is not there")
+            key = f"{metadata.table_id.uuid}, registered as {self._next()}"
+            first = self._tables[metadata.table_id.uuid]
+            self._uuids[name], self._tables[key] = key, replace(first, metadata=metadata)
 
     def append(
         self,
