@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REST_CATALOG_TESTS = (
+    "tests/adapters/test_second_tables_on_rest.py",
     "tests/contracts/test_catalog_contract.py",
     "tests/spark/test_catalogs_on_spark.py",
     "tests/spark/test_commit_outcomes.py",

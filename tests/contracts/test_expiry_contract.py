@@ -271,11 +271,14 @@ class TestRaces:
 
 @pytest.mark.parametrize("kind", ["rest"], indirect=True)
 def test_a_rest_catalog_takes_nothing_back_and_says_so(lake: Lake) -> None:
-    action = planned(lake)
-    SHELF.content = b""
+    before, action = table(lake), planned(lake)
     expire(lake, action)
     assert not lake.catalog.takes_snapshots_back
-    assert SHELF.content == b""
+    taken = lake.expiry.read_taken(NAME, SHELF.content)
+    assert (taken.metadata_location, taken.snapshots) == (
+        before.metadata_location,
+        before.snapshots[:1] + before.snapshots[2:3],
+    )
     with pytest.raises(NotAllowed, match="no old snapshots"):
         put_back(lake, action)
 

@@ -18,6 +18,7 @@ from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
+from icewright.adapters.pyiceberg.second_tables import PyIcebergSecondTables
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
 from icewright.adapters.sql.claims import SqlClaims
@@ -33,6 +34,7 @@ from icewright.app.address import ServerAddress, write_address
 from icewright.app.server import lasting_token, listen
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedRemoveOrphanFiles
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.names import TableName
 from icewright.domain.plans import Plan
 from icewright.domain.tasks import Task
@@ -50,11 +52,11 @@ OWNED = {"icewright.mode": "auto", "icewright.remove-orphan-files.enabled": "tru
 class House:
     """A lake, a quarantine beside it, and a server that can be started anew."""
 
-    def __init__(self, folder: Path, *, quarantine: bool = True) -> None:
+    def __init__(self, folder: Path, *, quarantine: bool = True, entry: CatalogEntry | None = None) -> None:
         self.folder, self.clock = folder, ManualClock(int(time.time() * 1000))
         self.held = folder / "quarantine"
         self.held.mkdir()
-        entry = make_lake(folder)
+        entry = entry or make_lake(folder)
         self.entry = replace(entry, quarantine=(str(self.held),)) if quarantine else entry
         self.engine = open_store(f"sqlite:///{folder}/store.db")
         self.ids = SystemIds(self.clock)
@@ -78,6 +80,7 @@ class House:
                 {"lake": own},
             ),
             expiries={"lake": PyIcebergExpiry(self.entry, self.clock)},
+            seconds={"lake": PyIcebergSecondTables(self.entry)} if self.entry.kind is CatalogKind.REST else {},
             kept=SqlKept(self.engine),
             places=places,
             claims=SqlClaims(self.engine),
@@ -119,7 +122,12 @@ class House:
 
 
 def location(table: Table) -> Path:
-    return Path(table.location().removeprefix("file://"))
+    return on_disk(table.location())
+
+
+def on_disk(path: str) -> Path:
+    """Where a file is: PyIceberg writes ``file:///``, and Hadoop's paths in Java ``file:/``."""
+    return Path(path.removeprefix("file://").removeprefix("file:"))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -142,7 +150,7 @@ def rows(table: Table) -> list[int]:
 def all_there(table: Table) -> bool:
     """Whether every file is there that any snapshot of the table reaches."""
     table.refresh()
-    return all(Path(path.removeprefix("file://")).exists() for path in files_of(table))
+    return all(on_disk(path).exists() for path in files_of(table))
 
 
 @contextmanager

@@ -48,13 +48,14 @@ def test_what_is_old_goes_and_it_says_what_stays_and_why() -> None:
     assert decision.reason.figures == {"snapshots": 3, "refs": 0}
 
 
-def test_the_prediction_is_exact_and_says_whether_it_can_be_undone() -> None:
+def test_the_prediction_is_exact_and_says_how_it_can_be_undone() -> None:
     for can_put_back in (True, False):
         rule = ExpiryRule(5 * DAY_MS, 2)
         found = expire_snapshots.decide_expiry(DAYS, policy(DAYS), rule, NOW, can_put_back=can_put_back).prediction
         assert found is not None
         assert (found.snapshots_before, found.snapshots_after, found.manifest_lists) == (8, 3, 5)
-        assert found.can_be_undone is can_put_back
+        assert found.can_be_undone
+        assert (found.second_table is None) is can_put_back
         assert found.call == (
             "CALL `lake`.system.expire_snapshots(table => '`sales`.`flights`', "
             "older_than => TIMESTAMP '2012-12-27 00:26:40.000Z', retain_last => 2)"

@@ -13,6 +13,7 @@ from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.memory.removals import memory_files, memory_removals
 from icewright.adapters.memory.rollback import MemoryRollbacks
+from icewright.adapters.memory.second_tables import MemorySecondTables
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.actions import ActionKind
@@ -24,6 +25,7 @@ from icewright.domain.tables import Instant, PartitionField, Snapshot, TableMeta
 from icewright.domain.tasks import Task
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
+from icewright.ports.second_tables import SecondTables
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
@@ -90,6 +92,9 @@ class Lakehouse:
         self.carriers: dict[ActionKind, Carrier] = {}
         self.expiries = {name: MemoryExpiry(catalog) for name, catalog in self.catalogs.items()}
         self.rollbacks = {name: MemoryRollbacks(catalog, self.writers_clock) for name, catalog in self.catalogs.items()}
+        self.seconds: dict[str, SecondTables] = {
+            name: MemorySecondTables(catalog) for name, catalog in self.catalogs.items()
+        }
         self.kept = MemoryKept()
         files = {name: memory_files(catalog, self.store_clock) for name, catalog in self.catalogs.items()}
         self.removals = memory_removals(self.store_clock, files)
@@ -113,6 +118,7 @@ class Lakehouse:
             expiries=self.expiries,
             kept=self.kept,
             rollbacks=self.rollbacks,
+            seconds=self.seconds,
         )
         return self.control
 

@@ -232,18 +232,6 @@ def test_the_mode_observe_forbids_it(house: Lakehouse) -> None:
         house.control.dispatcher.apply(plan.plan_id)
 
 
-def test_a_catalog_that_takes_nothing_back_is_said_beforehand_and_then(
-    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(type(house.catalog), "takes_snapshots_back", property(lambda _: False))
-    plan = house.control.keeper.plan_asked(NAME, ALL_OLD)
-    assert "cannot be undone" in getattr(plan.prediction, "undo", "")
-    expiry = ended(house, house.control.dispatcher.apply(plan.plan_id))
-    with pytest.raises(NotAllowed, match="takes no old snapshots back") as refused:
-        house.control.undoer.plan(expiry.task_id)
-    assert "second table" in refused.value.hint
-
-
 def test_l6_a_table_that_is_known_by_two_names_gets_nothing(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     expiry = expired(house)
     plan = house.control.undoer.plan(expiry.task_id)

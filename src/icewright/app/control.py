@@ -12,6 +12,7 @@ from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
 from icewright.adapters.pyiceberg.rollback import PyIcebergRollbacks
+from icewright.adapters.pyiceberg.second_tables import PyIcebergSecondTables
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
 from icewright.adapters.sql.claims import SqlClaims
@@ -25,7 +26,7 @@ from icewright.app.alone import alone_with
 from icewright.config.model import Config
 from icewright.config.own_places import own_places
 from icewright.config.secrets import resolve, resolve_entry
-from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.locations import Aliases
 from icewright.planning.place_rules import place_rules
@@ -90,6 +91,9 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
                 claims=SqlClaims(alone.engine),
                 kept=SqlKept(alone.engine),
                 rollbacks={entry.name: PyIcebergRollbacks(entry, clock) for entry in entries},
+                seconds={
+                    entry.name: PyIcebergSecondTables(entry) for entry in entries if entry.kind is CatalogKind.REST
+                },
             )
             yield Opened(control, alone.check)
     finally:

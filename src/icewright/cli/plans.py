@@ -37,7 +37,7 @@ from icewright.domain.restore_files import RestoreFilesPrediction
 from icewright.domain.rewrite_manifests import Opened, RewriteManifestsPrediction
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletesPrediction
 from icewright.domain.rollback import Commits, RollbackPrediction
-from icewright.domain.undo import UndoExpiryPrediction
+from icewright.domain.undo import SecondTable, UndoExpiryPrediction
 from icewright.domain.undo_data import UndoExpireDataPrediction
 
 if TYPE_CHECKING:
@@ -379,6 +379,14 @@ def _recovered(view: PlanView, said: RollbackPrediction | UndoExpiryPrediction) 
                 *(("back" if said.is_forward else "lost", _commits(each)) for each in said.commits),
                 *(("but", note.text) for note in view.rules),
                 ("undo", said.undo),
+            ]
+        case UndoExpiryPrediction(second=SecondTable() as second):
+            return [
+                ("second table", f"{second.name}, with {text.count(said.snapshots_after, 'snapshot')}"),
+                ("from", second.metadata_location),
+                ("refs back", ", ".join(said.refs_back)),
+                ("until", text.instant(said.until)),
+                *(("note", note.text) for note in view.rules),
             ]
         case UndoExpiryPrediction():
             return [

@@ -27,7 +27,7 @@ from icewright.domain.rewrite_position_deletes import RewritePositionDeletesFigu
 from icewright.domain.rollback import RollbackFigures, RollbackPrediction
 from icewright.domain.tables import Json, Operation
 from icewright.domain.tasks import TaskState
-from icewright.domain.undo import UNDO_WINDOW_MS, UndoExpiryFigures, UndoExpiryPrediction
+from icewright.domain.undo import UNDO_WINDOW_MS, SecondTable, UndoExpiryFigures, UndoExpiryPrediction
 from icewright.domain.undo_data import UndoExpireDataFigures, UndoExpireDataPrediction
 
 if TYPE_CHECKING:
@@ -215,6 +215,8 @@ def _work(task: TaskView) -> str:  # noqa: C901, PLR0911 - one case for each act
             return f"rows of {text.count(said.files, 'file')} ({text.size(said.size_bytes)}) inserted again"
         case ExpireSnapshotsPrediction() as said:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,}"
+        case UndoExpiryPrediction(second=SecondTable(name=second)) as said:
+            return f"{text.count(said.snapshots_after, 'snapshot')} in a second table, {second}"
         case UndoExpiryPrediction() as said:
             return f"{said.snapshots_before:,} snapshots become {said.snapshots_after:,} again"
         case ComputeStatisticsPrediction() as said:
@@ -233,9 +235,10 @@ def _work(task: TaskView) -> str:  # noqa: C901, PLR0911 - one case for each act
 def _undo(task: TaskView) -> str:
     """Whether and how what the task does, or did, can be taken back, and until when."""
     match task.prediction:
-        case ExpireSnapshotsPrediction(can_be_undone=True) if task.state is TaskState.SUCCEEDED:
+        case ExpireSnapshotsPrediction(can_be_undone=True) as said if task.state is TaskState.SUCCEEDED:
             until = text.instant(task.updated_at + UNDO_WINDOW_MS)
-            return f"icewright undo {task.task_id}, until {until}, as long as all files are there"
+            beside = f"; as a second table, {said.second_table}" if said.second_table else ""
+            return f"icewright undo {task.task_id}, until {until}, as long as all files are there{beside}"
         case ExpireSnapshotsPrediction() | ExpireDataPrediction() | RollbackPrediction() as said:
             return said.undo.replace("TASK_ID", task.task_id)
         case _:

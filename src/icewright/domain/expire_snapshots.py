@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from icewright.domain.names import TableName
 from icewright.domain.tables import Instant, Ref, RefKind
 
 RETAIN_LAST_MIN: Final = 1
@@ -110,7 +111,8 @@ class ExpireSnapshotsPrediction:
     """What carrying out the action would bring, exactly.
 
     ``manifest_lists`` are those of the snapshots that go. ``call`` is the Spark statement that comes nearest.
-    ``can_be_undone`` is whether the table's catalog allows it; ``undo`` says in words how, or what there is instead.
+    ``can_be_undone`` is whether the table's catalog allows it; ``undo`` says in words how. ``second_table`` is what an
+    undo registers, where the catalog takes no old snapshots back.
     """
 
     kind: ClassVar[Literal["expire_snapshots"]] = "expire_snapshots"
@@ -121,3 +123,4 @@ class ExpireSnapshotsPrediction:
     call: str
     can_be_undone: bool
     undo: str
+    second_table: TableName | None = None

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Literal
 
 from icewright.domain.errors import Unsupported
 from icewright.domain.expire_snapshots import RefAt
-from icewright.domain.names import TableId
+from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Instant
 
 UNDO_WINDOW_MS: Final = 7 * 24 * 3_600_000
@@ -57,12 +57,20 @@ class UndoExpiryFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class SecondTable:
+    """A table that is to be registered beside another, from the metadata file of right before that one's expiry."""
+
+    name: TableName
+    metadata_location: str
+
+
+@dataclass(frozen=True, slots=True)
 class UndoExpiry:
     """Put these snapshots and refs back into the metadata of a table, in one commit, as a task took them from it.
 
     All of them, or none: what is there already, or is there otherwise, is not named. ``snapshot_ids`` ascend by age.
     ``base_snapshot_id`` is what was current when this was planned; commits of others since are fine. Not to be
-    committed after ``until``.
+    committed after ``until``. With a ``second``, they come back as that table, and their own stays as it is.
     """
 
     kind: ClassVar[Literal["undo_expire_snapshots"]] = "undo_expire_snapshots"
@@ -71,6 +79,7 @@ class UndoExpiry:
     snapshot_ids: tuple[int, ...]
     refs: tuple[RefAt, ...]
     until: Instant
+    second: SecondTable | None = None
 
     @property
     def figures(self) -> UndoExpiryFigures:
@@ -85,7 +94,10 @@ class UndoExpiry:
 
 @dataclass(frozen=True, slots=True)
 class UndoExpiryPrediction:
-    """What carrying out the action would bring, exactly. There is no statement of Spark's for it."""
+    """What carrying out the action would bring, exactly. There is no statement of Spark's for it.
+
+    With a ``second``, the table stays as it is, and ``snapshots_after`` are those of the second one.
+    """
 
     kind: ClassVar[Literal["undo_expire_snapshots"]] = "undo_expire_snapshots"
     snapshots_before: int
@@ -93,3 +105,4 @@ class UndoExpiryPrediction:
     refs_back: tuple[str, ...]
     until: Instant
     call: str = ""
+    second: SecondTable | None = None

@@ -29,6 +29,7 @@ from icewright.planning.expiry_call import expire_call
 from icewright.planning.expiry_obstacles import expiry_obstacle, kind_and_name
 from icewright.planning.expiry_settings import AGE_FLOOR_MS
 from icewright.planning.expiry_staying import Staying, staying
+from icewright.planning.second_table import said_beforehand, second_name
 
 _METADATA_FILES_MIN: Final = 20
 _PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
@@ -174,12 +175,12 @@ def _warnings(metadata: TableMetadata) -> list[Reason]:
 def _prediction(metadata: TableMetadata, action: ExpireSnapshots, *, can_put_back: bool) -> ExpireSnapshotsPrediction:
     gone = frozenset(action.snapshot_ids)
     lists = {one.manifest_list for one in metadata.snapshots if one.snapshot_id in gone and one.manifest_list}
+    second = None if can_put_back else second_name(metadata.name, action.as_of)
     undo = (
         f"the snapshots and refs can be put back into the metadata for {wording.duration(UNDO_WINDOW_MS)}, as long as "
         "their files are there: `icewright undo TASK_ID`"
-        if can_put_back
-        else "cannot be undone: a REST catalog takes no old snapshots back. What remains possible, as long as all "
-        f"files are there: to register {wording.cut(action.base_metadata_location)} as a second table"
+        if second is None
+        else said_beforehand(second)
     )
     return ExpireSnapshotsPrediction(
         snapshots_before=len(metadata.snapshots),
@@ -187,6 +188,7 @@ def _prediction(metadata: TableMetadata, action: ExpireSnapshots, *, can_put_bac
         refs_removed=tuple(ref.name for ref in action.refs_removed),
         manifest_lists=len(lists),
         call=expire_call(metadata.name, action),
-        can_be_undone=can_put_back,
+        can_be_undone=True,
         undo=undo,
+        second_table=second,
     )

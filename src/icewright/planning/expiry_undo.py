@@ -55,7 +55,7 @@ def decide_undo(
         refs=tuple(RefAt.of(ref) for ref in refs),
         until=until,
     )
-    obstacle = recovery_obstacle(now, policy) or _not_kept(expiry, kept) or undo_conflict(action, kept, now)
+    obstacle = recovery_obstacle(now, policy) or not_kept(expiry, kept) or undo_conflict(action, kept, now)
     if obstacle is not None:
         return UndoDecision(None, obstacle, tuple(notes))
     if there := len(kept.snapshots) - len(gone):
@@ -103,7 +103,8 @@ def _reason(action: UndoExpiry) -> Reason:
     return Reason("undo", text, {"snapshots": len(action.snapshot_ids), "refs": len(action.refs)})
 
 
-def _not_kept(expiry: ExpireSnapshots, kept: TableMetadata) -> Reason | None:
+def not_kept(expiry: ExpireSnapshots, kept: TableMetadata) -> Reason | None:
+    """Whether what is kept is what an expiry was to take."""
     same = {one.snapshot_id for one in kept.snapshots} == set(expiry.snapshot_ids)
     if same and {RefAt.of(ref) for ref in kept.refs} == set(expiry.refs_removed):
         return None
@@ -116,8 +117,11 @@ def is_back(action: UndoExpiry, now: TableMetadata) -> bool:
 
 
 def is_undone(action: UndoExpiry, task_id: str, now: TableMetadata) -> bool:
-    """Whether the action was carried out: by its task's signature, also where some of it has gone since."""
-    return now.properties.get(SIGNATURE_KEY) == task_id or is_back(action, now)
+    """Whether the action was carried out: by its task's signature, also where some of it has gone since.
+
+    Of a second table the first one tells nothing: whoever tries again finds it there.
+    """
+    return action.second is None and (now.properties.get(SIGNATURE_KEY) == task_id or is_back(action, now))
 
 
 def missing_of(action: UndoExpiry, now: TableMetadata) -> tuple[str, ...]:

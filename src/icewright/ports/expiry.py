@@ -40,8 +40,8 @@ class SnapshotExpiry(Protocol):
         """Carry out the action, in one commit, or do nothing. Nothing is done where all is gone already.
 
         Commits of others meanwhile stay. The rule of the action is asked of the table as it is right before the
-        commit; ``holds`` are those of today. ``keep`` is given what the action is about to take, before each try, where
-        the catalog can take it back (:meth:`put_back`); what it raises passes through, and nothing is done.
+        commit; ``holds`` are those of today. ``keep`` is given what the action is about to take, before each try; what
+        it raises passes through, and nothing is done.
 
         Raises ``Unsupported`` and ``NotAllowed`` where the table or the catalog refuses, and
         :class:`~icewright.domain.errors.Unknown` when the answer to the commit was lost and the table does not tell.

@@ -17,6 +17,7 @@ from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
 from icewright.ports.removals import RemovalPorts
 from icewright.ports.rollback import Rollbacks
+from icewright.ports.second_tables import SecondTables
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.access import AccessBook
@@ -37,6 +38,7 @@ from icewright.services.removal_wiring import build_expired_doors, build_finders
 from icewright.services.resource_groups import SERVER_FILES
 from icewright.services.restores import RestorePlanner
 from icewright.services.rollback import Rollbacker
+from icewright.services.second_tables import SecondTabler
 from icewright.services.undo import NothingKept, Undoer, Undoing
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
@@ -81,6 +83,7 @@ def build_control_plane(
     kept: KeptStore | None = None,
     pause: Callable[[int], None] = sleep_ms,
     rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
+    seconds: Mapping[str, SecondTables] = MappingProxyType({}),
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -89,7 +92,7 @@ def build_control_plane(
     ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``kept``
     is where it is kept what tasks take, without which none takes anything, and
     ``pause`` waits for so many ms. ``rollbacks`` set
-    ``main`` back, by the names of their catalogs.
+    ``main`` back, and ``seconds`` register tables beside others, by the names of their catalogs.
     """
     limits, pulse = limits or DispatchLimits(), Pulse(clock)
     removals = heard(removals, pulse)
@@ -127,7 +130,8 @@ def build_control_plane(
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
     restores = RestorePlanner(remover, observer, tables, clock, ids, planner.policy)
     files = {name: own.files for name, own in removals.catalogs.items()}
-    doors = Undoing(expiries, files, kept, restores.plan, remover.bring_back)
+    beside = SecondTabler(seconds, files, observer, registry)
+    doors = Undoing(expiries, files, kept, restores.plan, remover.bring_back, beside)
     undoer = Undoer(doors, observer, tables, tasks, ids, planner.policy, registry.namesakes)
     verifier = Verifier(tasks, tables, observer, dispatcher, expirer, undoer, remover)
     own: dict[ActionKind, Carrier] = {

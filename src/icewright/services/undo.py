@@ -46,6 +46,7 @@ from icewright.services.effects import snapshot_made_by
 from icewright.services.kept_plans import keep_plan
 from icewright.services.missing_files import first_missing
 from icewright.services.observer import Observer
+from icewright.services.second_tables import SecondTabler
 
 _TOOK_EFFECT: Final = frozenset({UNVERIFIED, VERIFICATION_FAILED})
 """The codes of failures after a commit: what it took is to be had back all the more."""
@@ -78,7 +79,7 @@ class NothingKept:
 class Undoing:
     """The doors that undoing goes through, by catalog; ``kept`` is what tasks took.
 
-    ``restore`` plans to put back the files that a task removed.
+    ``restore`` plans to put back the files that a task removed, ``seconds`` registers tables beside others.
     """
 
     expiries: Mapping[str, SnapshotExpiry]
@@ -86,6 +87,7 @@ class Undoing:
     kept: KeptStore
     restore: Callable[[Task], Plan]
     bring_files_back: BringFilesBack
+    seconds: SecondTabler
 
 
 class Undoer:
@@ -126,8 +128,8 @@ class Undoer:
                 return self._plan_rollback(task, action)
             case Rollback():
                 raise _never(task, "it was an undo", "set the table back again: `icewright rollback`")
-            case UndoExpiry():
-                raise _never(task, "it was an undo", "let the snapshots expire again: `icewright expire-snapshots`")
+            case UndoExpiry() as action:
+                raise _never(task, "it was an undo", _expire_again(action))
             case RemoveOrphanFiles() | RemoveExpiredFiles():
                 return self._doors.restore(task)
             case RestoreFiles():
@@ -135,17 +137,13 @@ class Undoer:
 
     def _plan_expiry(self, task: Task, expiry: ExpireSnapshots) -> Plan:
         until = self._open_until(task)
-        catalog = self._observer.catalog(task.table_name.catalog)
-        if not catalog.takes_snapshots_back:
-            raise NotAllowed(
-                f"task {task.task_id} cannot be undone: the catalog of {task.table_name} takes no old snapshots back",
-                hint=f"as long as {wording.cut(expiry.base_metadata_location)} and the files are there, it can be "
-                "registered as a second table; icewright leaves both alone then",
-            )
         kept = self._kept(task.task_id)
         now = self._load(task)
         policy = self._policy(now)
         taken = self._doors.expiries[task.table_name.catalog].read_taken(now.name, kept.content)
+        if not self._observer.catalog(now.name.catalog).takes_snapshots_back:
+            decision = self._doors.seconds.decide(task.task_id, expiry, taken, now, policy, until)
+            return self._saved(now, policy, decision)
         return self._saved(now, policy, decide_undo(task.task_id, expiry, taken, now, policy, until))
 
     def _plan_data(self, task: Task, expiry: ExpireData) -> Plan:
@@ -221,6 +219,10 @@ class Undoer:
         kept = self._kept(action.undone_task_id)
         files, tried = self._doors.files[name.catalog], list[bool]()
         self._doors.bring_files_back(self._tasks.get(action.undone_task_id))
+        if action.second is not None:
+            taken = self._doors.expiries[name.catalog].read_taken(name, kept.content)
+            self._doors.seconds.carry_out(task, taken, action.second, may_commit)
+            return Committed(None)
 
         def may_try() -> None:
             others = self._namesakes(name, task.table_id.uuid)
@@ -254,7 +256,10 @@ class Undoer:
         expiry = self._doors.expiries.get(task.table_name.catalog)
         if expiry is None:
             raise NotFound(f"no catalog {task.table_name.catalog!r} is configured")
-        back = only_back(action, expiry.read_taken(metadata.name, kept.content))
+        taken = expiry.read_taken(metadata.name, kept.content)
+        if action.second is not None:
+            return self._doors.seconds.problem(taken, action.second, metadata)
+        back = only_back(action, taken)
         for one in back.snapshots:
             if metadata.snapshot(one.snapshot_id) not in (None, one):
                 return Reason(VERIFICATION_FAILED, f"snapshot {one.snapshot_id} did not come back as it was")
@@ -263,6 +268,12 @@ class Undoer:
 
 def _never(task: Task, because: str, instead: str) -> NotAllowed:
     return NotAllowed(f"task {task.task_id} ({task.action.kind}) cannot be undone: {because}", hint=instead)
+
+
+def _expire_again(action: UndoExpiry) -> str:
+    if action.second is not None:
+        return f"drop {action.second.name}, without PURGE"
+    return "let the snapshots expire again: `icewright expire-snapshots`"
 
 
 def _action(task: Task) -> UndoExpiry:

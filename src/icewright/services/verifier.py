@@ -356,6 +356,11 @@ def expired(action: ExpireSnapshots, metadata: TableMetadata, problem: Reason | 
 
 def undone(action: UndoExpiry, task_id: str, metadata: TableMetadata, problem: Reason | None) -> Reason:
     """What the table says of an undo: all is back, or was and has gone again; ``problem`` is what came otherwise."""
+    if action.second is not None:
+        text = f"what task {action.undone_task_id} took can be read from {wording.cut(str(action.second.name))}"
+        return problem or Reason(
+            "verified", text, {"snapshots_back": len(action.snapshot_ids), "refs_back": len(action.refs)}
+        )
     missing, signed = missing_of(action, metadata), metadata.properties.get(SIGNATURE_KEY) == task_id
     if missing and not signed:
         return Reason(COMMIT_NOT_FOUND, f"the commit was reported, and the table does not have {missing[0]}")

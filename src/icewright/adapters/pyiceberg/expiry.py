@@ -67,14 +67,15 @@ class PyIcebergExpiry:
             reason = expiry_conflict(action, now, kept)
             if reason is not None:
                 raise Conflict(f"snapshots of table {name} cannot expire as planned: {reason.text}")
+            with reading(f"metadata of table {name} in {pointed.metadata_location}"):
+                taken = taken_by(pointed.metadata, pointed.metadata_location, action)
+            keep(taken)
             if isinstance(self._commits, RestCommits):
                 refs: dict[str, int | None] = {ref.name: ref.snapshot_id for ref in now.refs}
                 refs.setdefault(MAIN_BRANCH, None)
                 return partial(self._commits.commit, name, table_id.uuid, expiry_updates(action, now), refs)
             with reading(f"metadata of table {name} in {pointed.metadata_location}"):
                 changed = without_snapshots(pointed.metadata, action)
-                taken = taken_by(pointed.metadata, pointed.metadata_location, action)
-            keep(taken)
             parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"]))}
             return prepared(self._commits, name, pointed, changed, parameters, self._clock.now())
 

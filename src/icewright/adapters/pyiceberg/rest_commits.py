@@ -9,9 +9,9 @@ from typing import Any
 
 from pyiceberg.catalog.rest import Endpoints
 
-from icewright.adapters.pyiceberg.rest_pointers import RestPointers, said_by, whole_answer
+from icewright.adapters.pyiceberg.rest_pointers import RestClient, RestPointers, said_by, whole_answer
 from icewright.adapters.pyiceberg.translate import asking
-from icewright.domain.errors import NotAllowed, NotFound, Unavailable
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableName
 from icewright.domain.tables import Ref, TableMetadata
@@ -92,9 +92,30 @@ class RestCommits(RestPointers):
         said = f"catalog {self._name} does not change table {name}: {status} {said_by(answer)}"
         raise (Unavailable if status >= _INTERNAL_ERROR or status == _TOO_MANY else NotAllowed)(said)
 
+    def register(self, name: TableName, metadata_location: str) -> None:
+        """Have a metadata file registered as a table, as it is.
+
+        Raises ``Conflict`` for a name that is taken, ``NotAllowed`` when it is refused, and ``Unavailable`` when nobody
+        knows whether it was done.
+        """
+        with asking(self._name):
+            client = self._connected()
+            namespace = client._encode_namespace_path(name.namespace)  # noqa: SLF001 - see below
+            url = client.url(Endpoints.register_table, namespace=namespace)
+            status, answer = self._answered(client, url, {"name": name.name, "metadata-location": metadata_location})
+        if _OK <= status < _MULTIPLE:
+            return
+        said = f"catalog {self._name} does not register table {name}: {status} {said_by(answer)}"
+        if status == _CONFLICT:
+            raise Conflict(said)
+        raise (Unavailable if status >= _INTERNAL_ERROR or status == _TOO_MANY else NotAllowed)(said)
+
     def _post(self, name: TableName, body: Mapping[str, Any]) -> tuple[int, Any]:
         client = self._connected()
         url = client.url(Endpoints.update_table, **client._split_identifier_for_path(name.path))  # noqa: SLF001 - PyIceberg's own spelling of names in addresses
+        return self._answered(client, url, body)
+
+    def _answered(self, client: RestClient, url: str, body: Mapping[str, Any]) -> tuple[int, Any]:
         with client._session.post(url, data=json.dumps(body).encode(), stream=True) as response:  # noqa: SLF001 - see above
             content = whole_answer(response, self._name)
         try:

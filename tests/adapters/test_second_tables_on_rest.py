@@ -1,0 +1,98 @@
+"""An expiry undone in a real REST catalog, over real files: the files return, and a second table reads them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import Table
+
+from icewright.domain.asked import AskedRemoveOrphanFiles
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.errors import NotAllowed
+from icewright.domain.tasks import TaskState
+from icewright.domain.undo import UndoExpiryPrediction
+from tests.adapters.test_expired_files import approved, data_files, expired, overwritten
+from tests.lakes.house import House, all_there, files, location, on_disk
+from tests.lakes.sqlite import append, table_name, writer
+from tests.servers.rest import RestCatalogServer
+
+CLEANED = {"icewright.remove-orphan-files.enabled": "true"}
+
+
+@pytest.fixture
+def house(tmp_path: Path, rest_catalog: RestCatalogServer) -> House:
+    rest_catalog.forget()
+    shutil.rmtree(rest_catalog.warehouse / "db", ignore_errors=True)  # all that tests of the same names left
+    return House(tmp_path, entry=CatalogEntry("lake", CatalogKind.REST, rest_catalog.uri, ""))
+
+
+def read(table: Table) -> dict[int, list[int]]:
+    """The ids in each snapshot."""
+    return {
+        one.snapshot_id: sorted(table.scan(snapshot_id=one.snapshot_id).to_arrow()["id"].to_pylist())
+        for one in table.refresh().metadata.snapshots
+    }
+
+
+def test_g15_l6_files_return_a_second_table_reads_every_snapshot_and_nothing_goes_of_either(house: House) -> None:
+    table = overwritten(house, **CLEANED)
+    house.days(0.25)
+    seen, before = read(table), table.refresh().metadata
+    content = {path: found for path, found in files(location(table)).items() if not path.endswith(".json")}
+    expiry = expired(house, table)
+    house.days(2)
+    approved(house)
+    assert len(data_files(table)) == 1
+    append(table, range(5000, 5005))
+
+    plan = house.control.undoer.plan(expiry.task_id)
+    assert isinstance(plan.prediction, UndoExpiryPrediction)
+    assert plan.prediction.second is not None
+    name = plan.prediction.second.name
+    assert not writer(house.entry).table_exists(name.path)
+    task = house.control.dispatcher.apply(plan.plan_id)
+    house.round()
+    done = house.control.tasks.get(task.task_id)
+    assert (done.state, done.outcome and done.outcome.reason.code) == (TaskState.SUCCEEDED, "verified")
+
+    assert content.items() <= files(location(table)).items()
+    second = writer(house.entry).load_table(name.path)
+    assert (read(second), second.metadata.table_uuid) == (seen, before.table_uuid)
+    assert second.metadata.refs == before.refs
+    assert all_there(second)
+    assert len(table.refresh().metadata.snapshots) == 2
+    for one in (table, second):
+        assert one.refresh().properties["gc.enabled"] == "false"
+
+    kept = files(location(table))
+    house.days(6)
+    now = files(location(table))
+    assert {path: now.get(path) for path in kept} == kept
+    assert list(house.control.tables.waiting(limit=10)) == []
+    for one in (table, second):
+        with pytest.raises(NotAllowed):
+            house.control.dispatcher.apply(house.look(table_name(one), AskedRemoveOrphanFiles()).plan_id)
+
+
+def test_the_metadata_file_of_before_may_go_once_the_second_table_is_there(house: House) -> None:
+    table = overwritten(house)
+    house.days(0.25)
+    seen, before = read(table), on_disk(table.refresh().metadata_location)
+    expiry = expired(house, table)
+    assert house.undo(expiry.task_id).state is TaskState.SUCCEEDED
+    before.unlink()
+    (second,) = [one for one in writer(house.entry).list_tables("db") if one[-1] != "events"]
+    assert read(writer(house.entry).load_table(second)) == seen
+
+
+def test_i3_without_the_metadata_file_of_before_it_is_refused_in_words(house: House) -> None:
+    table = overwritten(house)
+    house.days(0.25)
+    before = on_disk(table.refresh().metadata_location)
+    expiry = expired(house, table)
+    before.unlink()
+    with pytest.raises(NotAllowed, match="cannot be undone any more"):
+        house.control.undoer.plan(expiry.task_id)
+    assert len(writer(house.entry).list_tables("db")) == 1
