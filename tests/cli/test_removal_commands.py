@@ -48,6 +48,7 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
     assert "icewright remove-orphan-files lake.db.events" in told.out
     listed = icewright("approve")
     assert (listed.status, "no file of this table was ever removed" in listed.out) == (1, True)
+    assert "waiting for a person: 1 plan (`icewright approve`)" in icewright("status").out
     (waiting,) = icewright("approve", "--json").json["items"]
     shown = icewright("approve", waiting["plan_id"], "--show")
     assert (shown.status, str(left) in shown.out, left.exists()) == (0, True, True)

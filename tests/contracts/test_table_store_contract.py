@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.events import CommitEvent
 from icewright.domain.files import Partition
@@ -23,6 +24,7 @@ from icewright.ports.store import (
     InventoryUpdate,
     OptimizerRecord,
     TableStore,
+    WaitingPlan,
 )
 from tests.contracts.samples import HOSTILE_PARTS, REASON, hello, manifest, new_task, plan, record, statistics, table_id
 from tests.contracts.stores import Stores
@@ -299,6 +301,30 @@ class TestPruning:
         assert store.plan("plan-of-another-table")
         with pytest.raises(NotFound):
             store.plan("plan-01")
+
+    def test_one_plan_of_a_kind_waits_for_a_table_and_is_kept(self, stores: Stores, clock: ManualClock) -> None:
+        expiry, removal = ActionKind.EXPIRE_SNAPSHOTS, ActionKind.REMOVE_ORPHAN_FILES
+        first = WaitingPlan("plan-00", table_id(), record().name, expiry, REASON, 5)
+        other = replace(first, plan_id="plan-01", kind=removal)
+        elsewhere = replace(first, plan_id="plan-02", table_id=table_id(2), table_name=record(2).name)
+        for number in range(PLANS_KEPT + 3):
+            stores.tables().save_plan(plan(f"plan-{number:02}", planned_at=number))
+        for number in (1, 2):
+            stores.tables().save_record(record(number))
+        for each in (first, other, elsewhere):
+            stores.tables().wait(each)
+        stores.tables().prune(clock.now())
+        assert stores.tables().plan("plan-00")
+        assert stores.tables().waiting(limit=9) == [first, other, elsewhere]
+        assert stores.tables().waits(table_id(), expiry) == first
+        assert stores.tables().waits(table_id(2), removal) is None
+        renewed = replace(first, plan_id="plan-09", since=6)
+        stores.tables().wait(renewed)
+        assert stores.tables().waits(table_id(), expiry) == renewed
+        for _ in range(2):
+            stores.tables().waits_no_more(table_id(), expiry)
+        assert stores.tables().waits(table_id(), expiry) is None
+        assert stores.tables().waiting(limit=9) == [other, elsewhere]
 
     def test_plans_of_tasks_that_ended_are_kept(self, stores: Stores, clock: ManualClock) -> None:
         for number in range(PLANS_KEPT + 1):

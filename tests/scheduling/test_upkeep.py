@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
+from icewright.domain.reasons import Reason
+from icewright.domain.tasks import TERMINAL_STATES, Outcome, Task, TaskState
 from icewright.scheduling import lifecycle
-from icewright.scheduling.upkeep import INTERVAL_MS, last_done, pause
+from icewright.scheduling.upkeep import INTERVAL_MS, last_done, pause, person_wanted
 from tests.contracts.samples import new_task
 
 NOW = 1_700_000_000_000
@@ -51,3 +52,27 @@ def test_what_waits_untried_is_planned_anew_after_an_hour() -> None:
 def test_only_what_succeeded_was_done() -> None:
     latest = [task(TaskState.FAILED), task(TaskState.SUCCEEDED, 5), task(TaskState.SUCCEEDED, 9)]
     assert last_done(latest) == NOW - 5
+
+
+VERIFIED = Outcome(Reason("verified", "as planned"))
+
+
+def done(task_id: str, state: TaskState = TaskState.SUCCEEDED, outcome: Outcome | None = VERIFIED) -> Task:
+    return replace(task(state), task_id=task_id, outcome=outcome)
+
+
+@pytest.mark.parametrize("state", sorted(frozenset(TaskState) - {TaskState.SUCCEEDED}))
+def test_x3_nothing_that_came_to_nothing_or_is_under_way_was_the_first_time(state: TaskState) -> None:
+    for before in ([], [done("task-1", state)], [done("task-1", outcome=Outcome(Reason("unverified", "gone")))]):
+        reason = person_wanted(before, [])
+        assert reason is not None
+        assert reason.code == "first-expiry"
+    assert person_wanted([done("task-2", state), done("task-1")], []) is None
+
+
+@pytest.mark.parametrize("state", sorted(TaskState))
+def test_i12_what_was_taken_back_or_may_have_been_is_a_persons_to_begin_again(state: TaskState) -> None:
+    came_to_nothing = state in (TaskState.CANCELLED, TaskState.SUPERSEDED)
+    reason = person_wanted([done("task-1")], [done("task-2", state)])
+    assert (None if reason is None else reason.code) == (None if came_to_nothing else "taken-back")
+    assert person_wanted([done("task-3"), done("task-1")], [done("task-2", state)]) is None

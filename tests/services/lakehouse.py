@@ -17,12 +17,13 @@ from icewright.adapters.memory.second_tables import MemorySecondTables
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.actions import ActionKind
+from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.events import CommitEvent
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import Instant, PartitionField, Snapshot, TableMetadata
-from icewright.domain.tasks import Task
+from icewright.domain.tasks import Task, TaskState
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.second_tables import SecondTables
@@ -157,6 +158,22 @@ class Lakehouse:
             self.append(4, name=name)
             self.pass_time(10 * MINUTE_MS)
         return table_id
+
+    def let_expire_once(self, name: TableName = NAME) -> Task:
+        """A person has a snapshot of a table expire: from then on it goes by itself, where its owner lets it."""
+        for _ in range(2):
+            self.append(1, name=name)
+            self.pass_time(SECOND_MS)
+        plan = self.control.keeper.plan_asked(name, AskedExpireSnapshots("PT0S", 1))
+        task = self.control.dispatcher.apply(plan.plan_id)
+        self.rounds(2)
+        assert self.tasks.get(task.task_id).state is TaskState.SUCCEEDED
+        return task
+
+    def approve_all(self, approved_by: str = "Ada") -> list[Task]:
+        """A person lets everything go that waits."""
+        waiting = self.tables.waiting(limit=100)
+        return [self.control.dispatcher.approve(one.plan_id, approved_by) for one in waiting]
 
     def pass_time(self, delta_ms: int) -> None:
         """Nothing happens for a while."""

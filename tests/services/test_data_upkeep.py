@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from icewright.domain.actions import ActionKind
-from icewright.domain.expire_data import TAG_AGE_MS, ExpireData
+from icewright.domain.errors import Conflict
+from icewright.domain.expire_data import TAG_AGE_MS, ExpireData, ExpiringFile
 from icewright.domain.tasks import Task, TaskState
 from icewright.scheduling.upkeep import UPKEEP_PRIORITY
-from tests.services.lakehouse import HOUR_MS, NAME, Lakehouse
+from tests.services.lakehouse import HOUR_MS, MIB, NAME, Lakehouse
 from tests.services.test_data_service import DAY_MS, day, delete, house, plan, tag, verified
 from tests.services.worker import Worker
 
@@ -24,6 +27,22 @@ def said(house: Lakehouse) -> str:
     return reason.code
 
 
+def expiring(task: Task) -> tuple[ExpiringFile, ...]:
+    assert isinstance(task.action, ExpireData)
+    return task.action.files
+
+
+def begin(house: Lakehouse) -> Task:
+    """The first time it waits for a person, who lets it go."""
+    house.control.loop.round()
+    assert (tasks(house), said(house)) == ([], "first-expiry")
+    (task,) = house.approve_all()
+    assert (task.state, task.was_asked_for, len(house.tables.waiting(limit=9))) == (TaskState.QUEUED, False, 0)
+    assert isinstance(task.action, ExpireData)
+    assert len(task.action.partitions) == 2
+    return task
+
+
 def expire(house: Lakehouse, *, age_ms: int = TAG_AGE_MS) -> Task:
     spec = Worker(house).claimed()
     tag(house, spec, age_ms=age_ms)
@@ -32,11 +51,7 @@ def expire(house: Lakehouse, *, age_ms: int = TAG_AGE_MS) -> Task:
 
 def test_x1_it_expires_once_and_not_again_before_it_is_old(house: Lakehouse) -> None:
     house.catalog.set_properties(NAME, ENABLED)
-    house.control.loop.round()
-    (task,) = tasks(house)
-    assert (task.state, task.priority, task.was_asked_for) == (TaskState.QUEUED, UPKEEP_PRIORITY, False)
-    assert isinstance(task.action, ExpireData)
-    assert len(task.action.partitions) == 2
+    begin(house)
     assert expire(house).state is TaskState.SUCCEEDED
     assert said(house) == "upkeep-lately"
     house.pass_time(2 * HOUR_MS)
@@ -47,6 +62,7 @@ def test_x1_it_expires_once_and_not_again_before_it_is_old(house: Lakehouse) -> 
     house.append(1, day(house, 0))
     house.control.loop.round()
     (task, _) = sorted(tasks(house), key=lambda each: each.task_id, reverse=True)
+    assert (task.state, task.priority, task.was_asked_for) == (TaskState.QUEUED, UPKEEP_PRIORITY, False)
     assert isinstance(task.action, ExpireData)
     assert len(task.action.partitions) == 1
 
@@ -76,7 +92,7 @@ def test_x1_a_server_that_is_ahead_of_its_store_lets_nothing_expire(house: Lakeh
 
 def test_i12_what_was_rolled_back_does_not_expire_again_by_itself(house: Lakehouse) -> None:
     house.catalog.set_properties(NAME, ENABLED)
-    house.control.loop.round()
+    begin(house)
     task = expire(house)
     before = house.metadata().snapshots[-2].snapshot_id
     house.catalog.set_ref(NAME, "main", before)
@@ -88,7 +104,7 @@ def test_i12_what_was_rolled_back_does_not_expire_again_by_itself(house: Lakehou
 
 def test_i12_nor_does_it_when_the_snapshot_that_it_went_with_has_expired(house: Lakehouse) -> None:
     house.catalog.set_properties(NAME, ENABLED)
-    house.control.loop.round()
+    begin(house)
     task = expire(house)
     *_, before, made = house.metadata().snapshots
     house.catalog.set_ref(NAME, "main", before.snapshot_id)
@@ -106,17 +122,50 @@ def test_i12_nor_does_it_when_the_snapshot_that_it_went_with_has_expired(house: 
     assert said(house) == "nothing-expires"
 
 
-def test_x3_an_owner_who_wants_data_to_stay_longer_is_heard(house: Lakehouse) -> None:
+def test_i12_what_came_back_and_was_rewritten_since_waits_for_a_person_too(house: Lakehouse) -> None:
     house.catalog.set_properties(NAME, ENABLED)
-    house.control.loop.round()
-    house.catalog.set_properties(NAME, {"icewright.expire-data.older-than": "P45D"})
-    assert Worker(house).claim_if_any() is None
-    (task,) = tasks(house)
-    assert task.state is TaskState.SUPERSEDED
+    begin(house)
+    gone = expire(house)
+    house.control.dispatcher.apply(house.control.undoer.plan(gone.task_id).plan_id)
+    house.rounds(3)
+    *_, made = house.metadata().snapshots
+    house.catalog.expire(NAME, [made.snapshot_id])
+    came = [file.path for file in expiring(gone)]
+    house.catalog.overwrite(NAME, add=house.files(1, day(house, 40), 600 * MIB), remove=came)
+    house.pass_time(2 * DAY_MS)
+    files = house.catalog.live_files(NAME)
+    assert set(files).isdisjoint(came)
+    assert said(house) == "taken-back"
+    house.rounds(30, every_ms=HOUR_MS)
+    assert (len(tasks(house)), house.catalog.live_files(NAME)) == (1, files)
+    (waiting,) = house.tables.waiting(limit=9)
+    assert (waiting.kind, waiting.reason.code) == (ActionKind.EXPIRE_DATA, "taken-back")
 
 
-def test_x3_an_owner_who_takes_it_back_is_heard(house: Lakehouse) -> None:
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"icewright.expire-data.older-than": "P45D"}, "upkeep-changed"),
+        ({"icewright.expire-data.enabled": "false"}, "upkeep-off"),
+    ],
+)
+def test_x3_an_owner_is_heard_by_what_is_queued_and_by_what_waits(
+    house: Lakehouse, changed: dict[str, str], code: str
+) -> None:
     house.catalog.set_properties(NAME, ENABLED)
     house.control.loop.round()
-    house.catalog.set_properties(NAME, {"icewright.expire-data.enabled": "false"})
+    house.catalog.set_properties(NAME, changed)
+    with pytest.raises(Conflict, match="the owner"):
+        house.approve_all()
+    assert tasks(house) == []
+    house.catalog.set_properties(NAME, {**ENABLED, "icewright.expire-data.older-than": "P30D"})
+    house.approve_all()
+    expire(house)
+    house.pass_time(12 * DAY_MS)
+    house.append(1, day(house, 0))
+    house.control.loop.round()
+    assert [task.state for task in tasks(house)] == [TaskState.SUCCEEDED, TaskState.QUEUED]
+    house.catalog.set_properties(NAME, changed)
     assert Worker(house).claim_if_any() is None
+    task = tasks(house)[-1]
+    assert (task.state, task.outcome and task.outcome.reason.code) == (TaskState.SUPERSEDED, code)

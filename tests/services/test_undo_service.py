@@ -435,6 +435,9 @@ def test_what_a_person_took_back_does_not_expire_by_itself_for_a_while() -> None
     assert len(expiries(house)) == count
     assert back <= set(ids(house))
     live_on(house, 3 * 24)
+    assert (len(expiries(house)), back <= set(ids(house))) == (count, True)
+    house.approve_all()
+    house.rounds(2)
     assert len(expiries(house)) > count
     assert not back <= set(ids(house))
     assert UNDO_WINDOW_MS == 7 * DAY_MS

@@ -403,6 +403,9 @@ def upkeep_in_a_nightly_window(story: Story) -> None:
         if hour % 6 == 0:
             house.catalog.append(NAME, house.files(1, BONN, 600 * MIB))
         story.rounds(every_ms=HOUR_MS)
+        for waiting in house.tables.waiting(limit=9):
+            story.happens(f"somebody lets go what waits: {waiting.reason.text}")
+            house.control.dispatcher.approve(waiting.plan_id, "Ada")
         if hour in (15, 27):
             story.happens("somebody asks what is going on")
             for reason in house.control.keeper.look(NAME, plan_anew=True).upkeep.reasons:

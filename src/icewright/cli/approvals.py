@@ -11,7 +11,7 @@ from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, ShowApi, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.codec import from_json
-from icewright.domain.errors import Conflict, Rejected
+from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected
 from icewright.domain.names import split_parts
 
 if TYPE_CHECKING:
@@ -102,14 +102,14 @@ def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str)
     """Approve plans one by one. What cannot be queued any more is told, and keeps nothing else from it."""
     from icewright.cli.tasks import print_queued, read_task  # noqa: PLC0415 - `--help` stays quick
 
-    refused: list[Conflict] = []
+    refused = False
     for plan_id in plan_ids:
         try:
             task = read_task(client.approve(plan_id, name))
-        except Conflict as error:
+        except (Conflict, NotAllowed, NotFound) as error:
             if len(plan_ids) == 1:
                 raise
-            refused.append(error)
+            refused = True
             terminal.note(error.message)
             continue
         if terminal.as_json or len(plan_ids) == 1:

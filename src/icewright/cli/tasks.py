@@ -31,6 +31,7 @@ from icewright.domain.undo import UNDO_WINDOW_MS, SecondTable, UndoExpiryFigures
 from icewright.domain.undo_data import UndoExpireDataFigures, UndoExpireDataPrediction
 
 if TYPE_CHECKING:
+    from icewright.adapters.http.client import Page
     from icewright.api.task_views import AttemptView, TaskDocument, TaskView
     from icewright.services.measures import Measured
 
@@ -154,10 +155,11 @@ def status(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi
     invocation = begin(context, as_json=as_json)
     with server(invocation, show_api=show_api) as client:
         answer = client.status()
-    if as_json:
+        waiting = None if as_json else client.waiting()
+    if waiting is None:
         invocation.terminal.document(answer)
     else:
-        _print_status(invocation.terminal, client.url, answer)
+        _print_status(invocation.terminal, client.url, answer, waiting)
 
 
 def read_task(data: Json) -> TaskView:
@@ -276,7 +278,7 @@ def _print_document(terminal: Terminal, found: TaskDocument) -> None:
         terminal.table(_ATTEMPTS, [_attempt_cells(attempt) for attempt in found.attempts])
 
 
-def _print_status(terminal: Terminal, url: str, answer: Json) -> None:
+def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> None:
     from icewright.ports.store import OptimizerRecord  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.pulse import Doing  # noqa: PLC0415 - see above
 
@@ -301,6 +303,9 @@ def _print_status(terminal: Terminal, url: str, answer: Json) -> None:
             heard = text.instant(doing.heard_at)
             said = f"{doing.thread} hangs: no sign of life since {heard}; see the server's log, and restart it"
             terminal.say(said, style="red")
+    if waiting.items:
+        said = text.count(len(waiting.items), "plan") + (" and more" if waiting.next_cursor else "")
+        terminal.say(f"waiting for a person: {said} (`icewright approve`)")
     for table in answer.get("unreadable", ()):
         terminal.say(f"unreadable: {table['name']}: {table['reason']['text']}", style="red")
 

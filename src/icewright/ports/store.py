@@ -333,8 +333,12 @@ class TableStore(Protocol):
         """Let a plan wait, in place of another one of the same table and kind of action."""
         ...
 
-    def waits_no_more(self, plan_id: str) -> None:
-        """Forget that a plan waits; harmless for one that does not."""
+    def waits(self, table_id: TableId, kind: ActionKind) -> WaitingPlan | None:
+        """The plan of that kind of action that waits for a table."""
+        ...
+
+    def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
+        """Forget that a plan of that kind waits for a table; harmless where none does."""
         ...
 
     def waiting(self, *, limit: int, after: str | None = None) -> Sequence[WaitingPlan]:

@@ -21,6 +21,7 @@ DANGER_PRIORITY: Final = 1
 """Before all work on data files that nobody asked for."""
 INTERVAL_MS: Final = 3_600_000
 """At most once an hour for each table and kind."""
+_CAME_TO_NOTHING: Final = frozenset({TaskState.CANCELLED, TaskState.SUPERSEDED})
 
 
 def pause(tasks: Iterable[TaskHead], now: Instant) -> Reason | None:
@@ -39,27 +40,48 @@ def pause(tasks: Iterable[TaskHead], now: Instant) -> Reason | None:
     return None
 
 
-def taken_back(undos: Iterable[TaskHead], now: Instant) -> Reason | None:
+def taken_back(undos: Iterable[TaskHead], now: Instant, rest_ms: int = UNDO_WINDOW_MS) -> Reason | None:
     """Why nothing expires by itself for a while: a person took an expiry back, or is about to.
 
     ``undos`` are the latest tasks that undo expiries. What they put back is as old as it was, so that the next expiry
-    would take it at once.
+    would take it at once; ``rest_ms`` is for how long it is left alone.
     """
     for task in undos:
         if task.state not in TERMINAL_STATES:
             return Reason("taken-back", f"task {task.task_id} takes an expiry back")
-        until = task.updated_at + UNDO_WINDOW_MS
+        until = task.updated_at + rest_ms
         if task.state is TaskState.SUCCEEDED and now < until:
             text = f"task {task.task_id} took an expiry back, and what came back stays for a week"
             return Reason("taken-back", text, {"until": until})
     return None
 
 
-def rolled_back(tasks: Iterable[TaskHead], metadata: TableMetadata) -> Reason | None:
-    """Why nothing of a kind is done by itself: the last of its commits was rolled back, and would only come again.
+def person_wanted(tasks: Iterable[TaskHead], undos: Iterable[TaskHead]) -> Reason | None:
+    """Why a person has to begin what expires by itself: nothing ever did, or it was taken back since.
 
-    For as long as the table still has that snapshot, or until a person has it done anew. Of data that would expire, its
-    files tell after that.
+    By the latest tasks of its kind, and of those that take such back. Both begin with the time, and are forgotten by
+    their age: so with an undo everything that it may have undone is forgotten as well.
+    """
+    done = max((task.task_id for task in tasks if _is_verified(task)), default=None)
+    if done is None:
+        return Reason(
+            "first-expiry", "icewright has never done this to the table: look at what would go, and approve it"
+        )
+    for task in undos:
+        if task.task_id > done and task.state not in _CAME_TO_NOTHING:
+            text = f"task {task.task_id} took back what had gone: look at what would go now, and approve it"
+            return Reason("taken-back", text)
+    return None
+
+
+def _is_verified(task: TaskHead) -> bool:
+    return task.state is TaskState.SUCCEEDED and task.outcome is not None and task.outcome.reason.code == "verified"
+
+
+def rolled_back(tasks: Iterable[TaskHead], metadata: TableMetadata) -> Reason | None:
+    """Why a person has to begin what expires by itself: the last of its commits was rolled back, by whomever.
+
+    Told for as long as the table still has that snapshot. Of data that would expire, its files tell after that.
     """
     lineage = {snapshot.snapshot_id for snapshot in metadata.ancestors()}
     for task in tasks:
@@ -68,7 +90,8 @@ def rolled_back(tasks: Iterable[TaskHead], metadata: TableMetadata) -> Reason | 
             continue
         if made in lineage or metadata.snapshot(made) is None:
             return None
-        return Reason("taken-back", f"snapshot {made} of task {task.task_id} was rolled back")
+        text = f"snapshot {made} of task {task.task_id} was rolled back: look at what would go now, and approve it"
+        return Reason("taken-back", text)
     return None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+import structlog
+
 from icewright.domain import codec
 from icewright.domain.actions import ActionKind, cause_of
 from icewright.domain.deletion import Approval, plan_hash_of
@@ -18,6 +20,8 @@ from icewright.planning.expire_data import beyond_a_tenth
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore, WaitingPlan
+
+_log = structlog.get_logger("icewright.approvals")
 
 NAME_LENGTH_MAX: Final = 200
 APPROVED_BY: Final = "approved_by"
@@ -60,6 +64,12 @@ class Approvals:
         (action,) = plan.actions
         kind = ActionKind(action.kind)
         self._tables.wait(WaitingPlan(plan.plan_id, plan.table_id, plan.table_name, kind, reason, self._clock.now()))
+        _log.info("plan waits for approval", table=str(plan.table_name), plan=plan.plan_id, because=reason.text)
+
+    def wait_no_more(self, plan: Plan) -> None:
+        """A person had this plan queued: another one of its kind, or this one, need not wait any more."""
+        (action,) = plan.actions
+        self._tables.waits_no_more(plan.table_id, ActionKind(action.kind))
 
 
 def beyond_budget(plan: Plan) -> Reason | None:

@@ -25,6 +25,7 @@ from icewright.services.approvals import Approvals
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.expired_files import ExpiredFilesPlanner
 from icewright.services.expirer import Expirer
+from icewright.services.first_expiries import FirstExpiries
 from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.keeper import TableKeeper
 from icewright.services.loop import TASKS_KEPT_MS, Loop
@@ -125,6 +126,7 @@ def build_control_plane(
         clock,
         orphans=orphans,
         want_pass=rounds.want,
+        firsts=FirstExpiries(tables, tasks, dispatcher, approvals),
         chance=limits.chance,
     )
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)

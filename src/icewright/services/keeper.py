@@ -29,6 +29,7 @@ from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of
 from icewright.services.experience import experience
 from icewright.services.expirer import holds_of_tasks
+from icewright.services.first_expiries import FirstExpiries
 from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer
 from icewright.services.orphan_planner import OrphanPlanner
@@ -72,6 +73,7 @@ class TableKeeper:
         *,
         orphans: OrphanPlanner,
         want_pass: Callable[[TableMetadata, Policy], None],
+        firsts: FirstExpiries,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
@@ -79,7 +81,7 @@ class TableKeeper:
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
         self._orphans, self._want_pass = orphans, want_pass
         self._latecomers = Latecomers(tasks)
-        self._upkeep = Upkeep(planner, dispatcher, tables, tasks)
+        self._upkeep = Upkeep(planner, dispatcher, tables, tasks, firsts)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
         self._planned_from: dict[TableId, tuple[str, WorkerAccess, str, str]] = {}
         """The metadata, the workers' access to its files, and what speaks against copying their row groups, and

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from icewright.domain.actions import RewriteDataFiles
+from icewright.domain.actions import Action, RewriteDataFiles
 from icewright.domain.compute_statistics import ComputeStatistics
 from icewright.domain.errors import NotFound
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
-from icewright.domain.plans import Reason
+from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy, PolicyRule
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
@@ -112,12 +112,20 @@ def _is_upkeep(task: Task) -> bool:
     return not isinstance(task.action, RewriteDataFiles) and APPROVED not in task.reason.figures
 
 
-def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:  # noqa: PLR0911 - a case for each kind of action
-    """Whether the owner does not let what the task does happen by itself any more."""
-    if not _is_upkeep(task):
-        return None
-    match task.action:
-        case ExpireSnapshots() as action:
+def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:
+    return upkeep_obstacle(task.action, policy) if _is_upkeep(task) else None
+
+
+def unwanted(plan: Plan, policy: Policy) -> Reason | None:
+    """Why the owner does not want any more what a plan was made for by itself; it may have waited for long."""
+    found = () if plan.asked else (upkeep_obstacle(action, policy) for action in plan.actions)
+    return next((reason for reason in found if reason is not None), None)
+
+
+def upkeep_obstacle(action: Action, policy: Policy) -> Reason | None:  # noqa: PLR0911 - a case for each kind of action
+    """Why the owner does not let happen by itself any more what was planned by itself."""
+    match action:
+        case ExpireSnapshots():
             if not policy.expires_snapshots:
                 return Reason("upkeep-off", "the owner does not let snapshots expire by themselves any more")
             wanted = automatic_rule(policy)
@@ -129,9 +137,9 @@ def _upkeep_obstacle(task: Task, policy: Policy) -> Reason | None:  # noqa: PLR0
             return Reason("upkeep-off", "the owner does not let manifests be rewritten by themselves any more")
         case ComputeStatistics() if not policy.computes_statistics:
             return Reason("upkeep-off", "the owner does not let statistics be computed by themselves any more")
-        case ExpireData() as action:
+        case ExpireData():
             return _data_obstacle(action, policy)
-        case RemoveOrphanFiles() as action:
+        case RemoveOrphanFiles():
             return _removal_obstacle(action, policy)
         case RemoveExpiredFiles() if not policy.removes_expired_files:
             return Reason("upkeep-off", "the owner does not let files of expired snapshots be removed any more")

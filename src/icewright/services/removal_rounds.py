@@ -252,7 +252,6 @@ class RemovalRounds:
         reason = self._approvals.missing(plan) or self._person_wanted(plan.table_id)
         if reason is not None:
             self._approvals.wait(plan, reason)
-            _log.info("plan waits for approval", table=str(plan.table_name), plan=plan.plan_id, because=reason.text)
             return
         self._dispatcher.enqueue(plan, priority=UPKEEP_PRIORITY)
 

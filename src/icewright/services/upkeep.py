@@ -9,17 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icewright.domain.actions import ActionKind, UndoExpireData
-from icewright.domain.expire_data import ExpireData
+from icewright.domain.actions import ActionKind
 from icewright.domain.names import TableId
 from icewright.domain.observation import Observation
-from icewright.domain.plans import Plan, Reason
+from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
-from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
+from icewright.domain.tasks import TaskHead, TaskState
 from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.planning.windows import Window, spread, window_of
-from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
+from icewright.ports.store import Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import parked
 from icewright.scheduling.upkeep import (
     DANGER_PRIORITY,
@@ -27,19 +26,16 @@ from icewright.scheduling.upkeep import (
     UPKEEP_PRIORITY,
     last_done,
     pause,
-    rolled_back,
-    taken_back,
 )
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.due import Due
 from icewright.services.expirer import holds_of_tasks
+from icewright.services.first_expiries import FirstExpiries
 from icewright.services.maintenance import Closed, closed, was_left_out
 from icewright.services.planner import Planner
 from icewright.services.refused import PlanRefused
 
 _REMEMBERED_MAX: Final = 200_000
-_UNDOS_MAX: Final = 20
-"""So many of the latest undos of expiries of data are asked."""
 _SAID: Final = {
     ActionKind.EXPIRE_SNAPSHOTS: "Snapshots expire by themselves",
     ActionKind.REWRITE_MANIFESTS: "Manifests are rewritten by themselves",
@@ -76,11 +72,24 @@ class KeptUp:
 NOTHING_KEPT_UP: Final = KeptUp()
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One kind, its latest tasks, its window where that is shut, and why a person has to begin."""
+
+    kind: ActionKind
+    latest: Sequence[TaskHead]
+    shut: Closed | None
+    wanted: Reason | None
+
+
 class Upkeep:
     """Finds out what is due, of each kind that a table's owner lets happen by itself, and queues it."""
 
-    def __init__(self, planner: Planner, dispatcher: Dispatcher, tables: TableStore, tasks: TaskStore) -> None:
+    def __init__(
+        self, planner: Planner, dispatcher: Dispatcher, tables: TableStore, tasks: TaskStore, firsts: FirstExpiries
+    ) -> None:
         self._planner, self._dispatcher, self._tables, self._tasks = planner, dispatcher, tables, tasks
+        self._firsts = firsts
         self._nothing_at: dict[tuple[TableId, ActionKind], tuple[Instant, str]] = {}
         """When nothing was to be done last, and by which metadata where these alone told."""
 
@@ -95,8 +104,10 @@ class Upkeep:
             shut = _closed(window, look, tasks)
             kept = _looked_at(kept, shut)
             try:
-                back = self._taken_back(look, kind, latest)
-                reason, enqueued = (back, None) if back is not None else self._keep_up(look, kind, tasks, shut)
+                wanted = self._firsts.wanted(kind, look.observation.metadata, latest)
+                back = self._firsts.rests(kind, latest, look.now)
+                turn = _Turn(kind, tasks, shut, wanted)
+                reason, enqueued = self._keep_up(look, turn) if back is None else (back, None)
             except PlanRefused as error:
                 reason, enqueued = Reason(error.code, error.message), None
                 kept = replace(kept, problem=reason)
@@ -105,91 +116,49 @@ class Upkeep:
             kept = replace(kept, enqueued=(*kept.enqueued, *queued), reasons=(*kept.reasons, said))
         return kept
 
-    def _keep_up(
-        self, look: Look, kind: ActionKind, latest: Sequence[TaskHead], shut: Closed | None
-    ) -> tuple[Reason, Enqueued | None]:
-        """What is to be said of one kind, and what was queued. Where the window is ``shut`` only a person is told."""
-        key, now = (look.observation.metadata.table_id, kind), look.now
+    def _keep_up(self, look: Look, turn: _Turn) -> tuple[Reason, Enqueued | None]:
+        """What is to be said of one kind, and what was queued. Where the window is shut only a person is told."""
+        resting = self._rests(look, turn)
+        return self._looked_into(look, turn) if resting is None else (resting, None)
+
+    def _rests(self, look: Look, turn: _Turn) -> Reason | None:
+        """Why it is not looked into what is due."""
+        kind, latest, now = turn.kind, turn.latest, look.now
+        key, metadata = (look.observation.metadata.table_id, kind), look.observation.metadata
         resting = parked(latest, now) or pause(latest, now) or self._fits(look, kind, latest) or self._waits(look, kind)
-        if resting is None and shut is not None and not look.tell:
-            resting = shut.reason()
-        if resting is not None:
-            return resting, None
-        if not look.tell and self._is_known(key, look):
-            return Reason("looked-lately", "nothing was due when it was last looked into"), None
-        done_at = last_done(latest)
+        if resting is None and turn.shut is not None and not look.tell:
+            resting = turn.shut.reason()
+        if resting is None and not look.tell and self._is_known(key, look):
+            resting = Reason("looked-lately", "nothing was due when it was last looked into")
+        if resting is None and turn.wanted is not None:
+            resting = self._firsts.still_waits(metadata.table_id, kind, self._planner.policy(metadata), now, latest)
+            if resting is not None:
+                self._remember(key, now)
+        return resting
+
+    def _looked_into(self, look: Look, turn: _Turn) -> tuple[Reason, Enqueued | None]:
+        """What is due, and what was queued of it; or kept, to wait for a person."""
+        kind, now = turn.kind, look.now
+        key = (look.observation.metadata.table_id, kind)
+        done_at = last_done(turn.latest) if turn.wanted is None else None  # a plan that waits is in nobody's way
         due = self._due(look, kind, None if done_at is None else now - done_at)
-        if shut is not None:
-            return (due.reason if due.keep is None else shut.reason(due)), None
+        if turn.shut is not None:
+            return (due.reason if due.keep is None else turn.shut.reason(due)), None
         if due.keep is None:
             self._remember(key, now, look.observation.metadata.metadata_location)
+            if turn.wanted is not None:
+                self._firsts.forget(key[0], kind)
             return due.reason, None
         if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
             self._remember(key, now)
             return _after_data_files(f"{due.reason.text}; "), None
-        return self._queued(look, key, due, due.keep(), latest)
-
-    def _queued(
-        self, look: Look, key: tuple[TableId, ActionKind], due: Due, plan: Plan, latest: Sequence[TaskHead]
-    ) -> tuple[Reason, Enqueued | None]:
-        back = self._came_back(plan, latest)
-        if back is not None:
-            self._remember(key, look.now, look.observation.metadata.metadata_location)
-            return back, None
+        plan = due.keep()
+        waits = self._firsts.let_wait(plan, turn.wanted, turn.latest)
+        if waits is not None:
+            self._remember(key, now)
+            return waits, None
         priority = DANGER_PRIORITY if due.in_danger else UPKEEP_PRIORITY
         return due.reason, self._dispatcher.enqueue(plan, priority=priority)
-
-    def _came_back(self, plan: Plan, latest: Sequence[TaskHead]) -> Reason | None:
-        """Why data stays that would expire: it did so before, and somebody took that back.
-
-        Told by its files, which the table has for longer than the snapshot that they went with.
-        """
-        for action in plan.actions:
-            inserted = self._inserted_again(plan.table_id, action, latest) if isinstance(action, ExpireData) else None
-            if inserted is not None:
-                return inserted
-        files = {file.path for action in plan.actions if isinstance(action, ExpireData) for file in action.files}
-        for task in latest if files else ():
-            if task.outcome is None or task.outcome.snapshot_id is None:
-                continue
-            before = self._tasks.get(task.task_id).action
-            if isinstance(before, ExpireData) and not files.isdisjoint(file.path for file in before.files):
-                return Reason("taken-back", f"files that went with task {task.task_id} came back: ask for it again")
-        return None
-
-    def _inserted_again(self, table_id: TableId, action: ExpireData, latest: Sequence[TaskHead]) -> Reason | None:
-        """Why data stays whose rows somebody had inserted again, in its partitions or in files of that commit.
-
-        Not what a person let expire since all the same.
-        """
-        for undo in self._tasks.listed(_undos(table_id), limit=_UNDOS_MAX):
-            if undo.outcome is None or undo.outcome.snapshot_id is None:
-                continue
-            before = self._tasks.get(undo.task_id).action
-            number = undo.outcome.reason.figures.get("sequence_number")
-            partitions = set(before.partitions) if isinstance(before, UndoExpireData) else set()
-            for task in latest:
-                if task.state is TaskState.SUCCEEDED and task.was_asked_for and task.updated_at > undo.updated_at:
-                    since = self._tasks.get(task.task_id).action
-                    partitions -= {p.partition for p in since.partitions} if isinstance(since, ExpireData) else set()
-            if not partitions.isdisjoint(each.partition for each in action.partitions) or any(
-                number and file.data_sequence_number == number for file in action.files
-            ):
-                return Reason("taken-back", f"task {undo.task_id} inserted rows of it again: ask for it again")
-        return None
-
-    def _taken_back(
-        self, look: Look, kind: ActionKind, latest: Callable[[ActionKind], Sequence[TaskHead]]
-    ) -> Reason | None:
-        """Why it is left alone for a while after a person took it back."""
-        if kind is ActionKind.EXPIRE_DATA:
-            under_way = [undo for undo in latest(ActionKind.UNDO_EXPIRE_DATA) if undo.state not in TERMINAL_STATES]
-            if under_way:
-                return Reason("taken-back", f"task {under_way[0].task_id} inserts rows again that expired")
-            return rolled_back(latest(kind), look.observation.metadata)
-        if kind is not ActionKind.EXPIRE_SNAPSHOTS:
-            return None
-        return taken_back(latest(ActionKind.UNDO_EXPIRE_SNAPSHOTS), look.now)
 
     def _fits(self, look: Look, kind: ActionKind, latest: Sequence[TaskHead]) -> Reason | None:
         """Why a task that waits untried need not be planned anew: the table's files are as they were for its plan."""
@@ -258,10 +227,6 @@ def _wanted(policy: Policy) -> list[ActionKind]:
         ActionKind.EXPIRE_DATA: policy.expires_data,
     }
     return [kind for kind, is_wanted in wanted.items() if is_wanted]
-
-
-def _undos(table_id: TableId) -> TaskFilter:
-    return TaskFilter(table_id=table_id, kind=ActionKind.UNDO_EXPIRE_DATA)
 
 
 def _after_data_files(said: str = "") -> Reason:

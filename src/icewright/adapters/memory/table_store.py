@@ -165,10 +165,15 @@ class MemoryTableStore:
         with self._lock:
             self._waiting[waiting.table_id, waiting.kind] = waiting
 
-    def waits_no_more(self, plan_id: str) -> None:
+    def waits(self, table_id: TableId, kind: ActionKind) -> WaitingPlan | None:
         """See the port."""
         with self._lock:
-            self._waiting = {key: one for key, one in self._waiting.items() if one.plan_id != plan_id}
+            return self._waiting.get((table_id, kind))
+
+    def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
+        """See the port."""
+        with self._lock:
+            self._waiting.pop((table_id, kind), None)
 
     def waiting(self, *, limit: int, after: str | None = None) -> Sequence[WaitingPlan]:
         """See the port."""

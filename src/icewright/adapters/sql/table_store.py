@@ -51,6 +51,7 @@ from icewright.adapters.sql.table_rows import (
     run_row,
 )
 from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.events import CommitEvent, StoredEvent
 from icewright.domain.files import Partition
@@ -235,14 +236,20 @@ class SqlTableStore:
             "plan_id": waiting.plan_id,
             "waiting": dump(waiting),
         }
-        where = (*is_table(waiting_plans, waiting.table_id), waiting_plans.c.kind == waiting.kind.value)
         with writing(self._engine) as connection:
-            _put(connection, waiting_plans, where, row)
+            _put(connection, waiting_plans, _waits(waiting.table_id, waiting.kind), row)
 
-    def waits_no_more(self, plan_id: str) -> None:
+    def waits(self, table_id: TableId, kind: ActionKind) -> WaitingPlan | None:
+        """See the port."""
+        query = select(waiting_plans.c.waiting).where(*_waits(table_id, kind))
+        with reading(self._engine) as connection:
+            found = connection.scalar(query)
+            return None if found is None else load(WaitingPlan, found)
+
+    def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
         """See the port."""
         with writing(self._engine) as connection:
-            connection.execute(delete(waiting_plans).where(waiting_plans.c.plan_id == plan_id))
+            connection.execute(delete(waiting_plans).where(*_waits(table_id, kind)))
 
     def waiting(self, *, limit: int, after: str | None = None) -> Sequence[WaitingPlan]:
         """See the port."""
@@ -344,6 +351,11 @@ def _of_no_dropped_table() -> ColumnElement[bool]:
     """Whether the table of a plan that waits is known, and not known to be dropped."""
     same = (tables.c.catalog == waiting_plans.c.catalog, tables.c.table_uuid == waiting_plans.c.table_uuid)
     return exists().where(*same, tables.c.dropped_at.is_(None)).correlate(waiting_plans)
+
+
+def _waits(table_id: TableId, kind: ActionKind) -> tuple[ColumnElement[bool], ...]:
+    """The plan of a kind of action that waits for a table."""
+    return (*is_table(waiting_plans, table_id), waiting_plans.c.kind == kind.value)
 
 
 def _save_record(connection: Connection, record: TableRecord) -> None:

@@ -1,0 +1,158 @@
+"""What expires by itself waits for a person the first time, and after somebody took it back (decision 0033).
+
+It waits as a plan. Whoever approves that lets exactly that plan go, however the table has moved on since; what goes by
+itself afterwards needs nobody's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from icewright.domain.actions import ActionKind, UndoExpireData
+from icewright.domain.errors import Conflict
+from icewright.domain.expire_data import ExpireData
+from icewright.domain.names import TableId
+from icewright.domain.plans import Plan, Reason
+from icewright.domain.policy import Policy
+from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
+from icewright.domain.undo import UNDO_WINDOW_MS
+from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
+from icewright.scheduling.lifecycle import may_coalesce
+from icewright.scheduling.upkeep import person_wanted, rolled_back, taken_back
+from icewright.services.approvals import Approvals
+from icewright.services.dispatcher import Dispatcher
+from icewright.services.leave import APPROVED, unwanted
+
+TAKE_BACK: Final[Mapping[ActionKind, Sequence[ActionKind]]] = {
+    ActionKind.EXPIRE_SNAPSHOTS: (ActionKind.UNDO_EXPIRE_SNAPSHOTS,),
+    ActionKind.EXPIRE_DATA: (ActionKind.UNDO_EXPIRE_DATA, ActionKind.ROLLBACK_TO_SNAPSHOT),
+}
+"""What a person begins, and the kinds of tasks that take it back."""
+
+_UNDOS_MAX: Final = 20
+"""So many of the latest undos of expiries of data are asked."""
+
+RENEWED_MS: Final = 20 * 3_600_000
+"""How long a plan waits before it is planned anew: once a day, also within a window."""
+
+LatestOf = Callable[[ActionKind], Sequence[TaskHead]]
+"""The latest tasks of a table by their kind, the newest first."""
+
+
+class FirstExpiries:
+    """Tells what a person has to begin, and keeps its plan waiting."""
+
+    def __init__(self, tables: TableStore, tasks: TaskStore, dispatcher: Dispatcher, approvals: Approvals) -> None:
+        self._tables, self._tasks, self._dispatcher, self._approvals = tables, tasks, dispatcher, approvals
+
+    def wanted(self, kind: ActionKind, metadata: TableMetadata, latest: LatestOf) -> Reason | None:
+        """Why a person has to begin this; None where it goes by itself. What waits in the queue is withdrawn then."""
+        if kind not in TAKE_BACK:
+            return None
+        tasks = latest(kind)
+        reason = person_wanted(tasks, _undos(kind, latest))
+        if reason is None and kind is ActionKind.EXPIRE_DATA:
+            reason = rolled_back(tasks, metadata)
+        if reason is not None:
+            self._withdraw(tasks, reason)
+        return reason
+
+    def rests(self, kind: ActionKind, latest: LatestOf, now: Instant) -> Reason | None:
+        """Why it is left alone: somebody is about to take it back; snapshots, also for a week after somebody did."""
+        rest_ms = UNDO_WINDOW_MS if kind is ActionKind.EXPIRE_SNAPSHOTS else 0
+        return taken_back(_undos(kind, latest), now, rest_ms)
+
+    def _withdraw(self, tasks: Sequence[TaskHead], reason: Reason) -> None:
+        for task in tasks:
+            if may_coalesce(task) and APPROVED not in task.reason.figures:
+                with suppress(Conflict):  # claimed in the same moment
+                    self._dispatcher.withdraw(task, reason)
+
+    def still_waits(
+        self, table_id: TableId, kind: ActionKind, policy: Policy, now: Instant, latest: Sequence[TaskHead]
+    ) -> Reason | None:
+        """What is said where nothing needs to be planned anew: a plan waits, or was approved and waits for its turn.
+
+        ``now`` is by the store's clock. What the owner does not want any more waits no more.
+        """
+        if latest and latest[0].state not in TERMINAL_STATES:
+            return Reason("upkeep-lately", f"task {latest[0].task_id} waits for its turn")
+        waiting = self._tables.waits(table_id, kind)
+        if waiting is None:
+            return None
+        if unwanted(self._tables.plan(waiting.plan_id), policy) is not None:
+            self.forget(table_id, kind)
+            return None
+        return _said(waiting) if abs(now - waiting.since) < RENEWED_MS else None
+
+    def forget(self, table_id: TableId, kind: ActionKind) -> None:
+        """Nothing is to be done any more: no plan waits."""
+        if kind in TAKE_BACK:
+            self._tables.waits_no_more(table_id, kind)
+
+    def let_wait(self, plan: Plan, wanted: Reason | None, latest: Sequence[TaskHead]) -> Reason | None:
+        """Let a plan wait, in place of one that did, and tell what is said of it; None where it may go by itself."""
+        reason = wanted or self._came_back(plan, latest)
+        if reason is None:
+            return None
+        self._approvals.wait(plan, reason)
+        (action,) = plan.actions
+        waiting = self._tables.waits(plan.table_id, ActionKind(action.kind))
+        return reason if waiting is None else _said(waiting)
+
+    def _came_back(self, plan: Plan, latest: Sequence[TaskHead]) -> Reason | None:
+        """Why a person has to let data go that would expire: it did so before, and somebody took that back.
+
+        Told by its files, which the table has for longer than the snapshot that they went with; and by a plan that
+        waits for this already, whatever became of those files since.
+        """
+        for action in plan.actions:
+            inserted = self._inserted_again(plan.table_id, action, latest) if isinstance(action, ExpireData) else None
+            if inserted is not None:
+                return inserted
+        files = {file.path for action in plan.actions if isinstance(action, ExpireData) for file in action.files}
+        for task in latest if files else ():
+            if task.outcome is None or task.outcome.snapshot_id is None:
+                continue
+            before = self._tasks.get(task.task_id).action
+            if isinstance(before, ExpireData) and not files.isdisjoint(file.path for file in before.files):
+                text = f"files that went with task {task.task_id} came back: look at what would go, and approve it"
+                return Reason("taken-back", text)
+        waiting = self._tables.waits(plan.table_id, ActionKind.EXPIRE_DATA) if files else None
+        return None if waiting is None else waiting.reason
+
+    def _inserted_again(self, table_id: TableId, action: ExpireData, latest: Sequence[TaskHead]) -> Reason | None:
+        """Why a person has to let data go whose rows somebody had inserted again, in its partitions or in that commit.
+
+        Not what a person let expire since all the same.
+        """
+        only = TaskFilter(table_id=table_id, kind=ActionKind.UNDO_EXPIRE_DATA)
+        for undo in self._tasks.listed(only, limit=_UNDOS_MAX):
+            if undo.outcome is None or undo.outcome.snapshot_id is None:
+                continue
+            before = self._tasks.get(undo.task_id).action
+            number = undo.outcome.reason.figures.get("sequence_number")
+            partitions = set(before.partitions) if isinstance(before, UndoExpireData) else set()
+            for task in latest:
+                by_a_person = APPROVED in task.reason.figures and task.updated_at > undo.updated_at
+                if task.state is TaskState.SUCCEEDED and by_a_person:
+                    since = self._tasks.get(task.task_id).action
+                    partitions -= {p.partition for p in since.partitions} if isinstance(since, ExpireData) else set()
+            if not partitions.isdisjoint(each.partition for each in action.partitions) or any(
+                number and file.data_sequence_number == number for file in action.files
+            ):
+                text = f"task {undo.task_id} inserted rows of it again: look at what would go, and approve it"
+                return Reason("taken-back", text)
+        return None
+
+
+def _undos(kind: ActionKind, latest: LatestOf) -> list[TaskHead]:
+    return [task for undo in TAKE_BACK.get(kind, ()) for task in latest(undo)]
+
+
+def _said(waiting: WaitingPlan) -> Reason:
+    text = f"plan {waiting.plan_id} waits for a person: {waiting.reason.text} (`icewright approve {waiting.plan_id}`)"
+    return Reason(waiting.reason.code, text, {**waiting.reason.figures, "plan_id": waiting.plan_id})

@@ -1,0 +1,172 @@
+"""The first time, and after somebody took it back, snapshots that would expire by themselves wait for a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from icewright.domain.actions import ActionKind
+from icewright.domain.errors import Conflict
+from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.plans import Reason
+from icewright.domain.tables import RefKind
+from icewright.domain.tasks import Task, TaskState
+from icewright.domain.undo import UNDO_WINDOW_MS
+from icewright.ports.store import WaitingPlan
+from icewright.services.approvals import APPROVED_BY
+from icewright.services.first_expiries import RENEWED_MS
+from tests.services.lakehouse import HOUR_MS, NAME, Lakehouse
+from tests.services.test_upkeep import DAY_MS, KEPT_UP, expiries, lakehouse, live_on
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    """A table whose snapshots may expire by themselves, and never did, some days later."""
+    made = lakehouse(KEPT_UP)
+    live_on(made, 4 * 24)
+    return made
+
+
+def waiting(house: Lakehouse) -> WaitingPlan:
+    (one,) = house.tables.waiting(limit=9)
+    assert one.kind is ActionKind.EXPIRE_SNAPSHOTS
+    return one
+
+
+def planned(house: Lakehouse, plan_id: str) -> ExpireSnapshots:
+    (action,) = house.tables.plan(plan_id).actions
+    assert isinstance(action, ExpireSnapshots)
+    return action
+
+
+def ids(house: Lakehouse) -> set[int]:
+    return {one.snapshot_id for one in house.metadata().snapshots}
+
+
+def said(house: Lakehouse) -> Reason:
+    (reason,) = house.control.keeper.look(NAME, plan_anew=True).upkeep.reasons
+    return reason
+
+
+def test_e11_x3_the_first_expiry_waits_and_is_renewed_once_a_day(house: Lakehouse) -> None:
+    every = ids(house)
+    before, seen = planned(house, waiting(house).plan_id), {waiting(house).plan_id: 0}
+    for _ in range(3 * 24):
+        live_on(house, 1, commits_every_h=6)
+        one = waiting(house)
+        seen[one.plan_id] = seen.get(one.plan_id, 0) + 1
+        assert house.clock.now() - one.since <= RENEWED_MS + 2 * HOUR_MS
+        assert said(house).code == "first-expiry"
+        renewed = waiting(house)
+        assert (said(house).figures["plan_id"], waiting(house)) == (renewed.plan_id, renewed)  # asking changes nothing
+    assert 3 <= len(seen) <= 5
+    assert (expiries(house), every <= ids(house)) == ([], True)
+    assert f"plan {waiting(house).plan_id} waits for a person" in said(house).text
+    assert set(before.snapshot_ids) < set(planned(house, waiting(house).plan_id).snapshot_ids)
+
+
+def test_i11_what_a_person_approves_is_that_plan_however_the_table_moved_on(house: Lakehouse) -> None:
+    plan_id = waiting(house).plan_id
+    action, every = planned(house, plan_id), ids(house)
+    live_on(house, 2 * 24)
+    assert waiting(house).plan_id != plan_id
+    task = house.control.dispatcher.approve(plan_id, "Ada")
+    assert (task.action, task.reason.figures[APPROVED_BY]) == (action, "Ada")
+    assert list(house.tables.waiting(limit=9)) == []
+    house.rounds(2)
+    assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED
+    assert every - ids(house) == set(action.snapshot_ids)
+    live_on(house, 3 * 24)  # from then on nobody is asked
+    assert len(expiries(house)) > 2
+    assert {each.state for each in expiries(house)} == {TaskState.SUCCEEDED}
+    assert list(house.tables.waiting(limit=9)) == []
+
+
+def test_e5_what_somebody_needs_by_then_is_not_taken_and_is_planned_without_it(house: Lakehouse) -> None:
+    one = waiting(house)
+    kept, every = planned(house, one.plan_id).snapshot_ids[0], ids(house)
+    house.catalog.set_ref(NAME, "audit", kept, kind=RefKind.TAG)
+    task = house.control.dispatcher.approve(one.plan_id, "Ada")
+    house.rounds(2)
+    assert house.tasks.get(task.task_id).state is TaskState.SUPERSEDED
+    assert ids(house) == every
+    live_on(house, 3, commits_every_h=100)
+    assert kept not in planned(house, waiting(house).plan_id).snapshot_ids
+    house.approve_all()
+    house.rounds(2)
+    assert [each.state for each in expiries(house)] == [TaskState.SUPERSEDED, TaskState.SUCCEEDED]
+    assert kept in ids(house)
+    assert every - ids(house)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"icewright.expire-snapshots.enabled": "false"},
+        {"history.expire.max-snapshot-age-ms": str(30 * DAY_MS)},
+        {"history.expire.min-snapshots-to-keep": "50"},
+    ],
+)
+def test_x3_an_owner_who_wants_more_to_stay_is_heard_whoever_approves(
+    house: Lakehouse, changed: dict[str, str]
+) -> None:
+    one, every = waiting(house), ids(house)
+    house.catalog.set_properties(NAME, changed)
+    with pytest.raises(Conflict, match="the owner"):
+        house.control.dispatcher.approve(one.plan_id, "Ada")
+    live_on(house, 2, commits_every_h=100)
+    assert (expiries(house), ids(house) >= every) == ([], True)
+    if "icewright.expire-snapshots.enabled" not in changed:
+        assert list(house.tables.waiting(limit=9)) == []  # what nobody wants any more waits no more
+
+
+def undo(house: Lakehouse, task: Task) -> None:
+    house.control.dispatcher.apply(house.control.undoer.plan(task.task_id).plan_id)
+    house.rounds(2)
+
+
+def test_i12_after_an_undo_it_rests_and_then_waits_for_a_person_again(house: Lakehouse) -> None:
+    every = ids(house)
+    house.approve_all()
+    live_on(house, 2 * 24)
+    first, *_, last = expiries(house)
+    assert first.task_id != last.task_id
+    undo(house, last)
+    back = ids(house)
+    live_on(house, 7 * 24 - 2)
+    assert list(house.tables.waiting(limit=9)) == []
+    assert said(house).code == "taken-back"
+    live_on(house, 26)
+    assert (waiting(house).reason.code, said(house).code) == ("taken-back", "taken-back")
+    assert (back <= ids(house), every & back <= ids(house)) == (True, True)
+    (task,) = house.approve_all()
+    live_on(house, 3 * 24)
+    assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED
+    assert len(expiries(house)) >= 4
+    assert list(house.tables.waiting(limit=9)) == []
+    assert house.clock.now() > UNDO_WINDOW_MS
+
+
+def test_what_nobody_remembers_is_asked_again_and_what_was_queued_is_withdrawn() -> None:
+    house = lakehouse()  # a person had snapshots expire
+    house.expiries.clear()
+    house.rollbacks.clear()
+    house.restart()
+    live_on(house, 4 * 24)
+    (queued,) = expiries(house)
+    assert (queued.state, list(house.tables.waiting(limit=9))) == (TaskState.QUEUED, [])
+    assert house.tasks.prune(house.clock.now(), 10) == 1
+    live_on(house, 3)
+    ended = house.tasks.get(queued.task_id)
+    assert (ended.state, ended.outcome and ended.outcome.reason.code) == (TaskState.SUPERSEDED, "first-expiry")
+    assert waiting(house).reason.code == "first-expiry"
+
+
+def test_what_a_person_approved_and_nobody_carries_out_is_not_planned_anew(house: Lakehouse) -> None:
+    house.expiries.clear()
+    house.rollbacks.clear()
+    house.restart()
+    (task,) = house.approve_all()
+    live_on(house, 2 * 24)
+    assert [each.task_id for each in expiries(house)] == [task.task_id]
+    assert expiries(house)[0].action == task.action
+    assert list(house.tables.waiting(limit=9)) == []
