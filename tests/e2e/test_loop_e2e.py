@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.table import Table
+from pyspark.sql import SparkSession
 
 from icewright.adapters.http.client import Client
 from icewright.domain.tables import TASK_ID_KEY, Json
+from tests.e2e.asked import check_asked, make_aged
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import BY_CITY, append, make_table, writer
 
@@ -61,10 +63,13 @@ def succeeded(processes: Processes, client: Client) -> Json:
     return wait_for(lambda: task_in(client, "succeeded", "failed"), "a task ends", processes)
 
 
-def test_a_commit_is_followed_by_a_better_table(processes: Processes) -> None:
+def test_a_commit_is_followed_by_a_better_table_and_what_is_asked_for_is_done(
+    processes: Processes, spark: SparkSession
+) -> None:
     fill(processes)
     processes.start("serve")
     processes.start("optimizer")
+    aged = make_aged(processes, spark)
     with processes.client() as client:
         task = succeeded(processes, client)
         assert task["state"] == "succeeded", task
@@ -73,6 +78,7 @@ def test_a_commit_is_followed_by_a_better_table(processes: Processes) -> None:
     assert [entry["state"] for entry in document["history"]] == ["queued", "running", "committed", "succeeded"]
     assert contents(processes) == expected_rows()
     assert live_files(processes) == len(CITIES)
+    check_asked(aged)
 
     processes.end()
     assert {name: process.returncode for name, process in processes.running.items()} == {"serve": 0, "optimizer": 0}
