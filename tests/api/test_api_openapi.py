@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.plans import ApprovalGiven
+from icewright.api.quarantine import PurgeOfGone
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
@@ -25,6 +26,7 @@ from icewright.domain.tasks import Progress
 from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, hello
 from tests.api.test_api_tasks import carry_out, claimed, report
 from tests.lakes.house import House, litter
+from tests.lakes.sqlite import writer
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +126,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
         "/tables/{uuid}/plans": AskedRewriteDataFiles(Migration.SPEC),
         "/plans/{plan_id}/approve": ApprovalGiven("Ada"),
+        "/quarantine/{task_id}/purge-of-gone-table": PurgeOfGone("Ada"),
         "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
     }
     accepting = {path for method, path, operation in operations(document) if "requestBody" in operation}
@@ -177,7 +180,12 @@ def a_removal(house: House) -> Iterator[tuple[str, str, Any]]:
     house.round()
     yield call("GET", "/quarantine")
     yield call("GET", "/tables/{uuid}/unneeded", uuid=str(table.metadata.table_uuid))
-    yield call("POST", "/quarantine/{task_id}/purge", task_id=approved[2].json()["task_id"])
+    task_id = approved[2].json()["task_id"]
+    yield call("GET", "/quarantine/{task_id}", task_id=task_id)
+    yield call("GET", "/quarantine/{task_id}/files", task_id=task_id)
+    yield call("POST", "/quarantine/{task_id}/purge", task_id=task_id)
+    writer(house.entry).drop_table(("db", "events"))
+    yield call("POST", "/quarantine/{task_id}/purge-of-gone-table", PurgeOfGone("Ada"), task_id=task_id)
 
 
 def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:

@@ -10,7 +10,8 @@ import pytest
 from icewright.services import deleter, removal_rounds
 from icewright.services.pulse import SILENT_MS_MAX
 from tests.cli.command_line import icewright, write_configuration
-from tests.lakes.house import House, all_there, files, litter, location, serving
+from tests.lakes.house import HOUR_MS, House, all_there, files, litter, location, serving
+from tests.lakes.sqlite import writer
 
 
 @pytest.fixture
@@ -78,6 +79,34 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
     assert files(location(table)) == {**before, str(left): b"PAR1 nobody needs this"}
     assert icewright("quarantine", "list").out == "nothing is in quarantine\n"
     assert all_there(table)
+
+
+def test_l4_files_of_a_table_that_is_gone_wait_for_a_persons_word(house: House) -> None:
+    table = house.table()
+    litter(table, "aborted.parquet")
+    house.days(8.5, a_day=2)
+    task_id = icewright("approve", "--namespace", "lake.db", "--yes", "--by", "Ada", "--json").json["task_id"]
+    house.round()
+    held = files(house.held)
+    assert list(held.values()) == [b"PAR1 nobody needs this"]
+    there = icewright("quarantine", "purge-gone", task_id, "--yes", "--by", "Ada")
+    assert (there.status, "lake.db.events is there" in there.err) == (1, True)
+    at = table.metadata_location
+    writer(house.entry).drop_table(("db", "events"))
+    house.days(9, a_day=2)
+    assert files(house.held) == held
+    said = icewright("quarantine", "list")
+    assert ("not by itself" in said.out, "lake.db.events is gone since" in said.err) == (True, True)
+    shown = icewright("quarantine", "purge-gone", task_id)
+    assert (shown.status, "aborted.parquet" in shown.out, files(house.held)) == (1, True, held)
+    writer(house.entry).register_table(("db", "again"), at)
+    again = icewright("quarantine", "purge-gone", task_id, "--yes", "--by", "Ada")
+    assert (again.status, "lake.db.again" in again.out, files(house.held)) == (1, True, held)
+    writer(house.entry).drop_table(("db", "again"))
+    house.clock.advance(2 * HOUR_MS)
+    gone = icewright("quarantine", "purge-gone", task_id, "--yes", "--by", "Ada")
+    assert (gone.status, "1 so far" in gone.out, files(house.held)) == (0, True, {})
+    assert icewright("quarantine", "list").out == "nothing is in quarantine\n"
 
 
 def unneeded() -> dict[str, tuple[int, int]]:

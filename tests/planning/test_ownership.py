@@ -256,6 +256,37 @@ class TestQuarantineAmongTables:
         assert ownership.ownership([*self.TABLES, beside], (), self.RULES).findings == {}
 
 
+class TestUsers:
+    """Who may need files that lay in some folders, of a table that is gone."""
+
+    FOLDER = "s3://w/d/1/data/p=1/"
+
+    def users(self, *claims: Claim) -> frozenset[TableName]:
+        known = ownership.ownership(claims).users("U1", [self.FOLDER])
+        assert isinstance(known, Complete)
+        return known.value
+
+    def test_l6_a_table_of_the_same_uuid_wherever_it_is(self) -> None:
+        assert self.users(claiming(7, "s3://other/d/7/", uuid="u1"), claiming(8, "s3://w/d/8/")) == {named(7)}
+
+    @pytest.mark.parametrize("root", ["s3://w/d/1/", "s3://w/d/1/data/p=1/", "s3://w/d/1/data/p=1/x/", "s3://key@w/d/"])
+    def test_o5_a_table_with_a_place_at_above_or_below_them(self, root: str) -> None:
+        assert self.users(claiming(7, root)) == {named(7)}
+
+    def test_l5_a_table_that_has_files_there(self) -> None:
+        assert self.users(claiming(7, "s3://w/d/7/", reaches=("s3://w/d/1/data/",))) == {named(7)}
+
+    def test_o6_not_one_beside_them(self) -> None:
+        beside = ("s3://w/d/1_2/", "s3://w/d/1/data/p=10/", "s3://w/d/1/metadata/", "s3://v/d/1/")
+        assert self.users(*(claiming(number, root) for number, root in enumerate(beside, 7))) == frozenset()
+
+    def test_o13_i8_whoever_is_not_known_may_be_there_wherever_their_catalog_has_its_roots(self) -> None:
+        rules = PlaceRules(allowed={"pond": ("s3://elsewhere/",)})
+        known = ownership.ownership([], [Missing("pond", "pond", AWAY)], rules).users("u1", [self.FOLDER])
+        assert isinstance(known, Partial)
+        assert [gap.what for gap in known.gaps] == ["pond"]
+
+
 class TestAllowed:
     RULES = PlaceRules(allowed={"lake": ("s3://w/lake/",)})
 

@@ -127,6 +127,27 @@ def test_what_was_seen_just_now_is_not_asked_again(world: World) -> None:
     assert (world.lake.loads, world.pond.loads, world.lake.listings) == ([], [], listings + 1)
 
 
+def test_l6_who_may_need_files_of_a_table_that_is_gone_is_asked_however_lately_it_was(world: World) -> None:
+    def users() -> frozenset[TableName]:
+        known = world.registry.users_now(gone.table_id.uuid, [f"{gone.location}/data/"])
+        assert isinstance(known, Complete)
+        return known.value
+
+    gone = world.lake.load(T)
+    assert users() == {T}
+    world.lake.drop(T)
+    assert users() == frozenset()
+    late = TableName("pond", ("db",), "late")
+    world.pond.create(late, properties={"write.data.path": f"{gone.location}/data/x"})
+    assert users() == {late}
+    unread = TableName("pond", ("db",), "unread")
+    world.pond.create(unread)
+    world.pond.broken.add(unread)
+    known = world.registry.users_now(gone.table_id.uuid, [f"{gone.location}/data/"])
+    assert isinstance(known, Partial)
+    assert [gap.what for gap in known.gaps] == [str(unread)]
+
+
 def test_o5_a_table_that_comes_into_its_place_is_seen_right_before_a_delete(world: World) -> None:
     assert world.owns()
     world.clock.advance(NOW_MS)

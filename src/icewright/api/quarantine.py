@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 
 from icewright.api.deps import Control
-from icewright.api.messages import Cursor, Limit, decode_cursor, encode_cursor, page, render
-from icewright.api.schema import operation, page_of
+from icewright.api.messages import Cursor, Limit, decode_cursor, encode_cursor, json_body, page, render
+from icewright.api.schema import operation, page_of, schema_of
+from icewright.domain.codec import from_json
 from icewright.domain.plans import Reason
-from icewright.services.quarantine_views import QuarantineView, quarantine_view, quarantine_views
+from icewright.services.quarantine_views import (
+    HeldFileView,
+    QuarantineView,
+    held_files,
+    quarantine_view,
+    quarantine_views,
+)
 from icewright.services.removal_rounds import LookedAfter
 
 router = APIRouter(prefix="/quarantine", tags=["quarantine"])
@@ -28,11 +36,26 @@ class PurgeAnswer:
     next_cursor: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class PurgeOfGone:
+    """Who says that nobody will want a table back that is gone: it is logged."""
+
+    purged_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeOfGoneAnswer:
+    """What is in quarantine behind some purging of a table that is gone, and what kept it from going on."""
+
+    quarantine: QuarantineView
+    waits: Reason | None
+
+
 @router.get("", **operation(page_of(QuarantineView)))
 def list_quarantine(control: Control, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Tasks whose removed files are in quarantine, newest first."""
     before = decode_cursor(str, cursor)
-    found = quarantine_views(control.deletions, limit=limit + 1, before=before)
+    found = quarantine_views(control.deletions, control.tables, limit=limit + 1, before=before)
     return page(found[:limit], found[limit - 1].task_id if len(found) > limit else None)
 
 
@@ -46,4 +69,36 @@ def purge_quarantine(control: Control, task_id: str, cursor: Cursor = None) -> R
     """
     waits, since = control.removal_rounds.tend(task_id, decode_cursor(LookedAfter, cursor))
     after = None if since is None else encode_cursor(since)
-    return render(PurgeAnswer(quarantine_view(control.deletions, task_id), waits, after))
+    return render(PurgeAnswer(quarantine_view(control.deletions, control.tables, task_id), waits, after))
+
+
+@router.get("/{task_id}", **operation(QuarantineView, problems={404: "That task removed nothing."}))
+def show_quarantine(control: Control, task_id: str) -> Response:
+    """What one task has in quarantine."""
+    return render(quarantine_view(control.deletions, control.tables, task_id))
+
+
+@router.get("/{task_id}/files", **operation(page_of(HeldFileView), problems={404: "That task removed nothing."}))
+def list_held_files(control: Control, task_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """The files that one task has in quarantine, by the paths that they were at."""
+    found = held_files(control.deletions, task_id, limit=limit + 1, after=decode_cursor(int, cursor))
+    return page([file for _, file in found[:limit]], found[limit - 1][0] if len(found) > limit else None)
+
+
+@router.post(
+    "/{task_id}/purge-of-gone-table",
+    **operation(
+        PurgeOfGoneAnswer,
+        accepts=schema_of(PurgeOfGone),
+        problems={404: "That task removed nothing.", 409: "The table is there, or no file is removed in its catalog."},
+    ),
+)
+def purge_of_gone_table(control: Control, task_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+    """Purge what has been in quarantine for its window of a table that is gone, by a person's word.
+
+    Not while the table is there, nor any other of its uuid, nor one with a place or files where its files were, nor as
+    long as not all tables of all catalogs are known. A thousand files at most: repeat it until no more are purged.
+    """
+    given = from_json(PurgeOfGone, body)
+    waits = control.removal_rounds.purge_gone(task_id, given.purged_by)
+    return render(PurgeOfGoneAnswer(quarantine_view(control.deletions, control.tables, task_id), waits))

@@ -112,7 +112,7 @@ def show_place(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Respons
 def show_unneeded(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Files that the table does not need: orphans that passes have seen so far, and what is in quarantine of it."""
     record = lookups.record(uuid, catalog)
-    return render(unneeded_view(control.sightings, control.deletions, record.table_id))
+    return render(unneeded_view(control.sightings, control.deletions, control.tables, record.table_id))
 
 
 @router.get("/{uuid}/plans", **operation(page_of(PlanView), problems=_NOT_FOUND))

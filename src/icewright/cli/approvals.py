@@ -56,11 +56,11 @@ def approve(
             _show(terminal, client, plan_id)
             return
         if plan_id is not None:
-            _approve(terminal, client, [plan_id], by or _logged_in())
+            _approve(terminal, client, [plan_id], by or logged_in())
             return
         waiting = [one for one in _waiting(client) if namespace is None or _is_of(one, namespace)]
         if namespace is not None and yes and waiting:
-            _approve(terminal, client, [one.plan_id for one in waiting], by or _logged_in())
+            _approve(terminal, client, [one.plan_id for one in waiting], by or logged_in())
             return
     if as_json:
         terminal.documents(waiting)
@@ -73,7 +73,8 @@ def approve(
     raise typer.Exit(FOUND if waiting else FINE)
 
 
-def _logged_in() -> str:
+def logged_in() -> str:
+    """Who is logged in. Raises ``Rejected`` where that has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError) as error:  # a container runs as a number that has no name

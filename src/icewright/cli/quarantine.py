@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from icewright.cli import figures as text
-from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
-from icewright.cli.terminal import Column, Terminal
+from icewright.cli.approvals import logged_in
+from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin
+from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.codec import from_json
 
 if TYPE_CHECKING:
+    from icewright.adapters.http.client import Page
+    from icewright.domain.reasons import Reason
     from icewright.services.quarantine_views import QuarantineView
 
 app = typer.Typer(
     help="Removed files that can come back: list them, purge what is over its time.", no_args_is_help=True
 )
 
+_FILES_SHOWN: Final = 20
 _HELD: Final = (
     Column("task"),
     Column("table"),
@@ -55,6 +59,7 @@ def list_quarantine(
     invocation.terminal.table(_HELD, [_cells(one) for one in found])
     for one in found:
         _tell_unknown(invocation.terminal, one)
+        _tell_gone(invocation.terminal, one)
     if page.next_cursor is not None:
         invocation.terminal.aside(f"there are more: --cursor {page.next_cursor}")
     invocation.terminal.say()
@@ -91,9 +96,74 @@ def purge(
         return
     one = from_json(QuarantineView, answer["quarantine"])
     waits = None if said is None else from_json(Reason, said)
+    _print_purged(invocation.terminal, one, waits)
+
+
+@app.command("purge-gone")
+def purge_gone(
+    context: typer.Context,
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright quarantine list` shows it.")],
+    *,
+    yes: Yes = False,
+    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so; else who is logged in.")] = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Delete for good what is over its time of a table that is gone. Only shown without --yes.
+
+    Nothing of such a table goes by itself: what it needs cannot be read any more. Nor does anything go by this command
+    while a table of any catalog has its uuid, or a place or files where its files were, or while not all tables are
+    known. Exit status 1 when it was only shown, or something kept it from that.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.plans import Reason  # noqa: PLC0415 - see above
+    from icewright.services.quarantine_views import QuarantineView  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        before = from_json(QuarantineView, client.held(task_id))
+        if not yes:
+            _show_gone(invocation.terminal, before, client.held_files(task_id, limit=_FILES_SHOWN))
+            raise typer.Exit(FOUND)
+        purged_by = by or logged_in()
+        while True:
+            answer = client.purge_of_gone_table(task_id, purged_by)
+            now = from_json(QuarantineView, answer["quarantine"])
+            if answer["waits"] is not None or not now.held_files or now.purged_files == before.purged_files:
+                break
+            before = now
+    waits = None if answer["waits"] is None else from_json(Reason, answer["waits"])
+    if as_json:
+        invocation.terminal.document(answer)
+    else:
+        _print_purged(invocation.terminal, now, waits)
+    raise typer.Exit(FINE if waits is None else FOUND)
+
+
+def _show_gone(terminal: Terminal, one: QuarantineView, files: Page) -> None:
+    """What would go, and that nobody can have it back then."""
+    from icewright.services.quarantine_views import HeldFileView  # noqa: PLC0415 - `--help` stays quick
+
+    held = [from_json(HeldFileView, item) for item in files.items]
+    if terminal.as_json:
+        terminal.document({"quarantine": one, "files": held, "next_cursor": files.next_cursor})
+        return
+    gone = "not known to be gone" if one.dropped_at is None else f"gone since {text.instant(one.dropped_at)}"
+    terminal.say(f"{one.table}, {gone}: {text.count(one.held_files, 'file')} ({text.size(one.held_bytes)})")
+    terminal.table(
+        (Column("file"), Column("bytes", is_number=True), Column("from")),
+        [(file.path, text.size(file.size_bytes), text.instant(file.purged_from)) for file in held],
+    )
+    if files.next_cursor is not None:
+        terminal.aside(f"the first {len(held):,} only; --json tells where the API goes on")
+    terminal.say()
+    terminal.say("Who registers the table anew may want them. What is over its time goes for good with --yes.")
+
+
+def _print_purged(terminal: Terminal, one: QuarantineView, waits: Reason | None) -> None:
     left = f"{text.count(one.held_files, 'file')} ({text.size(one.held_bytes)})"
     when = "" if one.purged_from is None else f", to be purged from {text.instant(one.purged_from)} on"
-    invocation.terminal.pairs(
+    terminal.pairs(
         [
             ("purged", f"{one.purged_files:,} so far"),
             ("put back", f"{one.restored_files:,} so far"),
@@ -101,7 +171,7 @@ def purge(
             ("but", "" if waits is None else waits.text),
         ]
     )
-    _tell_unknown(invocation.terminal, one)
+    _tell_unknown(terminal, one)
 
 
 def _so_far(one: QuarantineView) -> str:
@@ -115,6 +185,20 @@ def _tell_unknown(terminal: Terminal, one: QuarantineView) -> None:
         terminal.note(f"{one.task_id}: of {text.count(one.unknown_files, 'file')} it is not known where it is{why}")
 
 
+def _when(one: QuarantineView) -> str:
+    if one.dropped_at is not None:
+        return "not by itself"
+    return "" if one.purged_from is None else text.instant(one.purged_from)
+
+
+def _tell_gone(terminal: Terminal, one: QuarantineView) -> None:
+    if one.dropped_at is not None:
+        terminal.note(
+            f"{one.task_id}: {one.table} is gone since {text.instant(one.dropped_at)}; nobody can tell what it needs,"
+            f" so its files wait for a person: icewright quarantine purge-gone {one.task_id}"
+        )
+
+
 def _cells(one: QuarantineView) -> tuple[str, ...]:
     return (
         one.task_id,
@@ -122,6 +206,6 @@ def _cells(one: QuarantineView) -> tuple[str, ...]:
         one.cause.value,
         text.number(one.held_files),
         text.size(one.held_bytes),
-        "" if one.purged_from is None else text.instant(one.purged_from),
+        _when(one),
         one.approved_by or "",
     )

@@ -70,6 +70,29 @@ class Ownership:
                     gaps.add(Gap(one.what, one.reason))
         return gaps.judge(Place(name, found.uuid, () if findings else owned, findings, not_ours))
 
+    def users(self, uuid: str, folders: Iterable[str]) -> Known[frozenset[TableName]]:
+        """Tables of a uuid, and those with a place or files at, above or below one of these folders, by any name of it.
+
+        Complete only where all tables of all catalogs are known, wherever they may lie: files of a table that is gone
+        are needed by whoever has registered it anew, in any place.
+        """
+        gaps = Gaps()
+        for missing in self.missing.values():
+            for one in missing:
+                gaps.add(Gap(one.what, one.reason))
+        below = tuple(lookalike(folder, _NOT_NAMED) for folder in folders)
+        above = {folder[: end + 1] for folder in below for end, letter in enumerate(folder) if letter == "/"}
+
+        def is_there(place: str) -> bool:
+            alike = lookalike(place, _NOT_NAMED)
+            return alike in above or alike.startswith(below)
+
+        wanted = uuid.strip().lower()
+        found = (
+            one for one in self.claims.values() if one.uuid == wanted or any(map(is_there, one.roots + one.reaches))
+        )
+        return gaps.judge(frozenset(one.name for one in found))
+
     def _shares(self, found: Claim) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The roots to be owned, and the places of files that are not ours to delete.
 

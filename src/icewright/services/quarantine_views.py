@@ -9,6 +9,7 @@ from icewright.domain.deletion import WINDOW_FLOOR_MS, Cause, IntentState
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.deletions import DeletionStore
+from icewright.ports.store import TableStore
 
 _UNKNOWN = frozenset({IntentState.UNKNOWN})
 _HELD = frozenset({IntentState.QUARANTINED})
@@ -18,12 +19,16 @@ _HELD = frozenset({IntentState.QUARANTINED})
 class QuarantineView:
     """What a task has in quarantine. Files are purged from ``purged_from`` on, the first ones first.
 
+    ``table`` is the last name that is known of their table, and ``dropped_at`` when it was found to be gone: then
+    nothing of them is purged by itself, since nobody can tell what it needs.
+
     ``unknown_files`` are those of which nobody knows whether they were moved, for the reason ``why``: they are looked
     for again and again, and no other removal of the table begins meanwhile.
     """
 
     task_id: str
     table: str
+    dropped_at: Instant | None
     catalog: str
     uuid: str
     cause: Cause
@@ -38,15 +43,17 @@ class QuarantineView:
     why: Reason | None
 
 
-def quarantine_view(store: DeletionStore, run_id: str) -> QuarantineView:
+def quarantine_view(store: DeletionStore, tables: TableStore, run_id: str) -> QuarantineView:
     """One run for display. Raises ``NotFound``."""
     run, tally = store.run(run_id), store.tally(run_id)
+    record = tables.record(run.table_id)
     first = store.intents(run_id, _HELD, limit=1)
     unknown = store.intents(run_id, _UNKNOWN, limit=1)
     held_at = first[0].held_at if first else None
     return QuarantineView(
         task_id=run_id,
-        table=str(run.table_name),
+        table=str(run.table_name if record is None else record.name),
+        dropped_at=None if record is None else record.dropped_at,
         catalog=run.table_id.catalog,
         uuid=run.table_id.uuid,
         cause=run.cause,
@@ -62,6 +69,40 @@ def quarantine_view(store: DeletionStore, run_id: str) -> QuarantineView:
     )
 
 
-def quarantine_views(store: DeletionStore, *, limit: int, before: str | None) -> Sequence[QuarantineView]:
+@dataclass(frozen=True, slots=True)
+class HeldFileView:
+    """A file in quarantine, by the path that it was at; since when it is there, and from when on it may be purged."""
+
+    path: str
+    size_bytes: int
+    held_at: Instant | None
+    purged_from: Instant | None
+
+
+def held_files(
+    store: DeletionStore, run_id: str, *, limit: int, after: int | None
+) -> Sequence[tuple[int, HeldFileView]]:
+    """Files that a run has in quarantine, each with its number; ``after`` is the one that the last page ended with.
+
+    Raises ``NotFound``.
+    """
+    store.run(run_id)
+    return [
+        (
+            one.number,
+            HeldFileView(
+                str(one.object.path),
+                one.object.size_bytes,
+                one.held_at,
+                None if one.held_at is None else one.held_at + WINDOW_FLOOR_MS,
+            ),
+        )
+        for one in store.intents(run_id, _HELD, limit=limit, after=after)
+    ]
+
+
+def quarantine_views(
+    store: DeletionStore, tables: TableStore, *, limit: int, before: str | None
+) -> Sequence[QuarantineView]:
     """Runs with something in quarantine, newest first; ``before`` is the id that the last page ended with."""
-    return [quarantine_view(store, run_id) for run_id in store.with_held(limit=limit, before=before)]
+    return [quarantine_view(store, tables, run_id) for run_id in store.with_held(limit=limit, before=before)]

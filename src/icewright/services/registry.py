@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from icewright.domain.errors import IcewrightError, NotFound, StorageAway, Unavailable, Unreadable
-from icewright.domain.knowledge import Known
+from icewright.domain.knowledge import Known, Partial
 from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
 from icewright.domain.ownership import Claim, Missing, Place, SeenClaim
@@ -222,8 +222,26 @@ class Registry:
         for catalog in self._catalogs.values():
             self._list(catalog)
         self._read(self._unread())
-        unseen = self._look_around(metadata.name)
+        with self._lock:
+            near = tuple({parent(root) for root in self._seen[metadata.name].claim.roots})
+        unseen = self._look_around(near, metadata.name)
         return self._ownership(unseen).place(metadata.name)
+
+    def users_now(self, uuid: str, folders: Collection[str]) -> Known[frozenset[TableName]]:
+        """Which tables have this uuid, or a place or files at, above or below these folders: asked as of now.
+
+        Every catalog is listed, however lately it was: what goes by this answer cannot be taken back. Complete only
+        where all tables of all catalogs are known. Raises ``Unavailable`` when the store does not answer.
+        """
+        self._load()
+        for catalog in self._catalogs.values():
+            self._list(catalog, anew=True)
+        self._read(self._unread())
+        unseen = self._look_around(tuple({parent(parent(folder)) for folder in folders}), None)
+        known = self._ownership(unseen).users(uuid, folders)
+        found = known.found if isinstance(known, Partial) else known.value
+        self._read(name for name in found if name.catalog in self._catalogs)  # one that is gone since is none
+        return self._ownership(unseen).users(uuid, folders)
 
     def place_of(self, name: TableName) -> Known[Place]:
         """As :meth:`place_now`, of a table that is loaded for it; of one that is gone nothing is known.
@@ -282,9 +300,9 @@ class Registry:
         with self._lock:
             return list(self._unread_names(self._clock.now()))
 
-    def _list(self, catalog: Catalog) -> None:
+    def _list(self, catalog: Catalog, *, anew: bool = False) -> None:
         asked_at = self._clock.now()
-        if _within(NOW_MS, self._listed_at.get(catalog.name), asked_at):
+        if not anew and _within(NOW_MS, self._listed_at.get(catalog.name), asked_at):
             return
         try:
             self.listed(catalog.name, frozenset(catalog.tables()), asked_at)
@@ -293,14 +311,13 @@ class Registry:
                 self._listed_at.pop(catalog.name, None)
                 self._not_listed[catalog.name] = Reason(error.code, error.message)
 
-    def _look_around(self, name: TableName) -> list[Missing]:
+    def _look_around(self, near: tuple[str, ...], name: TableName | None) -> list[Missing]:
         """Read the tables beside a table that have changed since they were last seen: the answer has the others.
 
         Those were too many, or could not be read. Where a catalog as a whole is not known, they are not named.
         """
         with self._lock:
-            own, now = self._seen[name].claim, self._clock.now()
-            near = tuple({parent(root) for root in own.roots})
+            now = self._clock.now()
             around = [
                 seen
                 for seen in self._seen.values()

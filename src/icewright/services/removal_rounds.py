@@ -367,6 +367,14 @@ class RemovalRounds:
                 return waits, None
         return waits, None
 
+    def purge_gone(self, run_id: str, purged_by: str) -> Reason | None:
+        """Purge some of what a run has in quarantine of a table that is gone; tells what kept it from that.
+
+        Raises as :meth:`Remover.purge_gone`.
+        """
+        _log.warning("files of a table that is gone are purged", run=run_id, by=purged_by)
+        return self._remover.purge_gone(run_id, wait_s=BUSY_WAIT_S).waits
+
     def _look_after(self, run_id: str) -> Reason | None:
         after: int | None = None
         waits: Reason | None = None

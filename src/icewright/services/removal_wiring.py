@@ -13,10 +13,11 @@ from icewright.ports.store import TableStore, TaskStore
 from icewright.services.deleter import Deleter
 from icewright.services.expired_files import ExpiredDoors
 from icewright.services.foreign import MetadataUuids
+from icewright.services.gone_tables import GoneTables
 from icewright.services.needs import TableNeeds
 from icewright.services.orphans import OrphanFinder
 from icewright.services.registry import Registry
-from icewright.services.removals import Hands, Remover
+from icewright.services.removals import Hands, OfGone, Remover
 
 
 def build_finders(ports: RemovalPorts, registry: Registry) -> Mapping[str, OrphanFinder]:
@@ -76,7 +77,9 @@ def _hands(ports: RemovalPorts, own: CatalogFiles, registry: Registry, catalog: 
     aliases = registry.aliases_of(catalog)
     needs = TableNeeds(own.files, ports.open_spool, aliases)
     deleter = Deleter(ports.store, own.objects, own.quarantine, needs, registry.place_of, aliases=aliases)
-    return Hands(deleter, needs, own.files)
+    gone = GoneTables(needs, registry.users_now)
+    of_gone = Deleter(ports.store, own.objects, own.quarantine, gone.needs, gone.place, aliases=aliases)
+    return Hands(deleter, needs, own.files, OfGone(of_gone, gone))
 
 
 def sleep_ms(wait_ms: int) -> None:

@@ -7,7 +7,7 @@ with a lease, a report and a verification as all others, and with an end, whatev
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,6 +17,7 @@ from icewright.domain.deletion import Cause, DeletionRun, IntentState, plan_dele
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.jobs import Committed, Failed, Result
 from icewright.domain.knowledge import Partial
+from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
 from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesFigures
@@ -24,11 +25,12 @@ from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.tasks import REMOVING, Progress, Task
 from icewright.planning import wording
-from icewright.ports.deletions import DeletionStore, Tally
+from icewright.ports.deletions import HELD_STATES, DeletionStore, Tally
 from icewright.ports.store import TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
-from icewright.services.deleter import OUTDATED, RESTING, Batch, Deleter
+from icewright.services.deleter import ASKED_FILES, OUTDATED, RESTING, Batch, Deleter
+from icewright.services.gone_tables import GoneTables
 from icewright.services.housekeeper import MayGoOn
 from icewright.services.needs import NeedsOf
 
@@ -36,10 +38,20 @@ RESTORING: Final = "restoring"
 """The phase of an attempt that puts files back."""
 HEADS_LOOKED_AT: Final = 20
 _RUNS_A_PAGE: Final = 100
+GONE_BATCHES: Final = 10
+"""Of tables that are gone, so many batches are purged for one request."""
 MANIFESTS_LOOKED_AT: Final = 200
 """Of so many refs, and in all so many manifests, it is seen behind a removal that they are where they were."""
 REST_MS_MAX: Final = 10_000
 """How long nobody asks whether to go on, while files go no faster than they may."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfGone:
+    """What purges files of tables that are gone: a Deleter that asks ``tables`` in their place."""
+
+    deleter: Deleter
+    tables: GoneTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,7 @@ class Hands:
     deleter: Deleter
     needs: NeedsOf
     files: TableFiles
+    of_gone: OfGone | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -204,6 +217,35 @@ class Remover:
             return hands.deleter.tend(run_id, after, name=self._name_now(run))
         finally:
             hands.lock.release()
+
+    def purge_gone(self, run_id: str, *, wait_s: float) -> Batch:
+        """Purge files of a table that is gone, by a person's word: some batches of what was there for its window.
+
+        Nothing goes while anybody may need it (:mod:`icewright.services.gone_tables`); ``waits`` says who. Raises as
+        :meth:`tend`, and :class:`NotAllowed` where the table is there.
+        """
+        run = self._store.run(run_id)
+        hands = self.of(run.table_name.catalog)
+        if hands.of_gone is None:
+            raise NotAllowed(f"nothing of tables that are gone is purged in catalog {run.table_name.catalog!r}")
+        if not hands.lock.acquire(timeout=wait_s):
+            raise Unavailable(f"files of catalog {run.table_name.catalog} are being moved; ask again later")
+        try:
+            hands.of_gone.tables.turn_to(run, self._held_paths(run_id))
+            batch = Batch()
+            for _ in range(GONE_BATCHES):
+                batch = hands.of_gone.deleter.tend(run_id, batch.after, name=self._name_now(run))
+                if batch.is_done or batch.waits is not None:
+                    break
+            return batch
+        finally:
+            hands.lock.release()
+
+    def _held_paths(self, run_id: str) -> Iterator[CanonicalPath]:
+        after: int | None = None
+        while page := self._store.intents(run_id, HELD_STATES, limit=ASKED_FILES, after=after):
+            yield from (intent.object.path for intent in page)
+            after = page[-1].number
 
     def leave(self, run_id: str, reason: Reason) -> Batch:
         """Touch nothing more of a run whose task has ended; see :meth:`Deleter.leave`. Raises ``NotFound``."""

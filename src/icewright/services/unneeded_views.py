@@ -15,6 +15,7 @@ from icewright.domain.orphans import SeenFiles, SeenOrphans
 from icewright.domain.tables import Instant
 from icewright.ports.deletions import DeletionStore, Tally
 from icewright.ports.sightings import Sightings
+from icewright.ports.store import TableStore
 from icewright.services.quarantine_views import QuarantineView, quarantine_view
 
 _RUNS_A_PAGE: Final = 100
@@ -61,9 +62,11 @@ class UnneededView:
     quarantine: HeldView
 
 
-def unneeded_view(sightings: Sightings, deletions: DeletionStore, table_id: TableId) -> UnneededView:
+def unneeded_view(
+    sightings: Sightings, deletions: DeletionStore, tables: TableStore, table_id: TableId
+) -> UnneededView:
     """What the store has of one table. Raises ``Unavailable`` where it does not answer."""
-    return UnneededView(_orphans(sightings, deletions, table_id), _held(_runs_held(deletions, table_id)))
+    return UnneededView(_orphans(sightings, deletions, table_id), _held(_runs_held(deletions, tables, table_id)))
 
 
 def _orphans(sightings: Sightings, deletions: DeletionStore, table_id: TableId) -> OrphansView | None:
@@ -87,11 +90,11 @@ def _orphans(sightings: Sightings, deletions: DeletionStore, table_id: TableId) 
     )
 
 
-def _runs_held(deletions: DeletionStore, table_id: TableId) -> Iterator[QuarantineView]:
+def _runs_held(deletions: DeletionStore, tables: TableStore, table_id: TableId) -> Iterator[QuarantineView]:
     before: str | None = None
     while page := deletions.with_held(table_id=table_id, limit=_RUNS_A_PAGE, before=before):
         for run_id in page:
-            yield quarantine_view(deletions, run_id)
+            yield quarantine_view(deletions, tables, run_id)
         before = page[-1]
 
 

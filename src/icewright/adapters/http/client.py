@@ -131,6 +131,19 @@ class Client:
         """Tasks whose removed files are in quarantine, newest first."""
         return self._page("/quarantine", {"limit": limit, "cursor": cursor})
 
+    def held(self, task_id: str) -> Json:
+        """What one task has in quarantine: a ``QuarantineView``."""
+        return self._object("GET", f"/quarantine/{_part(task_id)}")
+
+    def held_files(self, task_id: str, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """The files that one task has in quarantine."""
+        return self._page(f"/quarantine/{_part(task_id)}/files", {"limit": limit, "cursor": cursor})
+
+    def purge_of_gone_table(self, task_id: str, purged_by: str) -> Json:
+        """Have some of it purged although its table is gone: ``{"quarantine": QuarantineView, "waits": ...}``."""
+        path = f"/quarantine/{_part(task_id)}/purge-of-gone-table"
+        return self._object("POST", path, body={"purged_by": purged_by}, timeout_s=_LONG_S)
+
     def purge(self, task_id: str, *, cursor: str | None = None) -> Json:
         """Have it looked after now what a task removed, a page of its files: a ``PurgeAnswer``."""
         path = f"/quarantine/{_part(task_id)}/purge"
