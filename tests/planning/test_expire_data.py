@@ -103,6 +103,35 @@ class TestWhatExpires:
             assert expiring(decision) == {Partition(3, f"[{value}]") for value in gone}
             assert "kept-unreadable" in {note.code for note in decision.notes}
 
+    @pytest.mark.parametrize(
+        ("integers", "before", "since"),
+        [
+            (IntegerTime.EPOCH_DAYS, 3_651, 3_652),
+            (IntegerTime.EPOCH_SECONDS, 315_532_799, 315_532_800),
+            (IntegerTime.EPOCH_MILLISECONDS, 315_532_799_999, 315_532_800_000),
+        ],
+    )
+    def test_x2_numbers_that_would_be_of_before_1980_stay(self, integers: IntegerTime, before: int, since: int) -> None:
+        fields = tuple({**each, "type": "long"} if each["id"] == 3 else each for each in COLUMNS)
+        wanted = rules(expire_data_field="number", expire_data_integers=integers)
+        early, late = Partition(3, f"[{before}]"), Partition(3, f"[{since}]")
+        files = [data_file(early, 0), data_file(late, 0)]
+        observation = aging(files, fields=fields)
+        decision = decide(files, observation, wanted)
+        assert expiring(decision) == {late}
+        assert "kept-implausible" in {note.code for note in decision.notes}
+        action, prediction = planned(decision)
+        assert "no-age" not in {one for one, _ in data_violations(action, prediction, observation, wanted, files, NOW)}
+        wrong = replace(action, partitions=(replace(action.partitions[0], partition=early),))
+        assert "no-age" in {one for one, _ in data_violations(wrong, prediction, observation, wanted, files, NOW)}
+
+    def test_x2_a_column_of_seconds_that_is_said_to_be_of_milliseconds_loses_nothing(self) -> None:
+        files = [data_file(Partition(3, f"[{NOW // 1000 - 86_400 * back}]"), 0) for back in (1, 100, 5_000)]
+        wanted = rules(expire_data_field="number", expire_data_integers=IntegerTime.EPOCH_MILLISECONDS)
+        decision = decide(files, rules_=wanted)
+        assert (decision.reason.code, decision.action) == ("nothing-expires", None)
+        assert "kept-implausible" in {note.code for note in decision.notes}
+
     def test_as_many_as_one_action_takes_the_oldest_first(self) -> None:
         counts = replace(OBSERVATION.inventory.partitions[0].counts, data_files=FILES_MAX // 2 + 1)
         inventory = replace(

@@ -29,6 +29,9 @@ _SAMPLES: Final = 4 * 50
 """Quarters of an hour before a partition's end: two days, further than any clock was ever put back."""
 _BEGINNING: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - a clock on the wall
 
+_PLAUSIBLE: Final = datetime(1980, 1, 1)  # noqa: DTZ001 - a clock on the wall
+"""Numbers that count from 1970 are of then at least, or count something else."""
+
 
 def data_violations(
     action: ExpireData,
@@ -176,6 +179,8 @@ def _identity(value: Any, kind: str, action: ExpireData) -> datetime:
         if str(action.integers) == "yyyymmdd":
             return datetime.fromisoformat(str(value)) + timedelta(days=1, milliseconds=-1)
         until = timedelta(milliseconds=(value + 1) * units[str(action.integers)] - 1)
+        if _BEGINNING + until < _PLAUSIBLE:
+            raise ValueError(f"{value} would be of before 1980 as {action.integers}")
         return _by_kind(_BEGINNING + until, kind, action)
     at = datetime.fromisoformat(value)
     if kind == "date":

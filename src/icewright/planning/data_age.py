@@ -36,6 +36,10 @@ _INSTANTS: Final = frozenset({"timestamptz", "timestamptz_ns"})
 INTEGERS: Final = frozenset({"int", "long"})
 TYPES: Final = _DATES | _READINGS | _INSTANTS | INTEGERS
 """The types of columns that can say how old a row is."""
+EPOCHS: Final = frozenset({IntegerTime.EPOCH_DAYS, IntegerTime.EPOCH_SECONDS, IntegerTime.EPOCH_MILLISECONDS})
+EPOCHS_SINCE_MS: Final = 315_532_800_000
+"""What counts from 1970 and would be of before 1980 is more likely to count something else: seconds, read as
+milliseconds, are of January 1970, and all of them would be old."""
 TRANSFORMS: Final = frozenset({"identity", "year", "month", "day", "hour"})
 """The transforms whose values have an end in time."""
 

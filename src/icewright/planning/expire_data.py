@@ -34,10 +34,10 @@ from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, PartitionSpec, TableMetadata
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.planning import wording
-from icewright.planning.data_age import TRANSFORMS, End, Limits, end_of, limits
+from icewright.planning.data_age import EPOCHS, EPOCHS_SINCE_MS, TRANSFORMS, End, Limits, end_of, limits
 from icewright.planning.data_call import data_call
 from icewright.planning.data_column import DataColumn, data_column
-from icewright.planning.data_settings import DATA_AGE_KEY
+from icewright.planning.data_settings import DATA_AGE_KEY, DATA_INTEGERS_KEY
 from icewright.planning.eligibility import manifests_obstacle
 from icewright.planning.layouts import dotted
 from icewright.planning.placement import column_types, placement_obstacle
@@ -245,6 +245,8 @@ class _Told:
         if len(known) < len(ends) or placement_obstacle(self._metadata, self._types, partition) is not None:
             return "kept-unreadable"
         end = min(known, key=lambda each: each.at)
+        if self._column.integers in EPOCHS and end.at <= EPOCHS_SINCE_MS:
+            return "kept-implausible"
         if end.at > self._below.of(end.measure):
             return "kept-younger"
         self.ends[partition] = end
@@ -252,11 +254,12 @@ class _Told:
 
     def notes(self) -> Iterable[Reason]:
         """What stays and why, most telling first."""
-        name = wording.name(dotted(self._column.path))
+        name, counted = wording.name(dotted(self._column.path)), self._column.integers
         said = {
             "kept-younger": "not old enough as a whole",
             "kept-no-value": f"no value of {name}",
             "kept-other-spec": f"of a spec that is not by {name}, its year, month, day or hour",
+            "kept-implausible": f"{name} would be of before 1980 as {counted}; is {DATA_INTEGERS_KEY} right?",
             "kept-unreadable": f"a value of {name}, or of another field, cannot be read or written",
         }
         for code, text in said.items():
