@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import ManifestFile
 
@@ -93,6 +95,18 @@ def write_garbage(
     catalog.close()
     listed = sum(len(found) for _, _, found in os.walk(root))
     return Garbage(name, uuid, str(root), now, listed, files, orphans, undated, kept)
+
+
+def write_listing(table: Garbage, file: Path) -> None:
+    """The table's files as ``remove_orphan_files`` takes them for a ``file_list_view``: without the hidden ones."""
+    schema = pa.schema([("file_path", pa.string()), ("last_modified", pa.timestamp("us", "UTC"))])
+    with pq.ParquetWriter(file, schema) as writer:
+        for folder, below, names in os.walk(table.root):
+            below[:] = [name for name in below if not name.startswith("_")]
+            paths = [f"{folder}/{name}" for name in names if not name.startswith(".")]
+            times = [os.lstat(path).st_mtime_ns // 1_000 for path in paths]
+            columns = [pa.array([f"file:{path}" for path in paths], pa.string()), pa.array(times, schema.types[1])]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
 def _write_needed(root: Path, uuid: str, files: int, per_manifest: int, now: Instant) -> Path:

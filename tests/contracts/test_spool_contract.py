@@ -67,7 +67,7 @@ def test_a_large_spool_goes_to_disk_in_many_parts(monkeypatch: pytest.MonkeyPatc
         for file in files:
             spool.add(file)
         parts = [list(part) for part in spool.parts()]
-        assert all(part._rolled for part in spool._files)  # type: ignore[attr-defined]  # the library's own word
+        assert all(part.file._rolled for part in spool._parts)  # type: ignore[attr-defined]  # the library's own word
     assert len(parts) == 20
     assert max(map(len, parts)) < 2 * 5000 / 20
     assert sorted((file for part in parts for file in part), key=lambda file: str(file.path)) == sorted(
@@ -110,4 +110,4 @@ def test_a_disk_that_is_full_is_said_and_nothing_is_lost_quietly(room: int) -> N
 
 def test_there_are_never_more_parts_than_files_may_be_open() -> None:
     with open_disk_spool(10**12) as spool:
-        assert len(spool._files) == on_disk.PARTS_MAX
+        assert len(spool._parts) == on_disk.PARTS_MAX

@@ -26,7 +26,7 @@ def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_pa
     orphans, expiry = dict.fromkeys(case.case for case in result.cases)
     assert {(case.case, case.metric) for case in result.cases if case.met is not None} == {
         (orphans, "cpu_ratio"),
-        (orphans, "cpu_ratio to peer, prefix_listing"),
+        (orphans, "cpu_ratio to peer, file_list_view"),
         (orphans, "memory of ours, GiB"),
         (expiry, "cpu_ratio"),
         (expiry, "memory of ours, GiB"),
