@@ -132,20 +132,41 @@ def test_g18_nearly_all_garbage_goes_after_the_window(lake: OrphanLake) -> None:
             assert likeness(path) in like or hidden or is_ambiguous(path)
 
 
-def test_g18_of_a_thousand_pieces_of_garbage_all_go() -> None:
+ABORTED = (
+    *(f"data/day={{day}}/{number:05}-{{day}}-0-left.parquet" for number in range(28)),
+    *(f"data/day={{day}}/2026_{{day}}_{number}-left" for number in range(4)),
+    "data/day={day}/00000-{day}-left-deletes.parquet",
+    "data/day={day}/00000-{day}-left-deletes.puffin",
+    "metadata/{day}-left-m0.avro",
+    "metadata/{day}-left-m1.avro",
+    "metadata/snap-{day}-1-left.avro",
+    "metadata/2026-{day}-left.stats",
+    "metadata/00007-left-{day}.metadata.json",
+    "data/day={day}/.00000-left.parquet.crc",
+)
+"""What a job leaves that died before its commit, as Iceberg's writers and Hadoop's call their files."""
+NEVER = ("metadata.json", ".crc")
+"""What of it no pass takes: metadata files for long, hidden ones for ever."""
+
+
+def test_g18_nearly_all_that_aborted_jobs_leave_goes() -> None:
+    """The goal is 95 % of it, by the end of nine days."""
     lake = OrphanLake()
     table = lake.table()
     for day in range(30):
         table.commit(*(f"data/day={day}/{number:05}-live.parquet" for number in range(20)))
-        for number in range(33):
-            lake.write(f"s3://b/t/data/day={day}/{number:05}-0-left.parquet")
-        lake.write(f"s3://b/t/metadata/aborted-{day}.avro")
+        for name in ABORTED:
+            path = f"s3://b/t/{name.format(day=day)}"
+            lake.write_metadata(path, table.uuid) if path.endswith(".json") else lake.write(path)
         lake.pass_time(DAY_MS)
-    garbage = {path for path in lake.storage.objects if "left" in path or "aborted" in path}
-    assert len(garbage) > 1000
+    garbage = {path for path in lake.storage.objects if "left" in path}
+    assert len(garbage) == 30 * len(ABORTED)
     gone: set[str] = set()
     for _ in range(9):
         lake.pass_time(DAY_MS)
         gone |= planned(lake.look(table))
-    assert len(gone & garbage) >= 0.95 * len(garbage)
     assert not gone & table.needed()
+    share = len(gone & garbage) / len(garbage)
+    print(f"G18: {len(gone & garbage):,} of {len(garbage):,} files, {share:.1%}")  # noqa: T201 - the figure of docs/bad-days.md
+    assert share >= 0.95
+    assert all(path.endswith(NEVER) for path in garbage - gone)
