@@ -70,6 +70,9 @@ def test_garbage_is_shown_approved_removed_and_brought_back(house: House) -> Non
     told = icewright("table", "storage", "db.events")
     (held_row,) = [line for line in told.out.splitlines() if line.startswith("in quarantine")]
     assert " ".join(held_row.split()).startswith("in quarantine 1 22 B purged from 2")
+    house.days(1, a_day=1)
+    seen = unneeded()
+    assert (seen["removable"], seen["moved_since"], seen["held"]) == ((0, 0), (0, 0), (1, 22))
     purged = icewright("quarantine", "purge", task_id)
     assert ("0 so far" in purged.out, "to be purged from" in purged.out, len(files(house.held))) == (True, True, 1)
     undone = icewright("undo", task_id)
