@@ -199,3 +199,18 @@ def test_two_ways_to_say_what_is_approved_are_one_too_many(house: House) -> None
     assert (said.status, "leave one of the two out" in said.err) == (2, True)
     assert icewright("approve", "plan-1").status == 2
     assert icewright("quarantine", "purge", "task-1").status == 2
+
+
+def test_one_table_that_may_not_be_touched_any_more_keeps_no_other_from_being_approved(house: House) -> None:
+    tables = [house.table(name) for name in ("first", "second", "third")]
+    for table in tables:
+        litter(table, "aborted.parquet")
+    house.days(10)
+    assert "waiting for a person: 3 plans" in icewright("status").out
+    owner = tables[0].transaction()
+    owner.set_properties({"icewright.mode": "observe"})
+    owner.commit_transaction()
+    done = icewright("approve", "--namespace", "lake.db", "--yes", "--by", "Ada")
+    assert (done.status, "is in mode observe" in done.err) == (1, True)
+    house.round()
+    assert sorted(str(task.table_name) for task in house.tasks()) == ["lake.db.second", "lake.db.third"]
