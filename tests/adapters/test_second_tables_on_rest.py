@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import Table
 
-from icewright.domain.asked import AskedRemoveOrphanFiles
+from icewright.domain.asked import AskedExpireSnapshots, AskedRemoveOrphanFiles
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import NotAllowed
 from icewright.domain.tasks import TaskState
@@ -96,3 +96,33 @@ def test_i3_without_the_metadata_file_of_before_it_is_refused_in_words(house: Ho
     with pytest.raises(NotAllowed, match="cannot be undone any more"):
         house.control.undoer.plan(expiry.task_id)
     assert len(writer(house.entry).list_tables("db")) == 1
+
+
+@pytest.mark.parametrize("guard", ["both", "the names alone", "none"])
+def test_o8_l6_what_a_later_expiry_left_stays_while_the_second_table_shows_it(house: House, guard: str) -> None:
+    """The first does not need it: without the second table it goes."""
+    table = overwritten(house)
+    house.days(0.25)
+    seen = read(table)
+    asked = house.control.keeper.plan_asked(table_name(table), AskedExpireSnapshots("PT0S", 4))
+    task = house.control.dispatcher.apply(asked.plan_id)
+    house.round()
+    expired(house, table)
+    assert house.undo(task.task_id).state is TaskState.SUCCEEDED
+    (second,) = [one for one in writer(house.entry).list_tables("db") if one[-1] != "events"]
+    if guard != "both":
+        for name in (table_name(table).path, second):
+            writer(house.entry).load_table(name).transaction().set_properties(
+                {"gc.enabled": "true"}
+            ).commit_transaction()
+    if guard == "none":
+        writer(house.entry).drop_table(second)
+    house.days(2)
+    for waiting in house.control.tables.waiting(limit=10):
+        house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.days(1)
+    if guard == "none":
+        assert len(data_files(table)) < 4
+        return
+    assert read(writer(house.entry).load_table(second)) == seen
+    assert len(data_files(table)) == 4

@@ -280,6 +280,17 @@ class TestRefusals:
         task = undone(house, plan)
         assert (task.state, "also known as lake.db.other" in said(task)) == (TaskState.SUPERSEDED, True)
 
+    def test_two_expiries_are_undone_as_two_tables(self, house: Lakehouse) -> None:
+        """The file of before the first has what the second took as well, whose files must be back by then."""
+        before = table(house)
+        asked = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots("PT3H", 1))
+        first = ended(house, house.control.dispatcher.apply(asked.plan_id))
+        house.pass_time(HOUR_MS)
+        plans = [planned(house, expiry) for expiry in (expired(house), first)]
+        assert [undone(house, plan).state for plan in plans] == [TaskState.SUCCEEDED] * 2
+        assert set(state(house)) == {NAME, *map(second_of, plans)}
+        assert house.catalog.load(second_of(plans[1])).snapshots == before.snapshots
+
     def test_the_undo_itself_is_taken_back_by_dropping_the_second(self, house: Lakehouse) -> None:
         expiry = expired(house)
         plan = planned(house, expiry)

@@ -5,7 +5,7 @@ Each step is looked for before it is taken, so that whoever goes on behind a dea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable, Unknown, Unreadable
@@ -131,9 +131,11 @@ class SecondTabler:
             ) from error
 
     def _check_names(self, task: Task, second: TableName) -> None:
-        others: Collection[TableName] = self.registry.namesakes(task.table_name, task.table_id.uuid) - {second}
-        if others:
-            raise Conflict(f"the table is also known as {min(map(str, others))} by now")
+        """Other names are fine that say themselves that nothing may be deleted: those of other undos do."""
+        for name in sorted(self.registry.namesakes(task.table_name, task.table_id.uuid) - {second}):
+            other = self._found(name)
+            if other is not None and other.table_id.uuid == task.table_id.uuid and other.collects_garbage:
+                raise Conflict(f"the table is also known as {name} by now")
 
     def _check_files(self, first: TableMetadata, kept: TableMetadata, second: SecondTable) -> None:
         """Whether the metadata file is what was recorded, and all is there that no present snapshot keeps."""
@@ -147,7 +149,7 @@ class SecondTabler:
         missing = first_missing(self.files[name.catalog], table, gone)
         if missing is not None:
             said = f"nothing is registered beside {name}: {missing} is not there any more"
-            raise Conflict(f"{said}; where it was removed as an orphan, undo that removal first")
+            raise Conflict(f"{said}; undo first whatever it went with since: an expiry, or a removal of orphans")
 
     @staticmethod
     def _check(conflict: Reason | None) -> None:
