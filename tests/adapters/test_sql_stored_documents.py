@@ -163,3 +163,8 @@ def age(connection: Connection, estimate: dict[str, Any]) -> None:
     stored = json.loads(zlib.decompress(connection.execute(plans.select()).mappings().one()["plan"]))
     stored["prediction"] = {**json.loads(row["prediction"])}
     connection.execute(plans.update().values(plan=zlib.compress(json.dumps(stored).encode())))
+
+
+def test_passes_of_before_they_told_how_far_their_orphans_are_are_read() -> None:
+    document = json.dumps(next(document for kind, document in STORED if kind == "FinishedPass"))
+    assert load(FinishedPass, document.replace(', "seen": null', "")).seen is None
