@@ -291,6 +291,7 @@ OFTEN = settings(
 )
 
 
+@pytest.mark.timeout(3600 if CAMPAIGN else 300)
 def test_g5_e1_e2_e4_e5_e6_whatever_is_retained_keeps_its_files_and_no_ref_is_lost() -> None:
     """The goal is 2,000 steps, and 50,000 in the long form, which has as many examples as all properties."""
     often = settings(OFTEN, max_examples=max(EXAMPLES_MIN, settings.default.max_examples if settings.default else 0))
