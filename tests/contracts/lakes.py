@@ -20,6 +20,7 @@ from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.objects import MemoryStorage
 from icewright.adapters.memory.rollback import MemoryRollbacks
 from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
@@ -29,6 +30,7 @@ from icewright.adapters.pyiceberg.rollback import PyIcebergRollbacks
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.files import UNPARTITIONED, Partition
+from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.tables import MAIN_BRANCH, PartitionField, RefKind
 from icewright.ports.catalog import Catalog
@@ -80,7 +82,9 @@ def named(path: tuple[str, ...]) -> TableName:
 
 class MemoryLake:
     def __init__(self) -> None:
-        self.catalog = self.properties = MemoryCatalog("lake", ManualClock())
+        clock = ManualClock()
+        self.storage = MemoryStorage(clock)
+        self.catalog = self.properties = MemoryCatalog("lake", clock, self.storage)
         self.files = MemoryTableFiles(self.catalog)
         self.expiry = MemoryExpiry(self.catalog)
         self.rollbacks = MemoryRollbacks(self.catalog, ManualClock())
@@ -100,6 +104,8 @@ class MemoryLake:
             )
             for value in dict.fromkeys(values)
         ]
+        for file in files:
+            self.storage.write(CanonicalPath(file.path), b"rows", size_bytes=file.size_bytes)
         return self.catalog.append(named(path), files).snapshot_id
 
     def remove_city(self, path: tuple[str, ...], city: str) -> int:

@@ -11,21 +11,26 @@ from icewright.adapters.memory.expiry import MemoryExpiry
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
+from icewright.adapters.memory.quarantine import MemoryQuarantine
 from icewright.adapters.memory.removals import memory_files, memory_removals
 from icewright.adapters.memory.rollback import MemoryRollbacks
 from icewright.adapters.memory.second_tables import MemorySecondTables
+from icewright.adapters.memory.table_files import MemoryTableFiles
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.events import CommitEvent
 from icewright.domain.files import Partition
+from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import Instant, PartitionField, Snapshot, TableMetadata
 from icewright.domain.tasks import Task, TaskState
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
+from icewright.ports.removals import CatalogFiles
 from icewright.ports.second_tables import SecondTables
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.services.control import ControlPlane, build_control_plane
@@ -42,6 +47,8 @@ NAME = TableName("lake", ("db",), "events")
 AUTO = {"icewright.mode": "auto", "write.target-file-size-bytes": str(64 * MIB)}
 ALL_AUTO = PolicyRule("lake", (), AUTO)
 BONN, KYOTO = Partition(0, '["Bonn"]'), Partition(0, '["Kyoto"]')
+HELD = CanonicalPath("file:///held")
+"""The quarantine, where there is one."""
 BY_CITY = (PartitionField(2, 1000, "city", "identity"),)
 
 
@@ -76,15 +83,19 @@ class Lakehouse:
         others: Sequence[str] = (),
         seed: int = 0,
         stores: Callable[[Clock], tuple[TableStore, TaskStore]] | None = None,
+        has_files: bool = False,
     ) -> None:
+        """``has_files``: all files of the catalog ``lake`` are objects on a storage with a quarantine."""
         self.clock = ManualClock()
         self.server_clock, self.store_clock, self.writers_clock = (ShiftedClock(self.clock) for _ in range(3))
+        self.storage_clock = ShiftedClock(self.clock)
+        self.storage = MemoryStorage(self.storage_clock) if has_files else None
         self.ids = SequentialIds()
         self.chance = random.Random(seed)  # noqa: S311 - spreads retries in tests
         self.tables: TableStore
         self.tasks: TaskStore
         self.tables, self.tasks = (stores or in_memory)(self.store_clock)
-        self.catalog = MemoryCatalog("lake", self.writers_clock)
+        self.catalog = MemoryCatalog("lake", self.writers_clock, self.storage)
         self.catalogs: dict[str, MemoryCatalog] = {"lake": self.catalog}
         self.catalogs.update({name: MemoryCatalog(name, self.writers_clock) for name in others})
         self.served: dict[str, Catalog] = dict(self.catalogs)
@@ -98,6 +109,9 @@ class Lakehouse:
         }
         self.kept = MemoryKept()
         files = {name: memory_files(catalog, self.store_clock) for name, catalog in self.catalogs.items()}
+        if self.storage is not None:
+            objects, quarantine = MemoryObjects(self.storage), MemoryQuarantine(self.storage, HELD)
+            files["lake"] = CatalogFiles(MemoryTableFiles(self.catalog), objects, quarantine)
         self.removals = memory_removals(self.store_clock, files)
         self._files = 0
         self.control = self.restart()
@@ -118,6 +132,7 @@ class Lakehouse:
             carriers=self.carriers,
             expiries=self.expiries,
             kept=self.kept,
+            pause=self.pass_time,
             rollbacks=self.rollbacks,
             seconds=self.seconds,
         )
@@ -140,6 +155,13 @@ class Lakehouse:
             MemoryFile(f"f{number:05d}.parquet", partition, size_bytes, records)
             for number in range(first, first + count)
         ]
+
+    def put(self, *files: MemoryFile) -> None:
+        """The files are written, where files are objects at all."""
+        if self.storage is not None:
+            for file in files:
+                content = f"rows of {file.path}".encode()
+                self.storage.write(CanonicalPath(file.path), content, size_bytes=file.size_bytes)
 
     def append(self, count: int = 1, partition: Partition = BONN, name: TableName = NAME) -> Snapshot:
         """A writer appends small files of ten rows each."""

@@ -148,11 +148,13 @@ class Worker:
             raise Conflict("all groups met other commits")
         if part != spec.rewrite and metadata.snapshot_of_task(spec.task_id) is not None:
             raise Conflict("another attempt has committed")
+        outputs = [file for group in part.groups for file in self._outputs(spec, group)]
+        self.lakehouse.put(*outputs)
         snapshot = catalog.commit_rewrite(
             spec.table_name,
             base_snapshot_id=part.base_snapshot_id,
             remove=[file.path for group in part.groups for file in group.files],
-            add=[file for group in part.groups for file in self._outputs(spec, group)],
+            add=outputs,
             summary=self._summary(spec, part),
         )
         self.commits.append((spec.task_id, snapshot.snapshot_id))
@@ -216,9 +218,11 @@ def partition_of(group: FileGroup, number: int) -> Partition:
 def output_rows(spec: TaskSpec, group: FileGroup, records: int) -> dict[str, range]:
     """The files that a group becomes, and which of its rows that are left each has: equal shares, one after the other.
 
+    They are where its first file is.
     In memory rows have no order, so a layout is kept by any of them.
     """
-    count, path = group.output_files, f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}"
+    folder = "".join(group.files[0].path.rpartition("/")[:2])
+    count, path = group.output_files, f"{folder}{group.group_id:05d}-{spec.task_id}-{spec.attempt}"
     paths = [f"{path}.parquet" if count == 1 else f"{path}-{number}.parquet" for number in range(count)]
     return {path: share(records, number, count) for number, path in enumerate(paths)}
 

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from icewright.adapters.memory.lake import Entry, Manifest, Status
+from icewright.adapters.memory.objects import MemoryStorage
 from icewright.adapters.memory.tables import MemoryTables
 from icewright.domain.errors import Conflict, TableReplaced, Unavailable, Unreadable
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
@@ -26,12 +27,13 @@ class MemoryCatalog(MemoryTables):
 
     Safe for use by several threads.
 
+    With a ``storage``, each commit puts its metadata files there, and what is taken away from there is unreadable.
     ``available = False`` makes every call of the port raise ``Unavailable``; :meth:`damage` makes one manifest,
     manifest list or metadata file unreadable.
     """
 
-    def __init__(self, name: str, clock: Clock) -> None:
-        super().__init__(name, clock)
+    def __init__(self, name: str, clock: Clock, storage: MemoryStorage | None = None) -> None:
+        super().__init__(name, clock, storage)
         self.available = True
         self._damaged: set[str] = set()
 
@@ -137,9 +139,11 @@ class MemoryCatalog(MemoryTables):
             raise Unavailable(f"catalog {self._name} does not answer")
 
     def check_readable(self, path: str) -> None:
-        """Raise :class:`Unreadable` for what was damaged."""
+        """Raise :class:`Unreadable` for what was damaged, or taken away."""
         if path in self._damaged:
             raise Unreadable(f"{path} is damaged")
+        if self.storage is not None and path not in self.storage.objects:
+            raise Unreadable(f"{path} is not there")
 
     def manifests_of(self, table: TableMetadata, snapshot: Snapshot) -> tuple[Manifest, ...]:
         """The manifests of a snapshot, entries and all."""

@@ -144,7 +144,7 @@ def committed(table: MemoryTable, commit: Commit) -> MemoryTable:
     if gone:
         raise Conflict(f"not in branch {commit.branch} any more: {', '.join(sorted(gone))}")
     number = 0 if metadata.format_version == 1 else table.last_sequence_number + 1
-    manifests = _manifests(commit, before, number)
+    manifests = _manifests(commit, before, number, f"{metadata.location}/metadata")
     next_row_id = table.next_row_id
     if metadata.format_version >= ROW_LINEAGE_SINCE:
         manifests, next_row_id = _with_row_ids(manifests, next_row_id)
@@ -205,7 +205,7 @@ def with_ref(metadata: TableMetadata, name: str, snapshot_id: int, kind: RefKind
     return replace(metadata, refs=tuple(refs), current_snapshot_id=current, snapshot_log=log)
 
 
-def _manifests(commit: Commit, before: Sequence[Manifest], number: int) -> tuple[Manifest, ...]:
+def _manifests(commit: Commit, before: Sequence[Manifest], number: int, folder: str) -> tuple[Manifest, ...]:
     """New manifests for what is added, rewritten ones where something is removed, the others untouched.
 
     Manifests without a live entry are dropped, unless this commit wrote them: they say what it removed.
@@ -216,7 +216,10 @@ def _manifests(commit: Commit, before: Sequence[Manifest], number: int) -> tuple
     if commit.merge_manifests:
         drafts = [[entry for draft in drafts for entry in draft]]
     written = [entries for draft in drafts for entries in _by_kind(draft)]
-    return (*(_manifest(commit, position, entries) for position, entries in enumerate(written)), *kept)
+    return (
+        *(_manifest(commit, f"{folder}/{commit.snapshot_id}-m{n}.avro", one) for n, one in enumerate(written)),
+        *kept,
+    )
 
 
 def _number(file: MemoryFile, of_commit: int) -> int:
@@ -244,10 +247,10 @@ def _by_kind(entries: Iterable[Entry]) -> list[tuple[Entry, ...]]:
     return [tuple(group) for _, group in groupby(sorted(entries, key=kind), key=kind)]
 
 
-def _manifest(commit: Commit, position: int, entries: tuple[Entry, ...]) -> Manifest:
+def _manifest(commit: Commit, path: str, entries: tuple[Entry, ...]) -> Manifest:
     first = entries[0].file
     length_bytes = _BYTES_PER_MANIFEST + _BYTES_PER_ENTRY * len(entries)
-    key = ManifestKey(f"memory:/{commit.snapshot_id}-m{position}.avro", length_bytes, commit.snapshot_id)
+    key = ManifestKey(path, length_bytes, commit.snapshot_id)
     return Manifest(key, first.partition.spec_id, first.content is FileContent.DATA, entries)
 
 

@@ -30,14 +30,23 @@ class MemoryStorage:
     lock: threading.RLock = field(default_factory=threading.RLock)
     _writes: int = 0
 
-    def write(self, path: CanonicalPath, content: bytes, *, modified_at: Instant | None = None) -> ListedObject:
-        """Put an object, in place of what was there."""
+    def write(
+        self, path: CanonicalPath, content: bytes, *, modified_at: Instant | None = None, size_bytes: int | None = None
+    ) -> ListedObject:
+        """Put an object, in place of what was there. Listings say ``size_bytes``, where the content stands for more."""
         with self.lock:
             self._writes += 1
             instant = self.clock.now() if modified_at is None else modified_at
-            listed = ListedObject(path, len(content), instant, f"etag-{self._writes}")
+            length = len(content) if size_bytes is None else size_bytes
+            listed = ListedObject(path, length, instant, f"etag-{self._writes}")
             self.objects[path] = StoredObject(listed, content)
             return listed
+
+    def move(self, path: CanonicalPath, to: CanonicalPath) -> ListedObject:
+        """Take an object to another place, in place of what was there: a copy, written now, of the same bytes."""
+        with self.lock:
+            stored = self.objects.pop(path)
+            return self.write(to, stored.content, size_bytes=stored.listed.size_bytes)
 
     def remove(self, path: CanonicalPath) -> None:
         """Take an object away, as somebody else might."""

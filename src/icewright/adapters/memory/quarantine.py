@@ -43,8 +43,7 @@ class MemoryQuarantine:
             found = self._storage.objects.get(expected.path)
             if found is None or not same_object(expected, found.listed):
                 raise Conflict(f"{expected.path} is not what it was")
-            held = self._storage.write(self._place(run_id, expected.path), found.content)
-            self._storage.remove(expected.path)
+            held = self._storage.move(expected.path, self._place(run_id, expected.path))
         self.trouble(Step.QUARANTINE, AFTER, expected.path)
         return Held(held.path, held.etag)
 
@@ -52,13 +51,11 @@ class MemoryQuarantine:
         """Move it back."""
         self.trouble(Step.RESTORE, BEFORE, expected.path)
         with self._storage.lock:
-            found = self._storage.objects.get(held.place)
-            if found is None:
+            if held.place not in self._storage.objects:
                 raise Conflict(f"{expected.path} is not in quarantine")
             if expected.path in self._storage.objects:
                 raise Conflict(f"there is something at {expected.path} now")
-            self._storage.write(expected.path, found.content)
-            self._storage.remove(held.place)
+            self._storage.move(held.place, expected.path)
         self.trouble(Step.RESTORE, AFTER, expected.path)
 
     def purge(self, _run_id: str, expected: ListedObject, held: Held) -> None:

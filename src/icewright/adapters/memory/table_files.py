@@ -1,4 +1,4 @@
-"""The port of all files over the catalog in memory: every manifest that it has, and the metadata file of today."""
+"""The port of all files over the catalog in memory: every manifest that it has, and the metadata files of the log."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.lake import Entry, Manifest
+from icewright.adapters.memory.tables import LIST_BYTES, METADATA_BYTES
 from icewright.domain.errors import Unreadable
 from icewright.domain.files import FileContent
+from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.reachable import FileClass, ListedFile, ListedManifest, ManifestListing, NamedFile, Roots
 from icewright.domain.tables import TableMetadata
-
-METADATA_BYTES, LIST_BYTES = 2000, 500
-"""What a metadata file and a manifest list are said to weigh."""
 
 
 class MemoryTableFiles:
@@ -23,12 +22,18 @@ class MemoryTableFiles:
         self._catalog = catalog
 
     def roots(self, name: TableName) -> Roots:
-        """The table as it is now; it has no statistics and keeps no log of metadata files."""
+        """The table as it is now; it has no statistics."""
         metadata = self._catalog.load(name)
-        return Roots(metadata, (NamedFile(metadata.metadata_location, FileClass.METADATA),))
+        named = (metadata.metadata_location, *(entry.location for entry in metadata.metadata_log))
+        return Roots(metadata, tuple(NamedFile(path, FileClass.METADATA) for path in named))
 
     def size_bytes(self, table: TableMetadata, path: str) -> int:
-        """As some manifest says of a file; metadata files are said to weigh the same."""
+        """As the storage lists it, where there is one; else as a manifest says, and all metadata weighs the same."""
+        if self._catalog.storage is not None:
+            stored = self._catalog.storage.objects.get(CanonicalPath(path))
+            if stored is None:
+                raise Unreadable(f"{path} is not there")
+            return stored.listed.size_bytes
         self._catalog.check_readable(path)
         for snapshot in table.snapshots:
             for manifest in self._catalog.manifests_of(table, snapshot):

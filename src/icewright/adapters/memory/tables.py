@@ -9,8 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from icewright.adapters.memory.lake import Commit, Entry, MemoryFile, MemoryTable, committed, head, with_ref
+from icewright.adapters.memory.objects import MemoryStorage
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected
 from icewright.domain.files import FileContent
+from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.statistics_files import PartitionStatisticsFile, StatisticsFile
 from icewright.domain.tables import (
@@ -31,6 +33,8 @@ from icewright.domain.tables import (
 from icewright.planning.expiry_commit import trimmed
 from icewright.ports.clock import Clock
 
+METADATA_BYTES, LIST_BYTES = 2000, 500
+"""What a metadata file and a manifest list are said to weigh."""
 _LOG_MAX = 100
 """Metadata files that the log names: Iceberg's default of ``write.metadata.previous-versions-max``."""
 
@@ -43,7 +47,9 @@ DEFAULT_FIELDS: tuple[Json, ...] = (
 class MemoryTables:
     """The tables of a catalog. Every state of a table is immutable; commits replace it, one at a time."""
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock, storage: MemoryStorage | None = None) -> None:
+        self.storage = storage
+        """Where metadata files are objects as any others; data files are their writers' to put there."""
         self._name = name
         self._clock = clock
         self._lock = RLock()
@@ -94,6 +100,7 @@ class MemoryTables:
             )
             self._uuids[name] = uuid
             self._tables[uuid] = MemoryTable(metadata, {}, {})
+            self._put(self._tables[uuid], ())
             return metadata.table_id
 
     def drop(self, name: TableName) -> None:
@@ -341,9 +348,26 @@ class MemoryTables:
                 metadata_log=_longer_log(before.metadata),
             )
             self._tables[self._uuids[name]] = replace(after, metadata=metadata)
+            self._put(self._tables[self._uuids[name]], before.manifests)
             self._states[before.metadata.metadata_location] = before.metadata
             for entry in set(before.metadata.metadata_log) - set(metadata.metadata_log):
                 self._states.pop(entry.location, None)
+
+    def _put(self, table: MemoryTable, before: Collection[int]) -> None:
+        """The metadata file, and the manifest lists and manifests of snapshots that were not there before."""
+        if self.storage is None:
+            return
+        metadata = table.metadata
+        said = f'{{"format-version":{metadata.format_version},"table-uuid":"{metadata.table_id.uuid}"}}'
+        new = [one for one in metadata.snapshots if one.snapshot_id not in before]
+        keys = [manifest.key for one in new for manifest in table.manifests[one.snapshot_id]]
+        made = [key for key in keys if key.added_snapshot_id in {one.snapshot_id for one in new}]
+        for path, content, size_bytes in (
+            (metadata.metadata_location, said, METADATA_BYTES),
+            *((one.manifest_list, one.manifest_list, LIST_BYTES) for one in new),
+            *((key.path, key.path, key.length_bytes) for key in made),
+        ):
+            self.storage.write(CanonicalPath(path), content.encode(), size_bytes=size_bytes)
 
     def _next(self) -> int:
         with self._lock:
