@@ -7,7 +7,7 @@ needed now is read anew from all metadata. A file at such a path that was writte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -68,11 +68,14 @@ class ExpiredFilesPlanner:
         self._doors, self._kept, self._tables = dict(doors), kept, tables
         self._tasks, self._ids, self._policy = tasks, ids, policy
 
-    def plan(self, name: TableName, table_id: TableId, task_ids: Sequence[str]) -> Plan | None:
+    def plan(
+        self, name: TableName, table_id: TableId, task_ids: Sequence[str], lately: Sequence[str] = ()
+    ) -> Plan | None:
         """The plan of what may go of these verified expiries; None where nothing may.
 
-        Raises ``TableReplaced`` where the name leads to another table, and ``Unavailable`` where not all is known that
-        the table needs.
+        ``lately`` are expiries since a grace period ago: what they took was needed until then, and stays. Raises
+        ``TableReplaced`` where the name leads to another table, and ``Unavailable`` where not all is known that the
+        table needs, or needed until lately.
         """
         doors = self._doors.get(name.catalog)
         if doors is None:
@@ -80,10 +83,7 @@ class ExpiredFilesPlanner:
         now = doors.files.roots(name).metadata
         if now.table_id != table_id:
             raise TableReplaced(f"{name} is another table by now")
-        left: dict[CanonicalPath, Instant] = {}
-        for task in [self._tasks.get(task_id) for task_id in task_ids]:
-            for path in islice(self._needed_then(doors, now, task), PATHS_MAX - len(left)):
-                left[path] = max(left.get(path, 0), task.updated_at)
+        left = self._left(doors, now, task_ids, lately)
         if not left:
             return None
         known = doors.needs(name, left)
@@ -106,10 +106,26 @@ class ExpiredFilesPlanner:
         prediction = RemoveExpiredFilesPrediction(len(candidates), action.size_bytes, len(needs.needed), gone, later)
         return self._keep(now, action, prediction)
 
-    def _needed_then(self, doors: ExpiredDoors, now: TableMetadata, task: Task) -> Iterator[CanonicalPath]:
+    def _left(
+        self, doors: ExpiredDoors, now: TableMetadata, task_ids: Sequence[str], lately: Sequence[str]
+    ) -> dict[CanonicalPath, Instant]:
+        """What expiries took the last need of, and when; nothing that was needed until ``lately``."""
+        left: dict[CanonicalPath, Instant] = {}
+        for task in [self._tasks.get(task_id) for task_id in task_ids]:
+            for path in islice(self._needed_then(doors, now, task), PATHS_MAX - len(left)):
+                left[path] = max(left.get(path, 0), task.updated_at)
+        for task in [self._tasks.get(task_id) for task_id in lately] if left else ():
+            for path in self._needed_then(doors, now, task, in_full=True):
+                left.pop(path, None)
+        return left
+
+    def _needed_then(
+        self, doors: ExpiredDoors, now: TableMetadata, task: Task, *, in_full: bool = False
+    ) -> Iterator[CanonicalPath]:
         """The files that the snapshots needed which an expiry took; nothing where that is not kept any more.
 
-        Manifests that the table's current snapshot has as well are passed over: what is in them is needed.
+        Manifests that the table's current snapshot has as well are passed over: what is in them is needed. What cannot
+        be read makes fewer files, which are left to the search for orphans; ``in_full`` raises ``Unreadable`` then.
         """
         kept = self._kept.kept(task.task_id)
         if kept is None or not isinstance(task.action, ExpireSnapshots) or kept.table_id != task.table_id:
@@ -123,8 +139,7 @@ class ExpiredFilesPlanner:
             if snapshot.snapshot_id not in wanted or not snapshot.manifest_list:
                 continue
             yield from _canonical(doors.aliases, snapshot.manifest_list)
-            # What cannot be read makes fewer files: they are left to the search for orphans.
-            with suppress(Unreadable):
+            with nullcontext() if in_full else suppress(Unreadable):
                 for manifest in doors.files.manifests(taken, snapshot.manifest_list).manifests:
                     if manifest.path not in seen:
                         seen.add(manifest.path)

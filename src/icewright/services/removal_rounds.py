@@ -177,7 +177,11 @@ class RemovalRounds:
             return
         table_id, name = found
         self._tried[table_id] = self._sightings.now()
-        plan = self._plans.orphans.plan(name, table_id=table_id)
+        try:
+            plan = self._plans.orphans.plan(name, table_id=table_id)
+        except NotFound as error:  # dropped or renamed since it was looked at
+            _log.info("table gone", table=str(name), detail=error.message)
+            return
         _log.info("orphans looked for", table=str(name), plan=plan.plan_id, found=plan.reason.text)
         if not plan.is_empty:
             self._queue(plan)
@@ -192,10 +196,10 @@ class RemovalRounds:
             looked = self._looked.get(found[0])
             if looked is not None and looked <= now < looked + PASS_INTERVAL_MS:
                 continue
-            due = self._due_expiries(found[0], now)
+            due, lately = self._due_expiries(found[0], now)
             if due:
                 self._looked[found[0]] = now
-                self._remove_left(*found, due)
+                self._remove_left(*found, due, lately)
                 return
 
     def _next(
@@ -208,14 +212,21 @@ class RemovalRounds:
                 del waiting[found[0]]
             return found
 
-    def _remove_left(self, table_id: TableId, name: TableName, due: Sequence[str]) -> None:
-        plan = self._plans.expired.plan(name, table_id, due)
+    def _remove_left(self, table_id: TableId, name: TableName, due: Sequence[str], lately: Sequence[str]) -> None:
+        try:
+            plan = self._plans.expired.plan(name, table_id, due, lately)
+        except NotFound as error:
+            _log.info("table gone", table=str(name), detail=error.message)
+            return
         if plan is not None:
             _log.info("files of expired snapshots found", table=str(name), plan=plan.plan_id, found=plan.reason.text)
             self._queue(plan)
 
-    def _due_expiries(self, table_id: TableId, now: Instant) -> list[str]:
-        """Expiries that were verified a grace period ago, whose files nobody has removed, and that stand."""
+    def _due_expiries(self, table_id: TableId, now: Instant) -> tuple[list[str], list[str]]:
+        """Expiries that were verified a grace period ago, whose files nobody has removed, and that stand.
+
+        And those since then, whatever became of them: what they took may have been needed until they took it.
+        """
 
         def of(kind: ActionKind) -> Sequence[ListedTask]:
             return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=EXPIRIES_LOOKED_AT)
@@ -230,15 +241,18 @@ class RemovalRounds:
         for undo in of(ActionKind.UNDO_EXPIRE_SNAPSHOTS):
             if isinstance(undo.figures, UndoExpiryFigures) and undo.state not in _CAME_TO_NOTHING:
                 taken.add(undo.figures.undone_task_id)
-        return [
+        expiries = of(ActionKind.EXPIRE_SNAPSHOTS)
+        due = [
             expiry.task_id
-            for expiry in of(ActionKind.EXPIRE_SNAPSHOTS)
+            for expiry in expiries
             if expiry.state is TaskState.SUCCEEDED
             and expiry.outcome is not None
             and expiry.outcome.reason.code == "verified"
             and GRACE_MS <= now - expiry.updated_at < UNDO_WINDOW_MS
             and expiry.task_id not in taken
         ]
+        lately = [one for one in expiries if one.updated_at > now - GRACE_MS or one.state not in TERMINAL_STATES]
+        return due, [one.task_id for one in lately]
 
     def _queue(self, plan: Plan) -> None:
         """Queue what a pass found; or let it wait for a person, the first time and beyond the budget."""

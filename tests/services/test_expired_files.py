@@ -1,0 +1,80 @@
+"""Files of expired snapshots go a day after the last expiry that they were needed until; whatever else happens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from icewright.domain.asked import AskedExpireSnapshots
+from icewright.domain.locations import CanonicalPath
+from icewright.planning.expiry_settings import REMOVES_FILES_KEY
+from icewright.planning.orphan_settings import REMOVES_KEY
+from tests.services.lakehouse import BONN, HOUR_MS, MINUTE_MS, NAME, Lakehouse
+
+REMOVES = {"icewright.mode": "auto", REMOVES_FILES_KEY: "true"}
+
+
+@pytest.fixture
+def house() -> Lakehouse:
+    return Lakehouse(has_files=True)
+
+
+def commit(house: Lakehouse, *, remove: tuple[CanonicalPath, ...] = ()) -> CanonicalPath:
+    """A file comes, and others go; the path of the one that came."""
+    house.pass_time(MINUTE_MS)
+    folder = f"{house.metadata().location}/data/"
+    (file,) = (replace(one, path=folder + one.path) for one in house.files(1, BONN))
+    house.put(file)
+    house.catalog.overwrite(NAME, add=[file], remove=list(remove))
+    return CanonicalPath(file.path)
+
+
+def expire_all_but_the_last(house: Lakehouse) -> None:
+    house.pass_time(MINUTE_MS)
+    plan = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots("PT0S", 1))
+    house.control.dispatcher.apply(plan.plan_id)
+    house.rounds(4)
+    assert len(house.metadata().snapshots) == 1
+
+
+def hours(house: Lakehouse, count: int) -> None:
+    """So many hours, in which people approve whatever waits."""
+    for _ in range(count):
+        house.pass_time(HOUR_MS)
+        house.rounds(3, MINUTE_MS)
+        for waiting in house.tables.waiting(limit=10):
+            house.control.dispatcher.approve(waiting.plan_id, "Ada")
+        house.rounds(2, MINUTE_MS)
+
+
+def test_i1_i10_a_file_that_a_later_expiry_took_the_last_need_of_has_its_day_from_then(house: Lakehouse) -> None:
+    assert house.storage is not None
+    house.create(NAME, REMOVES)
+    file = commit(house)
+    first = CanonicalPath(house.metadata().snapshots[0].manifest_list)
+    commit(house)
+    expire_all_but_the_last(house)  # what is left still needs the file
+    house.pass_time(23 * HOUR_MS)
+    commit(house, remove=(file,))
+    expire_all_but_the_last(house)  # and now nothing does
+    hours(house, 20)
+    assert first not in house.storage.objects
+    assert file in house.storage.objects
+    hours(house, 48)
+    assert file not in house.storage.objects
+
+
+def test_a_table_that_is_dropped_before_its_turn_is_no_trouble(house: Lakehouse) -> None:
+    house.create(NAME, {**REMOVES, REMOVES_KEY: "true"})
+    commit(house)
+    commit(house)
+    expire_all_but_the_last(house)
+    house.pass_time(25 * HOUR_MS)
+    house.control.loop.turn()  # the table wants both by now
+    house.catalog.drop(NAME)
+    with capture_logs() as logs:
+        house.control.loop.round()
+    assert [entry for entry in logs if entry["log_level"] == "error"] == []
+    assert [entry["event"] for entry in logs].count("table gone") == 2
