@@ -13,6 +13,7 @@ from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
+from icewright.domain.restore_files import RestoreFiles, RestoreFilesPrediction
 from icewright.domain.tasks import (
     ACTIVE_STATES,
     TERMINAL_STATES,
@@ -234,6 +235,25 @@ class TestClaim:
         assert second is not None
         assert second.task_id == "task-3"
         assert claim(store) is None
+
+    @pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
+    def test_q1_none_that_has_ended_is_taken_up_beside_an_active_one_of_another_kind(
+        self, store: TaskStore, state: TaskState
+    ) -> None:
+        """As a commit that comes late would have it."""
+        ended = move(store, started(store), TaskState.FAILED)
+        restore = replace(
+            new_task("task-2"), action=RestoreFiles("task-0", 1, 1), prediction=RestoreFilesPrediction(1, 1, 0)
+        )
+        store.enqueue(restore)
+        other = claim(store)
+        assert other is not None
+        other = other if state is TaskState.RUNNING else move(store, other, state)
+        with pytest.raises(NotAllowed):
+            store.change(Change(ended.task_id, ended.version, TaskState.COMMITTED, OUTCOME))
+        assert store.get(ended.task_id) == ended
+        move(store, other, TaskState.FAILED)
+        assert store.change(Change(ended.task_id, ended.version, TaskState.COMMITTED, OUTCOME)).state == "committed"
 
     def test_higher_priority_first_and_the_older_of_equals(self, store: TaskStore) -> None:
         for number, priority in enumerate((0, 2, 1, 2), start=1):

@@ -127,7 +127,7 @@ class TaskStore(Protocol):
 
         - for a transition that ``TRANSITIONS`` does not have, and for a start, which only :meth:`claim` can make;
         - for queueing again a task that was asked to stop, or that has ended while a newer one of the same table and
-          kind waits or is active;
+          kind waits or is active, and for taking up one that has ended while any other of the table is active;
         - when the lease would be released while the present attempt is still open; when ``attempt_state`` is
           ``running`` or there is no attempt; and for a report without ``attempt_state``.
         """

@@ -129,6 +129,8 @@ class MemoryTaskStore:
             live = self._live(task.table_id, task.action.kind)
             if step.task.state in lifecycle.LIVE_STATES and live is not None and live.task_id != task.task_id:
                 raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id))
+            if step.task.state in ACTIVE_STATES and task.state not in ACTIVE_STATES and self._is_busy(task.table_id):
+                raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id))
             return self._write(step)
 
     def expired(self, limit: int) -> Sequence[Task]:
@@ -221,6 +223,9 @@ class MemoryTaskStore:
         """The plans that tasks were made from."""
         with self._lock:
             return frozenset(task.plan_id for task in self._tasks.values())
+
+    def _is_busy(self, table_id: TableId) -> bool:
+        return any(task.table_id == table_id and task.state in ACTIVE_STATES for task in self._tasks.values())
 
     def _live(self, table_id: TableId, kind: str) -> Task | None:
         return next(

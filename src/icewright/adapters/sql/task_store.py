@@ -21,6 +21,7 @@ from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
+    ACTIVE_STATES,
     TERMINAL_STATES,
     Attempt,
     AttemptState,
@@ -126,9 +127,11 @@ class SqlTaskStore:
                 with connection.begin_nested():
                     return queries.write(connection, step)
             except IntegrityError as error:
-                if queries.live_task(connection, task.table_id, task.action.kind) is None:
-                    raise
-                raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id)) from error
+                if queries.live_task(connection, task.table_id, task.action.kind) is not None:
+                    raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id)) from error
+                if step.task.state in ACTIVE_STATES:
+                    raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id)) from error
+                raise
 
     def expired(self, limit: int) -> Sequence[Task]:
         """See the port."""
