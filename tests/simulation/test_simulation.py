@@ -33,7 +33,6 @@ from tests.simulation.writers import Broken
 SEED = os.environ.get("ICEWRIGHT_SIMULATION_SEED")
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 SEEDS = range(20_000 if CAMPAIGN else 500) if SEED is None else range(int(SEED), int(SEED) + 1)
-STEPS = 250
 SERVICES = Path(__file__).parents[2] / "src" / "icewright" / "services"
 
 MUST_HAPPEN = (
@@ -73,13 +72,15 @@ MUST_HAPPEN = (
 """A simulation in which these do not come up shows nothing."""
 
 
-def simulate(seed: int, mutate: Mutation | None = None, stores: OpenStores | None = None) -> Counter[str]:
+def simulate(
+    seed: int, mutate: Mutation | None = None, stores: OpenStores | None = None, kind: type[World] = World
+) -> Counter[str]:
     """One run; what happened in it. Raises :class:`Broken`."""
     with capture_logs() as logs:
-        world = World(seed, mutate, stores)
+        world = kind(seed, mutate, stores)
         arm(world.trouble.come_by)
         try:
-            for _ in range(STEPS):
+            for _ in range(world.steps):
                 world.step()
                 check(world)
             world.drain()
@@ -96,7 +97,7 @@ def simulate(seed: int, mutate: Mutation | None = None, stores: OpenStores | Non
 
 
 def test_the_server_may_die_at_every_place_of_its_services() -> None:
-    """But for the Deleter's: nothing is removed in the simulation."""
+    """The Deleter's are come by where files may go: ``test_files.py``."""
     modules = [path for path in SERVICES.glob("*.py") if path.name != "deleter.py"]
     placed = [Fault[name] for path in modules for name in re.findall(r"\bfault\(Fault\.(\w+)\)", path.read_text())]
     assert sorted(set(placed)) == sorted(OF_THE_SERVICES)

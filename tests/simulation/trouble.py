@@ -99,6 +99,7 @@ class Moody:
 
     catalog: Any
     trouble: Trouble
+    may_lie: bool = True
     _told: dict[TableName, list[tuple[int, TableMetadata]]] = field(default_factory=dict)
 
     def load(self, name: TableName) -> TableMetadata:
@@ -109,6 +110,7 @@ class Moody:
         if (
             now < self.trouble.catalog_lies_until
             and self.catalog.available
+            and self.may_lie
             and told
             and self.trouble.chance.random() < 0.7
         ):

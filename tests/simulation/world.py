@@ -64,9 +64,16 @@ class InFlight:
 class World:
     """One run. ``mutate`` damages each server process, to show that the run would notice."""
 
+    has_files = False
+    """Whether files are objects, which may go."""
+    steps = 250
+    drain_minutes = DRAIN_MINUTES
+    traps: tuple[Fault, ...] = OF_THE_SERVICES
+    """Where the server may die."""
+
     def __init__(self, seed: int, mutate: Mutation | None = None, stores: OpenStores | None = None) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - replayed by its seed
-        self.house = Lakehouse(seed=seed, stores=stores)
+        self.house = Lakehouse(seed=seed, stores=stores, has_files=self.has_files)
         self.counted: Counter[str] = Counter()
         self.stores = (self.house.tables, self.house.tasks)
         self.trouble = Trouble(self.chance, self.house.clock, self.counted)
@@ -83,8 +90,10 @@ class World:
         self.house.tables, self.house.tasks = (Mortal(store, self.trouble) for store in self.stores)
         self.house.served["lake"] = Moody(self.house.catalog, self.trouble)
         self.names = [TableName("lake", ("db",), f"t{number}") for number in range(self.chance.randint(3, 6))]
+        self._open_files()
         modes = ["auto", OBSERVED, "approve", *["auto"] * 3]
         self.writers = Writers(self.house, self.chance, self.names, observed=1)
+        self.writers.also = self._more_properties
         for name, mode in zip(self.names, modes, strict=False):
             self.writers.create(name, mode)
         self.optimizers = [Optimizer(Worker(self.house, f"optimizer-{letter}")) for letter in "ab"]
@@ -97,7 +106,16 @@ class World:
         """Time passes, somebody does something, and everything that must hold is checked."""
         pauses_ms = [100, SECOND_MS, 5 * SECOND_MS, 15 * SECOND_MS, 2 * MINUTE_MS]
         self.house.clock.advance(self.chance.choices(pauses_ms, weights=[8, 8, 8, 2, 1])[0])
-        actions: dict[Callable[[], None], float] = {
+        actions = self._actions()
+        (action,) = self.chance.choices(list(actions), list(actions.values()))
+        action()
+        if self.house.clock.now() >= self._away_until:
+            self.house.catalog.available = True
+        self._arrive()
+
+    def _actions(self) -> dict[Callable[[], None], float]:
+        """What somebody may do next, and how often."""
+        return {
             self._write: 8,
             self._optimize: 30,
             self._serve: 12,
@@ -110,11 +128,19 @@ class World:
             self._jump: 0.2,
             self._kill_server: 0.5,
         }
-        (action,) = self.chance.choices(list(actions), list(actions.values()))
-        action()
-        if self.house.clock.now() >= self._away_until:
-            self.house.catalog.available = True
-        self._arrive()
+
+    def _open_files(self) -> None:
+        """What stands between the server and the files, where there are any."""
+
+    def _more_properties(self) -> dict[str, str]:
+        """What a table's owner wants besides."""
+        return {}
+
+    def look(self) -> None:
+        """What else must hold after each step. Raises :class:`Broken`."""
+
+    def look_at_last(self) -> None:
+        """What else must hold at the end. Raises :class:`Broken`."""
 
     def drain(self) -> None:
         """No more faults and no more writes: whatever is queued must end, and every table says why it is as it is."""
@@ -123,13 +149,17 @@ class World:
         self.trouble.end()
         for optimizer in self.optimizers:
             optimizer.spec = None  # both were killed
-        until = self.house.clock.now() + DRAIN_MINUTES * MINUTE_MS
+        until = self.house.clock.now() + self.drain_minutes * MINUTE_MS
         while self.house.clock.now() < until:
-            self.house.control.loop.round()
-            for optimizer in self.optimizers:
-                self._work_honestly(optimizer)
-            self.house.clock.advance(MINUTE_MS)
-            self._arrive()
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """A minute in which all do what they should."""
+        self.house.control.loop.round()
+        for optimizer in self.optimizers:
+            self._work_honestly(optimizer)
+        self.house.clock.advance(MINUTE_MS)
+        self._arrive()
 
     def all_tasks(self) -> list[Task]:
         """All tasks, as the store has them."""
@@ -168,7 +198,7 @@ class World:
 
     def _start_server(self) -> None:
         dies_at_once = self.chance.random() < 0.1
-        self.trouble.fuse, self.trouble.trap = NEVER, self.chance.choice(OF_THE_SERVICES) if dies_at_once else None
+        self.trouble.fuse, self.trouble.trap = NEVER, self.chance.choice(self.traps) if dies_at_once else None
         self.house.restart()
         if self._mutate is not None:
             self._mutate(self)
@@ -178,7 +208,7 @@ class World:
 
     def _kill_server(self) -> None:
         if self.chance.random() < 0.5:
-            self.trouble.trap = self.chance.choice(OF_THE_SERVICES)
+            self.trouble.trap = self.chance.choice(self.traps)
         else:
             self.trouble.fuse, self.trouble.dies_before = self.chance.randint(1, 60), self.chance.random() < 0.5
 

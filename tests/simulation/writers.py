@@ -9,15 +9,15 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import RewriteDataFiles
-from icewright.domain.files import FileContent, FileFormat
+from icewright.domain.files import FileContent, FileFormat, Partition
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.layouts import Level
 from icewright.domain.names import TableId, TableName
-from icewright.domain.tables import MAIN_BRANCH
+from icewright.domain.tables import MAIN_BRANCH, TableMetadata
 from tests.services.lakehouse import BONN, KYOTO, MIB, MINUTE_MS, Lakehouse
 from tests.services.worker import output_rows
 
@@ -41,6 +41,8 @@ class Broken(AssertionError):
 class Rows:
     """What the writers think is in a table: each row is a number, and in the table once."""
 
+    folder: str = ""
+    """Where its files are."""
     expected: set[int] = field(default_factory=set)
     of_file: dict[str, list[int]] = field(default_factory=dict)
     deletes: dict[str, tuple[str, frozenset[int]]] = field(default_factory=dict)
@@ -60,12 +62,16 @@ class Writers:
         self._checked: dict[TableName, str] = {}
         self._statements: list[tuple[TableId, MemoryFile]] = []
         """Long DELETEs under way: what they have found, and not yet committed."""
+        self.also: Callable[[], dict[str, str]] = dict
+        """Further properties of a table that is made."""
         self.resurrects = False
         """Whether merges forget the deletes that they were told to apply."""
         self.folded = 0
         """Delete files that merges have applied."""
         self.levels: Counter[Level] = Counter()
         """Groups that were rewritten, by level."""
+        self.expired: set[tuple[TableId, int]] = set()
+        """Snapshots that other programs have let expire."""
         self.outrun = 0
         """Statements that failed because somebody rewrote what they wanted to change."""
 
@@ -79,7 +85,8 @@ class Writers:
         properties = {MODE_KEY: mode, "icewright.ignore-other-optimizers": "true"}
         properties |= LAID_OUT if self._chance.random() < 0.4 else {}
         version = self._chance.choice([2, 2, 3])
-        self._rows[self._house.create(name, properties, format_version=version)] = Rows()
+        table_id = self._house.create(name, properties | self.also(), format_version=version)
+        self._rows[table_id] = Rows(f"{self._house.metadata_of(name).location}/data/")
 
     def write(self, name: TableName) -> str:
         """Somebody changes a table; what they did to it."""
@@ -104,7 +111,7 @@ class Writers:
         return kind
 
     def _do(self, kind: str, name: TableName, live: list[MemoryFile]) -> None:
-        rows, catalog = self._rows_of(name), self._house.catalog
+        rows, catalog = self.rows_of(name), self._house.catalog
         kinds: dict[str, Callable[[], object]] = {
             "append": lambda: catalog.append(name, self._files(rows)),
             "overwrite": lambda: self._overwrite(name, rows, self._chance.choice(live)),
@@ -138,7 +145,8 @@ class Writers:
         if name != self.observed:
             self._house.catalog.set_properties(name, {MODE_KEY: self._chance.choice(["auto", "auto", OBSERVED])})
 
-    def _rows_of(self, name: TableName) -> Rows:
+    def rows_of(self, name: TableName) -> Rows:
+        """What is in a table."""
         return self._rows[self._house.metadata_of(name).table_id]
 
     def _remember(self, names: list[TableName]) -> None:
@@ -149,13 +157,37 @@ class Writers:
                 rows.at[metadata.current_snapshot_id] = frozenset(rows.expected)
 
     def _file(self, rows: Rows, count: int) -> MemoryFile:
+        file = self.written(rows, count)
+        rows.expected.update(rows.of_file[file.path])
+        return file
+
+    def written(self, rows: Rows, count: int) -> MemoryFile:
+        """A file of new rows that nobody has committed."""
         numbers = list(range(self._next_row, self._next_row + count))
         self._next_row += count
-        (file,) = self._house.files(
-            1, self._chance.choice([BONN, KYOTO]), self._chance.choice([1, 1, 2, 60]) * MIB, count
-        )
+        partition, size_bytes = self._chance.choice([BONN, KYOTO]), self._chance.choice([1, 1, 2, 60]) * MIB
+        file = self._new(rows, partition, size_bytes, count)
         rows.of_file[file.path] = numbers
-        rows.expected.update(numbers)
+        return file
+
+    def commit_late(self, name: TableName, file: MemoryFile) -> None:
+        """A file that was written a while ago is committed."""
+        rows = self.rows_of(name)
+        available, self._house.catalog.available = self._house.catalog.available, True
+        self._house.catalog.append(name, [file])
+        self._house.catalog.available = available
+        rows.expected.update(rows.of_file[file.path])
+        self._remember([name])
+
+    def set_back(self, metadata: TableMetadata) -> None:
+        """The server has set ``main`` to another snapshot, because a person wanted that."""
+        rows = self._rows[metadata.table_id]
+        rows.expected = set(rows.at[metadata.current_snapshot_id or 0])
+
+    def _new(self, rows: Rows, partition: Partition, size_bytes: int, count: int) -> MemoryFile:
+        (file,) = self._house.files(1, partition, size_bytes, count)
+        file = replace(file, path=rows.folder + file.path)
+        self._house.put(file)
         return file
 
     def _visible(self, rows: Rows, file: str, deletes: Iterable[str]) -> list[int]:
@@ -168,7 +200,7 @@ class Writers:
         return [f.path for f in self._house.catalog.live_files(name) if f.content is not FileContent.DATA]
 
     def _deletes_of(self, name: TableName, file: MemoryFile) -> list[str]:
-        rows = self._rows_of(name)
+        rows = self.rows_of(name)
         return [delete for delete in self._deletes(name) if rows.deletes[delete][0] == file.path]
 
     def _overwrite(self, name: TableName, rows: Rows, file: MemoryFile) -> None:
@@ -176,7 +208,7 @@ class Writers:
         visible = self._visible(rows, file.path, self._deletes(name))
         kept, add = visible[1:], []
         if kept:
-            (new,) = self._house.files(1, file.partition, MIB, len(kept))
+            new = self._new(rows, file.partition, MIB, len(kept))
             rows.of_file[new.path] = kept
             add = [new]
         started_at = self._house.writers_clock.now() - self._chance.choice([0, 5 * MINUTE_MS])
@@ -188,7 +220,7 @@ class Writers:
         visible = self._visible(rows, file.path, self._deletes(name))
         if not visible:
             return
-        path = f"delete-{self._house.ids.new('d')}"
+        path = f"{rows.folder}delete-{self._house.ids.new('d')}"
         kind, file_format, gone, old = FileContent.POSITION_DELETES, FileFormat.PARQUET, {visible[0]}, list[str]()
         if self._house.metadata_of(name).format_version >= VECTORS_SINCE:  # one per data file
             file_format = FileFormat.PUFFIN
@@ -197,6 +229,7 @@ class Writers:
         deletes = MemoryFile(
             path, file.partition, 100, len(gone), file_format, content=kind, referenced_data_file=file.path
         )
+        self._house.put(deletes)
         rows.deletes[path] = (file.path, frozenset(gone))
         self._house.catalog.overwrite(name, add=[deletes], remove=old)
         rows.expected.remove(visible[0])
@@ -221,7 +254,7 @@ class Writers:
             if f.content is not FileContent.DATA and f.partition == partition
         ]
         kept = [row for file in files for row in self._visible(rows, file.path, deletes)]
-        (new,) = self._house.files(1, partition, 60 * MIB, len(kept))
+        new = self._new(rows, partition, 60 * MIB, len(kept))
         rows.of_file[new.path] = kept
         self._house.catalog.overwrite(name, add=[new], remove=[*(file.path for file in files), *deletes])
 
@@ -240,8 +273,11 @@ class Writers:
 
     def _expire(self, name: TableName) -> None:
         metadata = self._house.metadata_of(name)
-        old = [s.snapshot_id for s in metadata.snapshots if s.snapshot_id != metadata.current_snapshot_id]
-        self._house.catalog.expire(name, old[: self._chance.randint(0, len(old))])
+        at = {ref.snapshot_id for ref in metadata.refs}
+        old = [s.snapshot_id for s in metadata.snapshots if s.snapshot_id not in at]
+        gone = old[: self._chance.randint(0, len(old))]
+        self._house.catalog.expire(name, gone)
+        self.expired.update((metadata.table_id, snapshot_id) for snapshot_id in gone)
 
     def rewritten(self, spec: TaskSpec, part: RewriteDataFiles) -> None:
         """An attempt has committed: its outputs have the rows of its inputs but those that their deletes remove."""

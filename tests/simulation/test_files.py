@@ -1,0 +1,211 @@
+"""Lakehouses in which files may go, each by its seed; and a proof that the simulation would notice a missing guard.
+
+``ICEWRIGHT_CAMPAIGN=1`` runs 2,000 seeds. A seed that fails is named; ``ICEWRIGHT_SIMULATION_SEED=N`` runs it alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from icewright.domain.deletion import IntentState
+from icewright.domain.errors import Unreadable
+from icewright.domain.knowledge import Complete, Gaps, Known
+from icewright.domain.names import TableId
+from icewright.domain.orphans import Sighting
+from icewright.planning.may_delete import Facts
+from icewright.services.deleter import Deleter
+from tests.simulation.files import DAY_MS
+from tests.simulation.files_world import OF_THE_DELETER, FilesWorld
+from tests.simulation.test_simulation import simulate
+from tests.simulation.world import World
+from tests.simulation.writers import Broken
+
+SEED = os.environ.get("ICEWRIGHT_SIMULATION_SEED")
+CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
+SEEDS = range(2_000 if CAMPAIGN else 16) if SEED is None else range(int(SEED), int(SEED) + 1)
+MUST_HAPPEN = (
+    "approved",
+    "committed after days",
+    "file came back",
+    "file moved: expired",
+    "file moved: orphan",
+    "file purged",
+    "file raced for",
+    "removal beyond the budget",
+    "undo of expire_snapshots",
+    "undo of remove_orphan_files",
+    "undo of rollback_to_snapshot",
+)
+IN_MANY_SEEDS = (
+    *(f"killed at {point}" for point in OF_THE_DELETER),
+    "killed before quarantine",
+    "killed after quarantine",
+    "late writer outrun",
+    "undo of remove_expired_files",
+)
+"""What comes up in the campaign alone."""
+
+
+def simulated(seeds: range, mutation: Any = None) -> Counter[str]:
+    happened: Counter[str] = Counter()
+    for seed in seeds:
+        try:
+            happened += simulate(seed, mutation, kind=FilesWorld)
+        except Exception as error:
+            error.add_note(f"seed {seed}; ICEWRIGHT_SIMULATION_SEED={seed} runs it alone")
+            raise
+    return happened
+
+
+@pytest.mark.timeout(3600 if CAMPAIGN else 300)
+def test_g1_g18_no_needed_file_goes_and_garbage_does() -> None:
+    happened = simulated(SEEDS)
+    if SEED is not None:
+        return
+    wanted = (*MUST_HAPPEN, *(IN_MANY_SEEDS if CAMPAIGN else ()))
+    assert [what for what in wanted if not happened[what]] == []
+    assert happened["garbage gone"] >= 0.95 * (happened["garbage gone"] + happened["garbage left"]), happened
+
+
+def deleter_of(world: World) -> Deleter:
+    return world.house.control.removal_rounds._remover.of("lake").deleter
+
+
+def takes_what_is_needed(world: World) -> None:
+    """A removal that looks again neither when it begins nor right before a batch what the table needs by then."""
+    remover: Any = world.house.control.removal_rounds._remover
+    deleter, needs = remover.of("lake").deleter, remover.of("lake").needs
+
+    def of_nobody(*what: Any) -> Any:
+        found = needs(*what)
+        return Gaps().judge(replace(found.value, needed=frozenset())) if isinstance(found, Complete) else found
+
+    remover._hands["lake"] = replace(remover.of("lake"), needs=of_nobody)
+    known = deleter._facts
+
+    def facts(*what: Any) -> Any:
+        found = known(*what)
+        return replace(found, needs=replace(found.needs, needed=frozenset())) if isinstance(found, Facts) else found
+
+    deleter._facts = facts
+
+
+def believes_the_first_sight(world: World) -> None:
+    """A store for which every orphan was first seen days ago, again and again; and no second opinion of that."""
+    finder: Any = world.house.control.removal_rounds._plans.orphans._finders["lake"]
+    finder._check = lambda *_: None
+    sightings: Any = world.house.removals.sightings
+    stored = sightings._store
+    add = type(stored).add
+
+    def added(table_id: TableId, number: int, seen: Sequence[Sighting]) -> None:
+        add(
+            stored,
+            table_id,
+            number,
+            [replace(one, first_seen_at=one.first_seen_at - 4 * DAY_MS, passes=9) for one in seen],
+        )
+
+    stored.add = added
+
+
+def writes_nothing_down(world: World) -> None:
+    """A Deleter that begins a step before anybody has written it down."""
+    deleter: Any = deleter_of(world)
+    store = deleter._store
+
+    class Forgetful:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        def change(self, epoch: int, changes: Any) -> Any:
+            if any(one.state is IntentState.UNKNOWN for one in changes):
+                return [replace(one, version=one.version + 1) for one in changes]
+            return store.change(epoch, changes)
+
+    deleter._store = Forgetful()
+
+
+def purges_at_once(world: World) -> None:
+    """A Deleter that keeps nothing in quarantine."""
+    deleter_of(world)._may_be_purged = lambda *_: True  # type: ignore[method-assign]  # the guard is removed
+
+
+def puts_nothing_back(world: World) -> None:
+    """A Deleter that leaves in quarantine what a table has come to need."""
+    deleter: Any = deleter_of(world)
+    needs = deleter._needs
+
+    def of_nobody(*what: Any) -> Known[Any]:
+        known = needs(*what)
+        return Gaps().judge(replace(known.value, needed=frozenset())) if isinstance(known, Complete) else known
+
+    facts = deleter._facts
+
+    def looked(run: Any, intents: Any, name: Any) -> Any:
+        deleter._needs = needs if intents[0].state is IntentState.PLANNED else of_nobody
+        try:
+            return facts(run, intents, name)
+        finally:
+            deleter._needs = of_nobody
+
+    deleter._facts = looked
+
+
+def asks_nobody_first(world: World) -> None:
+    """A server for which no removal needs a person's word."""
+    rounds: Any = world.house.control.removal_rounds
+    rounds._approvals.missing = lambda _plan: None
+    rounds._person_wanted = lambda _table_id: None
+
+
+def brings_no_file_back(world: World) -> None:
+    """An undo of an expiry that asks for no file, neither to come back nor to be there."""
+    expiry: Any = world.house.expiries["lake"]
+    put_back = type(expiry).put_back
+    world.house.control.undoer._doors = replace(world.house.control.undoer._doors, bring_files_back=lambda _task: None)
+    expiry.put_back = lambda *what, **how: put_back(expiry, *what, **{**how, "first_missing": lambda _table: None})
+
+
+def takes_files_at_once(world: World) -> None:
+    """A server for which what an expiry took was of no need long before."""
+    rounds: Any = world.house.control.removal_rounds
+    due = rounds._due_expiries
+    rounds._due_expiries = lambda *what: (due(*what)[0], [])
+
+
+def does_nothing(world: World) -> None:
+    """A server that is safe because it removes nothing."""
+    world.house.control.keeper._want_pass = lambda *_: None
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        takes_what_is_needed,
+        believes_the_first_sight,
+        writes_nothing_down,
+        purges_at_once,
+        asks_nobody_first,
+        takes_files_at_once,
+        *((puts_nothing_back, brings_no_file_back) if CAMPAIGN else ()),
+    ],
+)
+def test_g8_a_missing_guard_is_noticed(mutation: Any) -> None:
+    with pytest.raises((Broken, Unreadable)):  # the catalog itself misses its metadata
+        simulated(range(300), mutation)
+
+
+def test_g18_doing_nothing_is_noticed() -> None:
+    happened = simulated(range(2), does_nothing)
+    assert happened["garbage left"] > happened["garbage gone"] == 0
+
+
+def test_files_replay() -> None:
+    assert simulate(7, kind=FilesWorld) == simulate(7, kind=FilesWorld)
