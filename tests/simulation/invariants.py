@@ -32,12 +32,13 @@ def check_end(world: World) -> None:
     """Everything has ended, is known as it is, and is told truly. Raises :class:`Broken`."""
     check(world)
     world.acknowledged()
-    undone = {task.action.undone_task_id for task in world.all_tasks() if isinstance(task.action, UndoExpiry)}
+    # The undo of an earlier expiry, too, brings back what a later one has taken again.
+    undone = {task.table_id for task in world.all_tasks() if isinstance(task.action, UndoExpiry)}
     for task in world.all_tasks():
         if task.state not in TERMINAL_STATES:
             raise Broken(f"task {task.task_id} is {task.state} for ever: {task.outcome}")
         world.counted[f"task {task.state}"] += 1
-        if isinstance(task.action, ExpireSnapshots) and task.task_id not in undone:
+        if isinstance(task.action, ExpireSnapshots) and task.table_id not in undone:
             _check_expiry(world, task.table_id, task.action, task.state)
         elif isinstance(task.action, RewriteDataFiles) and not world.may_lie:
             _check_task(world, task.task_id, task.state)
