@@ -296,6 +296,45 @@ def test_l6_of_two_names_of_one_table_the_one_that_is_known_is_looked_after(hous
     assert house.record(other).table_id == first.table_id
 
 
+def test_l6_a_table_that_is_not_shown_once_keeps_its_record(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its other name does not take its place for good: the catalog is asked again."""
+    house.control.keeper.look(NAME)
+    other = TableName("lake", ("db",), "another")
+    house.catalog.register(other, house.metadata().metadata_log[-1].location)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(house.catalog), "load", _not_shown)
+        with pytest.raises(NotFound):
+            house.control.keeper.look(NAME)
+    assert house.tables.record_by_name(NAME) is None
+    with pytest.raises(NotAllowed, match=r"has the uuid of lake\.db\.events"):
+        house.control.keeper.look(other)
+    house.control.keeper.look(NAME)
+    assert (house.record().name, house.tables.record_by_name(other)) == (NAME, None)
+
+
+def _not_shown(_catalog: object, name: TableName) -> TableMetadata:
+    raise NotFound(f"no table {name}")
+
+
+def test_l6_a_name_that_went_to_another_known_table_leaves_nothing_of_its_own(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    gone = house.record()
+    house.create(WIDE)
+    house.append(1, name=WIDE)
+    house.control.keeper.look(WIDE)
+    kept = house.record(WIDE)
+    house.catalog.drop(NAME)
+    house.catalog.register(NAME, house.metadata(WIDE).metadata_log[-1].location)
+    with pytest.raises(NotAllowed, match=r"has the uuid of lake\.db\.wide"):
+        house.control.keeper.look(NAME)
+    assert (house.tables.record_by_name(NAME), house.record(WIDE)) == (None, kept)
+    record = house.tables.record(gone.table_id)
+    assert record is not None
+    assert record.dropped_at == house.clock.now()
+    (task,) = [task for task in house.all_tasks() if task.table_id == gone.table_id]
+    assert (task.state, reason_code(task)) == (TaskState.SUPERSEDED, "table-gone")
+
+
 def test_a_renamed_table_is_the_same_one_under_another_name(house: Lakehouse) -> None:
     table_id = house.control.keeper.look(NAME).plan.table_id
     other = TableName("lake", ("db",), "renamed")

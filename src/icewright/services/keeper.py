@@ -20,7 +20,7 @@ from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.ports.clock import Clock
-from icewright.ports.store import Enqueued, TableStore, TaskFilter, TaskStore
+from icewright.ports.store import Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import FAILURES_MAX, alarmed, parked
 from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
@@ -31,7 +31,7 @@ from icewright.services.experience import experience
 from icewright.services.expirer import holds_of_tasks
 from icewright.services.first_expiries import FirstExpiries
 from icewright.services.latecomers import Latecomers
-from icewright.services.observer import CatalogNotConfigured, Observer
+from icewright.services.observer import CatalogNotConfigured, Observer, OtherName
 from icewright.services.orphan_planner import OrphanPlanner
 from icewright.services.planner import Planner
 from icewright.services.put_off import files_put_off
@@ -250,17 +250,26 @@ class TableKeeper:
             return
         now = self._clock.now()
         problem = Reason(error.code, error.message)
-        dropped = isinstance(error, NotFound) and not isinstance(error, CatalogNotConfigured)
-        if dropped:
-            self._gone(record.table_id, f"{name} was dropped")
+        why = _why_gone(record, error)
+        if why is not None:
+            self._gone(record.table_id, why)
         self._change_record(
-            name, problem=problem, next_look_at=now + INTERVAL_MAX_MS, dropped_at=now if dropped else None
+            name, problem=problem, next_look_at=now + INTERVAL_MAX_MS, dropped_at=None if why is None else now
         )
 
     def _change_record(self, name: TableName, **changes: Any) -> None:
         record = self._tables.record_by_name(name)
         if record is not None:
             self._tables.save_record(replace(record, **changes))
+
+
+def _why_gone(record: TableRecord, error: IcewrightError) -> str | None:
+    """Why a table is not under its name any more, by how a look at that name failed; None where it may be."""
+    if isinstance(error, NotFound) and not isinstance(error, CatalogNotConfigured):
+        return f"{record.name} was dropped"
+    if isinstance(error, OtherName) and error.table_id != record.table_id:
+        return f"{record.name} is another table now (uuid {error.table_id.uuid})"
+    return None
 
 
 def _made_from(observation: Observation) -> tuple[str, WorkerAccess, str, str]:

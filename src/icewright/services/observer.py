@@ -41,6 +41,14 @@ class CatalogNotConfigured(NotFound):
     """No catalog of that name is configured. It says nothing about its tables: they are not gone."""
 
 
+class OtherName(NotAllowed):
+    """The name leads to a table that is looked after under another one; ``table_id`` says which table."""
+
+    def __init__(self, table_id: TableId, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.table_id = table_id
+
+
 @dataclass(frozen=True, slots=True)
 class _Removal:
     """What one commit removed; immutable, hence remembered."""
@@ -93,8 +101,8 @@ class Observer:
         """The table as it is now.
 
         Raises what :meth:`icewright.ports.catalog.Catalog.load` raises,
-        :class:`~icewright.domain.errors.Unreadable` for damaged manifests, and ``NotAllowed`` for a table that is
-        looked after under another name; then the store is as it was.
+        :class:`~icewright.domain.errors.Unreadable` for damaged manifests, and :class:`OtherName` for a table that
+        is looked after under another name; then the store is as it was.
         """
         catalog = self.catalog(name.catalog)
         metadata = catalog.load(name)
@@ -249,15 +257,18 @@ class Observer:
 
 
 def _check_name(catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> None:
-    """Raises :class:`NotAllowed` for the second name of a table: what is kept of a table is kept by its uuid, once."""
-    if record is None or record.dropped_at is not None or record.name == metadata.name:
+    """Raises :class:`OtherName` for the second name of a table: what is kept of a table is kept by its uuid, once."""
+    if record is None or record.name == metadata.name:
         return
     try:
-        first = catalog.load(record.name)
+        first = catalog.load(
+            record.name
+        )  # also where it was not there once: a catalog may not show a table for a while
     except NotFound:
         return  # it was renamed
     if first.table_id == metadata.table_id:
-        raise NotAllowed(
+        raise OtherName(
+            metadata.table_id,
             f"{metadata.name} has the uuid of {record.name}; one of them is looked after, and that is the latter",
             hint="drop one of them, without PURGE: they share their files",
         )

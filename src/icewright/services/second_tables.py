@@ -8,11 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from icewright.domain.errors import Conflict, NotAllowed, NotFound, TableReplaced, Unavailable, Unknown, Unreadable
+from icewright.domain.errors import (
+    Conflict,
+    IcewrightError,
+    NotAllowed,
+    NotFound,
+    TableReplaced,
+    Unavailable,
+    Unreadable,
+)
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
+from icewright.domain.reachable import Roots
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import Task
 from icewright.domain.undo import SecondTable
@@ -59,33 +68,75 @@ class SecondTabler:
         before = None if there is not None else self._before(now, kept.metadata_location)
         return decide_second(task_id, expiry, kept, now, before, there, policy, until)
 
-    def carry_out(self, task: Task, kept: TableMetadata, second: SecondTable, may_commit: Callable[[], None]) -> None:
-        """Register the second table, and have both say that nothing may be deleted for either.
+    def go_on(self, task: Task, kept: TableMetadata, second: SecondTable, may_commit: Callable[[], None]) -> bool:
+        """Whether the second table is there already: then both say now that nothing may be deleted for either.
 
-        Raises ``Conflict`` for anything that is not as it was planned, ``NotAllowed`` where the catalog refuses, and
-        ``Unavailable``, by which it is tried again, also where the answer to a step was lost.
+        It comes before anything that may end the task, and is never too late. Raises as :meth:`register`.
         """
-        first = self._first(task)
-        there = self._found(second.name)
-        self._check_names(task, second.name)
+        first, there = self._first(task), self._found(second.name)
         if there is not None and has_all(kept, there) and is_guarded(first, there) and task.attempt == 1:
             raise Conflict(f"somebody else registered {second.name}")
         self._check(second_conflict(kept, first, None, there))
-        door = self._door(first)
         if there is None:
-            self._check_files(first, kept, second)
-            may_commit()
-            door.register(second.name, second.metadata_location)
-            there = self.observer.catalog(second.name.catalog).load(second.name)
-            self._check(second_conflict(kept, first, None, there))
-        else:
-            may_commit()
-        self.registry.saw(there)  # before anything else is asked whose a place is
+            return False
+        may_commit()
+        self._guard(task, kept, first, second.name)
+        return True
+
+    def check(self, task: Task, second: SecondTable) -> None:
+        """What is asked of a second table that was there already, and is guarded by now. Raises ``Conflict``."""
+        self._check_names(task, second.name)
+        said = f"{second.name} is registered, and both tables say that nothing may be deleted"
+        self._check_files(self._first(task), self.files[second.name.catalog].roots(second.name), said)
+
+    def register(self, task: Task, kept: TableMetadata, second: SecondTable, may_commit: Callable[[], None]) -> None:
+        """Register the second table, and have both say that nothing may be deleted for either.
+
+        Raises ``Conflict`` for anything that is not as it was planned, and ``NotAllowed`` where the catalog refuses to
+        register: then neither table has changed. ``Unavailable``, by which it is tried again, also where the answer to
+        a step was lost, and where it is registered and anything else fails.
+        """
+        first = self._first(task)
+        self._check_names(task, second.name)
         try:
-            door.say(second.name, task.table_id, second_guard(task.task_id))
-            door.say(first.name, task.table_id, FIRST_GUARD)
-        except (Conflict, Unknown) as error:  # registered it is, and the next attempt goes on from there
-            raise Unavailable(f"{second.name} is registered, and not all is said yet: {error.message}") from error
+            before = self._door(first).read(first, second.metadata_location)
+        except Unreadable as error:
+            raise Conflict(f"{second.metadata_location} cannot be read any more: {error.message}") from error
+        self._check(second_conflict(kept, first, before.metadata, None))
+        self._check_files(first, before, f"nothing is registered beside {first.name}")
+        may_commit()
+        try:
+            self._door(first).register(second.name, second.metadata_location)
+        except Conflict as error:  # so is what was asked twice on the way: whether it is ours is told by what is in it
+            there = self._found(second.name)
+            if there is None:
+                raise Unavailable(f"{error.message}; the catalog shows no table of that name") from error
+            self._check(second_conflict(kept, first, None, there))
+        self._guard(task, kept, first, second.name)
+
+    def _guard(self, task: Task, kept: TableMetadata, first: TableMetadata, second: TableName) -> None:
+        """Have both tables say it, the first also where the second does not.
+
+        Whatever fails is ``Unavailable``, since the second is registered: the next attempt goes on from there. A
+        catalog may not show it yet, or not let it be changed.
+        """
+        door, left = self._door(first), list[IcewrightError]()
+        try:
+            there = self.observer.catalog(second.catalog).load(second)
+        except IcewrightError as error:
+            left.append(error)
+        else:
+            self._check(second_conflict(kept, first, None, there))
+            self.registry.saw(there)  # before anything else is asked whose a place is
+        for name, said in ((second, second_guard(task.task_id)), (first.name, FIRST_GUARD)):
+            try:
+                door.say(name, task.table_id, said)
+            except IcewrightError as error:
+                left.append(error)
+        if left:
+            raise Unavailable(f"{second} is registered, and not all that follows is done: {left[0].message}") from left[
+                0
+            ]
 
     def problem(self, kept: TableMetadata, second: SecondTable, first: TableMetadata) -> Reason | None:
         """What is not as it should be of the second table; None where it can be read and both are guarded."""
@@ -137,19 +188,14 @@ class SecondTabler:
             if other is not None and other.table_id.uuid == task.table_id.uuid and other.collects_garbage:
                 raise Conflict(f"the table is also known as {name} by now")
 
-    def _check_files(self, first: TableMetadata, kept: TableMetadata, second: SecondTable) -> None:
-        """Whether the metadata file is what was recorded, and all is there that no present snapshot keeps."""
-        name = first.name
-        try:
-            before = self._door(first).read(first, second.metadata_location)
-        except Unreadable as error:
-            raise Conflict(f"{second.metadata_location} cannot be read any more: {error.message}") from error
-        self._check(second_conflict(kept, first, before.metadata, None))
-        table, gone = with_what_came_since(before, self.files[name.catalog].roots(name))
-        missing = first_missing(self.files[name.catalog], table, gone)
+    def _check_files(self, first: TableMetadata, second: Roots, said: str) -> None:
+        """Whether all is there that the second table shows and no present snapshot of the first keeps."""
+        files = self.files[first.name.catalog]
+        table, gone = with_what_came_since(second, files.roots(first.name))
+        missing = first_missing(files, table, gone)
         if missing is not None:
-            said = f"nothing is registered beside {name}: {missing} is not there any more"
-            raise Conflict(f"{said}; undo first whatever it went with since: an expiry, or a removal of orphans")
+            instead = "undo first whatever it went with since: an expiry, or a removal of orphans"
+            raise Conflict(f"{said}; {missing} is not there any more; {instead}")
 
     @staticmethod
     def _check(conflict: Reason | None) -> None:

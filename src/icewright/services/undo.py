@@ -28,7 +28,7 @@ from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.rollback import Rollback
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskState
-from icewright.domain.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
+from icewright.domain.undo import UNDO_WINDOW_MS, Kept, SecondTable, UndoExpiry
 from icewright.planning import wording
 from icewright.planning.data_undo import DataUndoDecision
 from icewright.planning.expire_data import by_hand
@@ -212,17 +212,14 @@ class Undoer:
         Raises as :meth:`SnapshotExpiry.put_back`. What somebody else put back before anybody tried is ``Conflict``.
         """
         action, name = _action(task), task.table_name
-        if self._tasks.now() > action.until:
-            raise Conflict(f"the time to undo task {action.undone_task_id} is over")
         if name.catalog not in self._doors.expiries or name.catalog not in self._doors.files:
             raise NotFound(f"no catalog {name.catalog!r} is configured")
+        if action.second is not None:
+            return self._carry_out_beside(task, action, action.second, may_commit)
+        self._check_time(action)
         kept = self._kept(action.undone_task_id)
         files, tried = self._doors.files[name.catalog], list[bool]()
         self._doors.bring_files_back(self._tasks.get(action.undone_task_id))
-        if action.second is not None:
-            taken = self._doors.expiries[name.catalog].read_taken(name, kept.content)
-            self._doors.seconds.carry_out(task, taken, action.second, may_commit)
-            return Committed(None)
 
         def may_try() -> None:
             others = self._namesakes(name, task.table_id.uuid)
@@ -246,6 +243,26 @@ class Undoer:
         if not tried and task.attempt == 1:
             raise Conflict("somebody else put all of it back")
         return Committed(None)
+
+    def _carry_out_beside(
+        self, task: Task, action: UndoExpiry, second: SecondTable, may_commit: Callable[[], None]
+    ) -> Result:
+        """As :meth:`carry_out`, as a second table. Where that is there already, no time is too late to guard it."""
+        kept = self._kept(action.undone_task_id)
+        taken = self._doors.expiries[task.table_name.catalog].read_taken(task.table_name, kept.content)
+        is_there = self._doors.seconds.go_on(task, taken, second, may_commit)
+        if not is_there:
+            self._check_time(action)
+        self._doors.bring_files_back(self._tasks.get(action.undone_task_id))
+        if is_there:
+            self._doors.seconds.check(task, second)
+        else:
+            self._doors.seconds.register(task, taken, second, may_commit)
+        return Committed(None)
+
+    def _check_time(self, action: UndoExpiry) -> None:
+        if self._tasks.now() > action.until:
+            raise Conflict(f"the time to undo task {action.undone_task_id} is over")
 
     def problem(self, task: Task, metadata: TableMetadata) -> Reason | None:
         """What came back otherwise than it went; None when all is as it was, or has gone again since."""
