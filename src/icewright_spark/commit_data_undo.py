@@ -6,7 +6,7 @@ the commit when the table is at another one by then (``validateWith``; decision 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from icewright.domain.actions import UndoExpireData
@@ -14,6 +14,7 @@ from icewright.domain.errors import Conflict
 from icewright.domain.expire_data import tag_of
 from icewright.domain.jobs import TaskSpec
 from icewright.domain.tables import UNDONE_KEY
+from icewright.domain.undo_data import SOURCE_KEY, inserted_already
 from icewright_spark.commit import CommitResult, Rewritten, several_tries, sign
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import PartitionFiles
@@ -74,11 +75,19 @@ def check_unmoved(table: SparkTable, spec: TaskSpec, action: UndoExpireData) -> 
 
 def _check_history(table: SparkTable, action: UndoExpireData) -> None:
     """The rows have expired, as far as ``main`` knows, and nobody inserted them since by such a commit."""
+
+    def summary_of(snapshot_id: int) -> Mapping[str, str] | None:
+        found = table.java.snapshot(snapshot_id)
+        summary = None if found is None else found.summary()  # None in old tables of format version 1
+        said = {} if summary is None else {key: summary.get(key) for key in (UNDONE_KEY, SOURCE_KEY)}
+        return None if found is None else {key: value for key, value in said.items() if value is not None}
+
     snapshot = table.java.currentSnapshot()
     while snapshot is not None and snapshot.snapshotId() != action.expiry_snapshot_id:
-        summary, parent_id = snapshot.summary(), snapshot.parentId()
-        if summary is not None and summary.get(UNDONE_KEY) == action.undone_task_id:
-            raise Conflict(f"snapshot {snapshot.snapshotId()} inserted the rows of {action.undone_task_id} already")
+        already = inserted_already(int(snapshot.snapshotId()), action.undone_task_id, summary_of)
+        if already is not None:
+            raise Conflict(already.text)
+        parent_id = snapshot.parentId()
         snapshot = None if parent_id is None else table.java.snapshot(parent_id)
     if snapshot is None:
         raise Conflict(

@@ -14,8 +14,18 @@ from icewright.domain.expire_data import tag_of
 from icewright.domain.files import DataFile, DeleteFile
 from icewright.domain.plans import Prediction
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import MAIN_BRANCH, UNDONE_KEY, Json, Operation, Ref, RefKind, Schema, Snapshot
-from icewright.domain.undo_data import MOVED_FILES_MAX
+from icewright.domain.tables import (
+    MAIN_BRANCH,
+    TASK_ID_KEY,
+    UNDONE_KEY,
+    Json,
+    Operation,
+    Ref,
+    RefKind,
+    Schema,
+    Snapshot,
+)
+from icewright.domain.undo_data import MOVED_FILES_MAX, SOURCE_KEY
 from icewright.planning.applies import still_applies
 from icewright.planning.data_undo import DataUndoDecision, data_undo_obstacle, frame_of, plan_data_undo
 from tests.planning.aging import COLUMNS, SPECS, aging, day, days, decide, planned, rules
@@ -128,6 +138,24 @@ class TestWhatComesBack:
         assert action(decision).schema_id == 1
 
     @pytest.mark.parametrize(
+        ("operation", "summary", "said"),
+        [
+            (Operation.DELETE, {}, True),
+            (Operation.OVERWRITE, {}, True),
+            (None, {}, True),
+            (Operation.APPEND, {}, False),
+            (Operation.REPLACE, {}, False),
+            (Operation.DELETE, {TASK_ID_KEY: "task-2"}, False),  # by age, and not by what is in a row
+        ],
+    )
+    def test_i5_what_could_not_reach_the_expired_rows_is_said(
+        self, operation: Operation | None, summary: dict[str, str], *, said: bool
+    ) -> None:
+        since = [snapshot(3, operation=operation, summary=summary), snapshot(4)]
+        notes = {note.code: note.figures for note in undone(snapshots=(snapshot(1), MADE, *since)).notes}
+        assert notes == ({"changed-since": {"commits": 1}, "by-hand": {}} if said else {"by-hand": {}})
+
+    @pytest.mark.parametrize(
         "change", [{"size_bytes": 1}, {"data_sequence_number": 9}, {"record_count": 1}, {"partition": day(39)}]
     )
     def test_w2_a_file_that_is_another_by_then_is_no_source(self, change: dict[str, Any]) -> None:
@@ -159,6 +187,27 @@ class TestRefusals:
 
     def test_the_undo_of_another_expiry_is_none_of_this(self) -> None:
         assert obstacle(snapshots=(snapshot(1), MADE, snapshot(3, summary={UNDONE_KEY: "task-2"}))) == ""
+
+    @pytest.mark.parametrize(
+        ("source", "picked", "code"),
+        [
+            ({UNDONE_KEY: "task-1"}, "3", "there-already"),
+            ({SOURCE_KEY: "9"}, "3", "source-gone"),
+            ({}, "9", "source-gone"),
+            ({}, str(2**63), "source-gone"),
+            ({}, "three", "source-gone"),
+            ({UNDONE_KEY: "task-2"}, "3", ""),
+            ({SOURCE_KEY: "4"}, "3", ""),
+            ({}, "3", ""),
+        ],
+    )
+    def test_w11_i5_an_insertion_that_was_set_back_and_cherry_picked(
+        self, source: dict[str, str], picked: str, code: str
+    ) -> None:
+        """Iceberg says whose files a cherry-pick has, and copies nothing else of the summary."""
+        aside = snapshot(3, summary=source)
+        came = replace(snapshot(4, summary={SOURCE_KEY: picked}), parent_id=2)
+        assert obstacle(snapshots=(snapshot(1), MADE, aside, came)) == code
 
     def test_what_was_inserted_and_set_back_may_be_inserted_again(self) -> None:
         undo = snapshot(3, summary={UNDONE_KEY: "task-1"})

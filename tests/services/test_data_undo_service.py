@@ -15,8 +15,9 @@ from icewright.domain.errors import Conflict, NotAllowed
 from icewright.domain.expire_data import ExpireData, tag_of
 from icewright.domain.files import FileContent, FileFormat, Partition
 from icewright.domain.jobs import TaskSpec
-from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, UNDONE_KEY, Operation, Snapshot
+from icewright.domain.tables import ATTEMPT_KEY, PROOF_KEY, TASK_ID_KEY, UNDONE_KEY, Operation, PartitionField, Snapshot
 from icewright.domain.tasks import Task, TaskState
+from icewright.domain.undo_data import SOURCE_KEY
 from icewright.services.data_undo_evidence import Inserted, Share, problem_of_insert
 from tests.planning.aging import day as old_day
 from tests.planning.aging import days
@@ -151,6 +152,21 @@ def test_i12_without_its_tag_nothing_keeps_the_rows(house: Lakehouse) -> None:
         house.control.dispatcher.apply(other.plan_id)
 
 
+@pytest.mark.parametrize("cut", [True, False])
+def test_w11_a_history_that_was_cut_right_behind_the_commit_is_no_alarm(house: Lakehouse, *, cut: bool) -> None:
+    """Somebody had the snapshot of the expiry expire, and left the one before the insertion."""
+    task = expired(house)
+    spec = claim_undo(house, task)
+    made = insert(house, spec)
+    if cut:
+        assert task.outcome is not None
+        house.catalog.expire(NAME, [task.outcome.snapshot_id or 0])
+    done = verified(house, spec, made)
+    assert done.outcome is not None
+    assert done.outcome.reason.code == ("unverified" if cut else "verified"), done.outcome
+    assert "nothing to compare with" in done.outcome.reason.text or not cut
+
+
 class TestByItself:
     """What was inserted again is as old as it was, and stays until a person asks for it."""
 
@@ -188,6 +204,34 @@ class TestByItself:
         )
         assert said(house) == "taken-back"
 
+    def test_i12_nor_by_another_spec_after_a_person_let_something_else_go(self, house: Lakehouse) -> None:
+        """Neither partition nor sequence number tells of the rows by then."""
+        house.catalog.set_properties(NAME, ENABLED)
+        task = expired(house)
+        spec_id = house.catalog.set_spec(NAME, [PartitionField(1, 1001, "at_day_again", "day")])
+        spec = claim_undo(house, task)
+        new = [
+            MemoryFile(f"new-{back}.parquet", replace(day(house, back), spec_id=spec_id), 1000, 10) for back in (40, 50)
+        ]
+        done = verified(house, spec, insert(house, spec, files=new))
+        assert done.state is TaskState.SUCCEEDED, done.outcome
+        house.catalog.overwrite(
+            NAME,
+            add=[replace(file, path=f"rewritten-{file.path}") for file in new],
+            remove=[file.path for file in new],
+        )
+        house.append(1, day(house, 100))
+        asked = AskedExpireData("P60D")
+        house.control.dispatcher.apply(house.control.keeper.plan_asked(NAME, asked).plan_id)
+        spec = Worker(house).claimed()
+        tag(house, spec, age_ms=120 * DAY_MS)
+        other = verified(house, spec, delete(house, spec))
+        assert other.state is TaskState.SUCCEEDED, other.outcome
+        house.pass_time(2 * DAY_MS)
+        assert said(house) == "taken-back"
+        house.rounds(3, every_ms=HOUR_MS)
+        assert [task.kind for task in house.all_tasks()].count(ActionKind.EXPIRE_DATA) == 2
+
     def test_i12_nor_in_another_partition_that_its_commit_wrote_to(self, house: Lakehouse) -> None:
         house.catalog.set_properties(NAME, ENABLED)
         task = expired(house)
@@ -208,8 +252,10 @@ CHANGED = Inserted({old_day(40): Share(1, ROWS), old_day(50): Share(1, ROWS)})
 
 def problem(changed: Inserted = CHANGED, groups: Sequence[FileGroup] = ACTION.groups, **made: Any) -> str:
     before: Mapping[str, str] = made.pop("before", {})
+    aside = replace(snapshot(5, summary={UNDONE_KEY: "task-1"}), parent_id=2)
+    first = replace(snapshot(1), parent_id=7 if made.pop("cut", False) else None)
     commit = replace(COMMIT, **made)
-    line = (snapshot(1), MADE, snapshot(3, summary=before), commit)
+    line = (first, MADE, aside, snapshot(3, summary=before), commit)
     return problem_of_insert(replace(ACTION, groups=tuple(groups)), now(line), commit, changed) or ""
 
 
@@ -239,8 +285,10 @@ class TestEvidence:
             ({"summary": {PROOF_KEY: TELLS[PROOF_KEY]}}, "does not say that it takes task task-1 back"),
             ({"summary": {UNDONE_KEY: "task-1"}}, "its proof says groups=nothing"),
             ({"summary": {**TELLS, PROOF_KEY: "m;groups=2;records=1;deleted=0"}}, "its proof says records=1"),
+            ({"before": {SOURCE_KEY: "5"}}, "had inserted the same rows before"),
             ({"before": {UNDONE_KEY: "task-1"}}, "had inserted the same rows before"),
             ({"parent_id": 1}, "is not in its history"),
+            ({"parent_id": 1, "cut": True}, "is not in its history"),
         ],
     )
     def test_w11_what_the_commit_says_of_itself(self, made: dict[str, Any], said: str) -> None:

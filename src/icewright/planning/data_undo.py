@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Final
 
 from icewright.domain.actions import Executor, FileGroup, InputFile, UndoExpireData
@@ -18,8 +19,8 @@ from icewright.domain.expire_data import ExpireData, ExpiringFile, ExpiringParti
 from icewright.domain.files import DataFile, DeleteFile, FileContent
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
-from icewright.domain.tables import UNDONE_KEY, Json, RefKind, Schema, Snapshot, TableMetadata
-from icewright.domain.undo_data import MOVED_FILES_MAX, UndoExpireDataPrediction
+from icewright.domain.tables import Json, Operation, RefKind, Schema, Snapshot, TableMetadata
+from icewright.domain.undo_data import MOVED_FILES_MAX, UndoExpireDataPrediction, inserted_already
 from icewright.planning import wording
 from icewright.planning.deletes import DeleteIndex
 from icewright.planning.eligibility import encryption_obstacle, recovery_obstacle
@@ -66,10 +67,11 @@ def data_undo_conflict(action: UndoExpireData, metadata: TableMetadata) -> Reaso
             f"the table's history does not go back to snapshot {action.expiry_snapshot_id}, which the rows expired with"
         )
         return Reason("base-gone", f"{text}: they may be there again", {"snapshot_id": action.expiry_snapshot_id})
+    summaries = {snapshot.snapshot_id: snapshot.summary for snapshot in metadata.snapshots}
     for snapshot in line[: ids.index(action.expiry_snapshot_id)]:
-        if snapshot.summary.get(UNDONE_KEY) == action.undone_task_id:
-            text = f"snapshot {snapshot.snapshot_id} inserted its rows again already"
-            return Reason("there-already", text, {"snapshot_id": snapshot.snapshot_id})
+        already = inserted_already(snapshot.snapshot_id, action.undone_task_id, summaries.get)
+        if already is not None:
+            return already
     if metadata.snapshot(action.base_snapshot_id) is None:
         return Reason("base-gone", f"snapshot {action.base_snapshot_id}, right before it, has expired")
     if action.schema_id != metadata.current_schema_id:
@@ -156,7 +158,9 @@ def plan_data_undo(
         added_columns=added,
         is_moved=any(group.output_spec_id is not None for group in groups),
     )
-    return DataUndoDecision(action, _reason(prediction), tuple(_notes(prediction)), prediction)
+    return DataUndoDecision(
+        action, _reason(prediction), tuple(_notes(prediction, _changes_since(frame, metadata))), prediction
+    )
 
 
 def _packed(files: Sequence[ExpiringFile], size_bytes: int) -> Iterator[list[ExpiringFile]]:
@@ -287,7 +291,13 @@ def _reason(said: UndoExpireDataPrediction) -> Reason:
     return Reason("insert-again", text, figures)
 
 
-def _notes(said: UndoExpireDataPrediction) -> Iterator[Reason]:
+def _changes_since(frame: UndoExpireData, metadata: TableMetadata) -> int:
+    """How many commits of others since the expiry may have deleted rows, or replaced them by others."""
+    since = takewhile(lambda one: one.snapshot_id != frame.expiry_snapshot_id, metadata.ancestors())
+    return sum(one.task_id is None and one.operation not in (Operation.APPEND, Operation.REPLACE) for one in since)
+
+
+def _notes(said: UndoExpireDataPrediction, changes: int) -> Iterator[Reason]:
     if said.added_columns:
         named = ", ".join(wording.name(name) for name in said.added_columns[:_NAMED_MAX])
         more = len(said.added_columns) - _NAMED_MAX
@@ -295,5 +305,14 @@ def _notes(said: UndoExpireDataPrediction) -> Iterator[Reason]:
         yield Reason("columns-added", f"columns that came since have no values in them, but their defaults: {named}")
     if said.is_moved:
         yield Reason("spec-changed", "they go into partitions of the current spec, which is another one by now")
-    text = "rows that somebody inserted again by hand meanwhile would be there twice: nothing tells them apart"
+    if changes:
+        text = (
+            f"{wording.count(changes, 'commit')} since the expiry may have deleted or replaced rows, but none that had "
+            "expired: what would have gone comes back, and a key that was written anew is there twice"
+        )
+        yield Reason("changed-since", text, {"commits": changes})
+    text = (
+        "rows that somebody inserted again meanwhile, by hand or by their key, would be there twice: nothing tells "
+        "them apart"
+    )
     yield Reason("by-hand", text)

@@ -15,6 +15,7 @@ from icewright.domain.expire_data import tag_of
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import PROOF_KEY, UNDONE_KEY, Operation, Snapshot, TableMetadata
+from icewright.domain.undo_data import inserted_already
 from icewright.planning import wording
 from icewright.planning.inventory import manifest_changes
 from icewright.ports.catalog import Catalog
@@ -71,6 +72,14 @@ def problem_of_insert(
     )
 
 
+def unseen_of_insert(action: UndoExpireData, metadata: TableMetadata, snapshot: Snapshot) -> str | None:
+    """What nobody can tell of an insertion any more: whether its rows had expired in the history that it came upon."""
+    line = metadata.ancestors(snapshot.snapshot_id)
+    if any(one.snapshot_id == action.expiry_snapshot_id for one in line) or not _is_cut(action, metadata, snapshot):
+        return None
+    return f"snapshot {action.expiry_snapshot_id}, which the rows expired with, has expired: nothing to compare with"
+
+
 def verified_insert(action: UndoExpireData, snapshot: Snapshot, changed: Inserted) -> Reason:
     """What a commit brought that is as it should be; the figure of its sequence number tells its files later on."""
     files, records = _total(changed)
@@ -94,14 +103,24 @@ def _commit_problem(action: UndoExpireData, metadata: TableMetadata, snapshot: S
         return f"it is a snapshot of operation {snapshot.operation}"
     if snapshot.summary.get(UNDONE_KEY) != action.undone_task_id:
         return f"its summary does not say that it takes task {action.undone_task_id} back"
-    line = metadata.ancestors(snapshot.snapshot_id)[1:]
-    ids = [one.snapshot_id for one in line]
-    if action.expiry_snapshot_id not in ids:
+    ids = [one.snapshot_id for one in metadata.ancestors(snapshot.snapshot_id)]
+    if action.expiry_snapshot_id in ids:
+        ids = ids[: ids.index(action.expiry_snapshot_id)]
+    elif not _is_cut(action, metadata, snapshot):
         return f"snapshot {action.expiry_snapshot_id}, which the rows expired with, is not in its history"
-    for one in line[: ids.index(action.expiry_snapshot_id)]:
-        if one.summary.get(UNDONE_KEY) == action.undone_task_id:
-            return f"snapshot {one.snapshot_id} had inserted the same rows before"
+    summaries = {one.snapshot_id: one.summary for one in metadata.snapshots}
+    for snapshot_id in ids[1:]:
+        already = inserted_already(snapshot_id, action.undone_task_id, summaries.get)
+        if already is not None and already.code == "there-already":
+            return f"snapshot {snapshot_id} had inserted the same rows before"
     return None
+
+
+def _is_cut(action: UndoExpireData, metadata: TableMetadata, snapshot: Snapshot) -> bool:
+    """Whether the history of a snapshot ends at a parent that has expired, and not at what was before the expiry."""
+    line = metadata.ancestors(snapshot.snapshot_id)
+    before = metadata.ancestors(action.base_snapshot_id)
+    return line[-1].parent_id is not None and line[-1] not in before
 
 
 def _else_problem(changed: Inserted) -> str | None:

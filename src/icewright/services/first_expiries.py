@@ -13,6 +13,7 @@ from typing import Final
 from icewright.domain.actions import ActionKind, UndoExpireData
 from icewright.domain.errors import Conflict
 from icewright.domain.expire_data import ExpireData
+from icewright.domain.files import Partition
 from icewright.domain.names import TableId
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
@@ -127,6 +128,7 @@ class FirstExpiries:
     def _inserted_again(self, table_id: TableId, action: ExpireData, latest: Sequence[TaskHead]) -> Reason | None:
         """Why a person has to let data go whose rows somebody had inserted again, in its partitions or in that commit.
 
+        In a partition of another spec they may be whatever its value: the undo put them there, or a rewrite did since.
         Not what a person let expire since all the same.
         """
         only = TaskFilter(table_id=table_id, kind=ActionKind.UNDO_EXPIRE_DATA)
@@ -135,16 +137,21 @@ class FirstExpiries:
                 continue
             before = self._tasks.get(undo.task_id).action
             number = undo.outcome.reason.figures.get("sequence_number")
-            partitions = set(before.partitions) if isinstance(before, UndoExpireData) else set()
+            partitions = before.partitions if isinstance(before, UndoExpireData) else frozenset()
+            specs = {partition.spec_id for partition in partitions}
+            may_go: set[Partition] = set()
             for task in latest:
                 by_a_person = APPROVED in task.reason.figures and task.updated_at > undo.updated_at
                 if task.state is TaskState.SUCCEEDED and by_a_person:
                     since = self._tasks.get(task.task_id).action
-                    partitions -= {p.partition for p in since.partitions} if isinstance(since, ExpireData) else set()
-            if not partitions.isdisjoint(each.partition for each in action.partitions) or any(
-                number and file.data_sequence_number == number for file in action.files
-            ):
-                text = f"task {undo.task_id} inserted rows of it again: look at what would go, and approve it"
+                    may_go |= {p.partition for p in since.partitions} if isinstance(since, ExpireData) else set()
+            going = {each.partition for each in action.partitions} - may_go
+            by_place = any(partition in partitions or specs - {partition.spec_id} for partition in going)
+            by_number = number and any(file.data_sequence_number == number for file in action.files)
+            if by_place or by_number:
+                text = (
+                    f"task {undo.task_id} inserted rows again that may be of it: look at what would go, and approve it"
+                )
                 return Reason("taken-back", text)
         return None
 

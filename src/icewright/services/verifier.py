@@ -40,7 +40,7 @@ from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.retry import End
 from icewright.services.data_evidence import data_changed, problem_of_data, verified_data
-from icewright.services.data_undo_evidence import inserted_between, problem_of_insert, verified_insert
+from icewright.services.data_undo_evidence import inserted_between, problem_of_insert, unseen_of_insert, verified_insert
 from icewright.services.delete_evidence import problem_of_dangling, verified_dangling
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.effects import effect_of, reported_snapshot, snapshot_made_by
@@ -314,9 +314,13 @@ def _data_inserted(
 ) -> Reason:
     changed = inserted_between(catalog, metadata, parent, snapshot)
     problem = problem_of_insert(action, metadata, snapshot, changed)
-    if problem is None:
-        return verified_insert(action, snapshot, changed)
-    return replace(_failed(problem), figures={"sequence_number": snapshot.sequence_number})
+    figures = {"sequence_number": snapshot.sequence_number}
+    if problem is not None:
+        return replace(_failed(problem), figures=figures)
+    unseen = unseen_of_insert(action, metadata, snapshot)
+    if unseen is not None:
+        return Reason(UNVERIFIED, f"committed as snapshot {snapshot.snapshot_id}; {unseen}", figures)
+    return verified_insert(action, snapshot, changed)
 
 
 def _failed(problem: str) -> Reason:
