@@ -197,6 +197,8 @@ def test_two_ways_to_say_what_is_approved_are_one_too_many(house: House) -> None
     house.table()
     said = icewright("approve", "plan-1", "--namespace", "lake.db")
     assert (said.status, "leave one of the two out" in said.err) == (2, True)
+    said = icewright("approve", "plan-1", "--action", "expire-data")
+    assert (said.status, "leave one of the two out" in said.err) == (2, True)
     assert icewright("approve", "plan-1").status == 2
     assert icewright("quarantine", "purge", "task-1").status == 2
 
@@ -214,3 +216,23 @@ def test_one_table_that_may_not_be_touched_any_more_keeps_no_other_from_being_ap
     assert (done.status, "is in mode observe" in done.err) == (1, True)
     house.round()
     assert sorted(str(task.table_name) for task in house.tasks()) == ["lake.db.second", "lake.db.third"]
+
+
+def test_x3_what_is_approved_together_is_of_the_kind_that_was_meant_and_beyond_no_budget(house: House) -> None:
+    small, large = house.table("small"), house.table("large")
+    litter(small, "aborted.parquet")
+    litter(large, "aborted.parquet", content=b"PAR1" * 10_000)
+    house.days(10)
+    waiting = {one["table"]: one for one in icewright("approve", "--json").json["items"]}
+    codes = {table: one["reason"]["code"] for table, one in waiting.items()}
+    assert codes == {"lake.db.small": "first-removal", "lake.db.large": "beyond-budget"}
+    by_kind = ("approve", "--namespace", "lake.db", "--yes", "--by", "Ada", "--action")
+    assert icewright(*by_kind, "expire-snapshots").out == "no plan waits for anybody\n"
+    assert len(icewright("approve", "--action", "remove-orphan-files", "--json").json["items"]) == 2
+    done = icewright(*by_kind, "remove-orphan-files")
+    assert (done.status, "left out: 1 plan beyond a budget" in done.err) == (0, True)
+    assert [str(task.table_name) for task in house.tasks()] == ["lake.db.small"]
+    again = icewright(*by_kind, "remove-orphan-files", "--json")
+    assert (again.status, again.out, "icewright approve PLAN_ID" in again.err) == (1, "", True)
+    assert icewright("approve", waiting["lake.db.large"]["plan_id"], "--by", "Ada").status == 0
+    assert icewright("approve").out == "no plan waits for anybody\n"

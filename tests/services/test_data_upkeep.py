@@ -115,6 +115,11 @@ def test_i12_nor_does_it_when_the_snapshot_that_it_went_with_has_expired(house: 
     house.rounds(3, every_ms=HOUR_MS)
     assert [each.task_id for each in tasks(house)] == [task.task_id]
     assert house.catalog.live_files(NAME) == files
+    (waiting,) = house.tables.waiting(limit=9)
+    house.rounds(15, every_ms=HOUR_MS)
+    assert list(house.tables.waiting(limit=9)) == [waiting]  # planned anew once a day, as what waits for the first time
+    house.rounds(6, every_ms=HOUR_MS)
+    assert [one.plan_id == waiting.plan_id for one in house.tables.waiting(limit=9)] == [False]
     # A person may want it all the same, and from then on it goes on by itself.
     house.control.dispatcher.apply(plan(house).plan_id)
     assert expire(house, age_ms=20 * DAY_MS).state is TaskState.SUCCEEDED
@@ -142,6 +147,23 @@ def test_i12_what_came_back_and_was_rewritten_since_waits_for_a_person_too(house
     assert (waiting.kind, waiting.reason.code) == (ActionKind.EXPIRE_DATA, "taken-back")
 
 
+def test_i12_what_came_back_and_is_gone_since_waits_no_more(house: Lakehouse) -> None:
+    house.catalog.set_properties(NAME, ENABLED)
+    begin(house)
+    expire(house)
+    *_, before, made = house.metadata().snapshots
+    house.catalog.set_ref(NAME, "main", before.snapshot_id)
+    house.catalog.expire(NAME, [made.snapshot_id])
+    house.pass_time(2 * DAY_MS)
+    house.control.loop.round()
+    (waiting,) = house.tables.waiting(limit=9)
+    (action,) = house.tables.plan(waiting.plan_id).actions
+    assert isinstance(action, ExpireData)
+    house.catalog.overwrite(NAME, add=[], remove=[file.path for file in action.files])
+    house.rounds(24, every_ms=HOUR_MS)
+    assert (said(house), list(house.tables.waiting(limit=9))) == ("nothing-expires", [])
+
+
 @pytest.mark.parametrize(
     ("changed", "code"),
     [
@@ -157,8 +179,10 @@ def test_x3_an_owner_is_heard_by_what_is_queued_and_by_what_waits(
     house.catalog.set_properties(NAME, changed)
     with pytest.raises(Conflict, match="the owner"):
         house.approve_all()
-    assert tasks(house) == []
+    assert (tasks(house), list(house.tables.waiting(limit=9))) == ([], [])  # it does not wait to be refused again
     house.catalog.set_properties(NAME, {**ENABLED, "icewright.expire-data.older-than": "P30D"})
+    house.pass_time(HOUR_MS)
+    house.control.loop.round()
     house.approve_all()
     expire(house)
     house.pass_time(12 * DAY_MS)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from icewright.domain.actions import ActionKind
@@ -11,7 +15,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.tables import RefKind
 from icewright.domain.tasks import Task, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS
-from icewright.ports.store import WaitingPlan
+from icewright.ports.store import TaskFilter, WaitingPlan
 from icewright.services.approvals import APPROVED_BY
 from icewright.services.first_expiries import RENEWED_MS
 from tests.services.lakehouse import HOUR_MS, NAME, Lakehouse
@@ -115,8 +119,45 @@ def test_x3_an_owner_who_wants_more_to_stay_is_heard_whoever_approves(
         house.control.dispatcher.approve(one.plan_id, "Ada")
     live_on(house, 2, commits_every_h=100)
     assert (expiries(house), ids(house) >= every) == ([], True)
-    if "icewright.expire-snapshots.enabled" not in changed:
-        assert list(house.tables.waiting(limit=9)) == []  # what nobody wants any more waits no more
+    assert list(house.tables.waiting(limit=9)) == []  # what nobody wants any more waits no more
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"icewright.expire-snapshots.enabled": "false"}, {"icewright.mode": "approve"}, {"icewright.mode": "observe"}],
+)
+def test_x3_what_goes_by_itself_no_more_waits_no_more(house: Lakehouse, changed: dict[str, str]) -> None:
+    orphans = replace(waiting(house), kind=ActionKind.REMOVE_ORPHAN_FILES)
+    house.tables.wait(orphans)
+    house.restart()
+    live_on(house, 1)
+    assert [one.kind for one in house.tables.waiting(limit=9)] == [ActionKind.EXPIRE_SNAPSHOTS]  # orphans: never wanted
+    house.catalog.set_properties(NAME, changed)
+    live_on(house, 1)
+    assert list(house.tables.waiting(limit=9)) == []
+    house.catalog.set_properties(NAME, KEPT_UP)
+    live_on(house, 2)
+    assert waiting(house).reason.code == "first-expiry"
+
+
+def test_a_plan_to_do_nothing_waits_for_nobody(house: Lakehouse) -> None:
+    one = waiting(house)
+    nothing = replace(house.tables.plan(one.plan_id), plan_id="plan-nothing", actions=(), prediction=None)
+    assert house.control.keeper._firsts.let_wait(nothing, one.reason, []) is None
+    assert waiting(house) == one
+
+
+def test_x3_what_the_owner_does_not_want_any_more_is_refused_once(house: Lakehouse) -> None:
+    old = waiting(house)
+    live_on(house, 2 * 24)
+    one = waiting(house)
+    house.catalog.set_properties(NAME, {"history.expire.min-snapshots-to-keep": "50"})
+    with pytest.raises(Conflict, match="the owner"):
+        house.control.dispatcher.approve(old.plan_id, "Ada")
+    assert waiting(house) == one  # another plan than the one that was refused
+    with pytest.raises(Conflict, match="the owner"):
+        house.control.dispatcher.approve(one.plan_id, "Ada")
+    assert list(house.tables.waiting(limit=9)) == []
 
 
 def undo(house: Lakehouse, task: Task) -> None:
@@ -154,7 +195,9 @@ def test_what_nobody_remembers_is_asked_again_and_what_was_queued_is_withdrawn()
     live_on(house, 4 * 24)
     (queued,) = expiries(house)
     assert (queued.state, list(house.tables.waiting(limit=9))) == (TaskState.QUEUED, [])
+    house.control.loop.round()
     assert house.tasks.prune(house.clock.now(), 10) == 1
+    assert said(house).code == "first-expiry"  # in the very look that withdraws what was queued
     live_on(house, 3)
     ended = house.tasks.get(queued.task_id)
     assert (ended.state, ended.outcome and ended.outcome.reason.code) == (TaskState.SUPERSEDED, "first-expiry")
@@ -170,3 +213,44 @@ def test_what_a_person_approved_and_nobody_carries_out_is_not_planned_anew(house
     assert [each.task_id for each in expiries(house)] == [task.task_id]
     assert expiries(house)[0].action == task.action
     assert list(house.tables.waiting(limit=9)) == []
+
+
+def come_to_nothing(house: Lakehouse, plan_id: str, times: int) -> None:
+    """Tasks of a plan that were still waiting when the window closed."""
+    for _ in range(times):
+        house.pass_time(HOUR_MS)
+        enqueued = house.control.dispatcher.enqueue(house.tables.plan(plan_id))
+        assert enqueued is not None
+        house.control.dispatcher.withdraw(enqueued.task, Reason("window-closed", "the window closed"))
+
+
+def test_the_last_expiry_is_remembered_however_many_came_to_nothing_since() -> None:
+    house = lakehouse()
+    live_on(house, 4 * 24)
+    come_to_nothing(house, expiries(house)[-1].plan_id, 25)
+    before = len(expiries(house))
+    live_on(house, 24)
+    assert list(house.tables.waiting(limit=9)) == []
+    assert len(expiries(house)) > before
+    assert expiries(house)[-1].state is TaskState.SUCCEEDED
+
+
+def test_a_look_asks_for_the_tasks_of_a_kind_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = lakehouse()
+    live_on(house, 4 * 24)
+    come_to_nothing(house, expiries(house)[-1].plan_id, 25)
+    for task in house.all_tasks():
+        if task.state is TaskState.QUEUED:  # the next one is of another kind: not all of the latest are expiries
+            house.control.dispatcher.withdraw(task, Reason("replanned", "the table was planned anew"))
+    live_on(house, 7)
+    asked: Counter[TaskFilter] = Counter()
+    listed = house.tasks.listed
+
+    def counted(only: TaskFilter, **more: Any) -> Any:
+        asked[only] += 1
+        return listed(only, **more)
+
+    monkeypatch.setattr(house.tasks, "listed", counted)
+    house.control.keeper.look(NAME, plan_anew=True)
+    assert {only.kind for only in asked} >= {ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS}
+    assert set(asked.values()) == {1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -13,6 +14,7 @@ from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected
 from icewright.domain.names import split_parts
+from icewright.planning import wording
 
 if TYPE_CHECKING:
     from icewright.adapters.http.client import Client
@@ -22,6 +24,17 @@ _WAITING: Final = (Column("plan"), Column("table"), Column("action"), Column("si
 _FILES: Final = (Column("file"), Column("bytes", is_number=True), Column("written"), Column("of no need since"))
 _PAGE: Final = 100
 _FILES_SHOWN: Final = 20
+_ONE_BY_ONE: Final = frozenset({"beyond-budget", "taken-back"})
+"""Why plans wait that nobody approves together with others: each is a reason to look at that very plan."""
+
+
+class Kind(StrEnum):
+    """What may wait for a person, as ``icewright plan --action`` says it."""
+
+    EXPIRE_SNAPSHOTS = "expire-snapshots"
+    EXPIRE_DATA = "expire-data"
+    REMOVE_ORPHAN_FILES = "remove-orphan-files"
+    REMOVE_EXPIRED_FILES = "remove-expired-files"
 
 
 def approve(
@@ -34,6 +47,7 @@ def approve(
         str | None,
         typer.Option("--namespace", metavar="NS", help="All plans that wait for tables of catalog.namespace."),
     ] = None,
+    action: Annotated[Kind | None, typer.Option("--action", help="Only plans of this kind.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the plan and its files, and approve nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Approve those of --namespace; else they are listed.")] = False,
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approves; else who is logged in.")] = None,
@@ -42,13 +56,15 @@ def approve(
 ) -> None:
     """Let plans go that wait for a person: exactly these, which are queued then. Alone, list what waits.
 
-    Look at each first, with --show. A plan by its id is approved at once, those of a namespace with --yes. Exit status
-    1 when something waits and nothing was approved.
+    Look at each first, with --show. A plan by its id is approved at once, those of a namespace with --yes: all that
+    wait by then, but for those beyond a budget and those of what somebody took back, which are approved by their ids
+    alone. Exit status 1 when something waits and nothing was approved.
     """
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
 
-    if plan_id is not None and namespace is not None:
-        raise Rejected("approve one plan by its id, or those of a namespace", hint="leave one of the two out")
+    if plan_id is not None and (namespace is not None or action is not None):
+        said = "a namespace" if action is None else "a kind"
+        raise Rejected(f"approve one plan by its id, or those of {said}", hint="leave one of the two out")
     invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal
     with server(invocation, show_api=show_api) as client:
@@ -58,16 +74,16 @@ def approve(
         if plan_id is not None:
             _approve(terminal, client, [plan_id], by or logged_in())
             return
-        waiting = [one for one in _waiting(client) if namespace is None or _is_of(one, namespace)]
+        waiting = [one for one in _waiting(client) if _is_meant(one, namespace, action)]
         if namespace is not None and yes and waiting:
-            _approve(terminal, client, [one.plan_id for one in waiting], by or logged_in())
+            _approve_together(terminal, client, waiting, by)
             return
     if as_json:
         terminal.documents(waiting)
     elif waiting:
         terminal.table(_WAITING, [_cells(one) for one in waiting])
         terminal.say()
-        terminal.say("Next: icewright approve PLAN_ID, or --namespace NS --yes")
+        terminal.say("Next: icewright approve PLAN_ID, or --namespace NS --action KIND --yes")
     else:
         terminal.say("no plan waits for anybody")
     raise typer.Exit(FOUND if waiting else FINE)
@@ -97,6 +113,20 @@ def _show(terminal: Terminal, client: Client, plan_id: str) -> None:
         terminal.table(_FILES, [_file_cells(file) for file in files])
     if page.next_cursor is not None:
         terminal.aside(f"and more: GET /api/v1/plans/{plan_id}/files has them all")
+
+
+def _approve_together(terminal: Terminal, client: Client, waiting: list[WaitingView], by: str | None) -> None:
+    """Approve plans of a namespace, and tell which are to be approved by their ids."""
+    plan_ids = [one.plan_id for one in waiting if one.reason.code not in _ONE_BY_ONE]
+    left = len(waiting) - len(plan_ids)
+    if left:
+        terminal.aside(
+            f"left out: {wording.count(left, 'plan')} beyond a budget, or of what somebody took back "
+            "(`icewright approve` lists them; then each by its id: `icewright approve PLAN_ID`)"
+        )
+    if not plan_ids:
+        raise typer.Exit(FOUND)
+    _approve(terminal, client, plan_ids, by or logged_in())
 
 
 def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str) -> None:
@@ -134,8 +164,12 @@ def _waiting(client: Client) -> list[WaitingView]:
             return found
 
 
-def _is_of(waiting: WaitingView, namespace: str) -> bool:
-    """Whether a plan is of a table of that catalog and namespace, or of one below it."""
+def _is_meant(waiting: WaitingView, namespace: str | None, action: Kind | None) -> bool:
+    """Whether a plan is of that kind, and of a table of that catalog and namespace, or of one below it."""
+    if action is not None and waiting.kind.value != action.value.replace("-", "_"):
+        return False
+    if namespace is None:
+        return True
     wanted = tuple(split_parts(namespace))
     return (waiting.table_name.catalog, *waiting.table_name.namespace)[: len(wanted)] == wanted
 

@@ -44,6 +44,9 @@ from icewright.planning.placement import column_types, placement_obstacle
 
 _TASK: Final = "TASK_ID"
 
+NOTHING_EXPIRES: Final = "nothing-expires"
+"""The code that says: no partition is old enough as a whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class DataChoice:
@@ -104,7 +107,7 @@ def choose_data(
     said = f"{wording.duration(age_ms)} by {wording.name(dotted(column.path))}, in {policy.expire_data_time_zone}"
     notes = (_limit_said(below, policy), *told.notes())
     if not told.expiring:
-        reason = Reason("nothing-expires", f"nothing, because no partition is older than {said}")
+        reason = Reason(NOTHING_EXPIRES, f"nothing, because no partition is older than {said}")
         return DataDecision(reason, notes=notes)
     expiring = sorted(told.expiring, key=lambda each: (told.ends[each.partition].at, each.partition))
     chosen = _first(expiring)

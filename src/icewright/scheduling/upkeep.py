@@ -59,10 +59,11 @@ def taken_back(undos: Iterable[TaskHead], now: Instant, rest_ms: int = UNDO_WIND
 def person_wanted(tasks: Iterable[TaskHead], undos: Iterable[TaskHead]) -> Reason | None:
     """Why a person has to begin what expires by itself: nothing ever did, or it was taken back since.
 
-    By the latest tasks of its kind, and of those that take such back. Both begin with the time, and are forgotten by
+    By the latest tasks of its kind, the last that succeeded among them, and of those that take such back. One that
+    cannot be compared with the table before any more counts: harm fails. Both begin with the time, and are forgotten by
     their age: so with an undo everything that it may have undone is forgotten as well.
     """
-    done = max((task.task_id for task in tasks if _is_verified(task)), default=None)
+    done = max((task.task_id for task in tasks if task.state is TaskState.SUCCEEDED), default=None)
     if done is None:
         return Reason(
             "first-expiry", "icewright has never done this to the table: look at what would go, and approve it"
@@ -72,10 +73,6 @@ def person_wanted(tasks: Iterable[TaskHead], undos: Iterable[TaskHead]) -> Reaso
             text = f"task {task.task_id} took back what had gone: look at what would go now, and approve it"
             return Reason("taken-back", text)
     return None
-
-
-def _is_verified(task: TaskHead) -> bool:
-    return task.state is TaskState.SUCCEEDED and task.outcome is not None and task.outcome.reason.code == "verified"
 
 
 def rolled_back(tasks: Iterable[TaskHead], metadata: TableMetadata) -> Reason | None:

@@ -13,6 +13,7 @@ from icewright.domain.deletion import Approval, plan_hash_of
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.plans import Plan, Reason
+from icewright.domain.policy import Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.planning import wording
@@ -20,6 +21,7 @@ from icewright.planning.expire_data import beyond_a_tenth
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore, WaitingPlan
+from icewright.services.leave import unwanted
 
 _log = structlog.get_logger("icewright.approvals")
 
@@ -65,6 +67,16 @@ class Approvals:
         kind = ActionKind(action.kind)
         self._tables.wait(WaitingPlan(plan.plan_id, plan.table_id, plan.table_name, kind, reason, self._clock.now()))
         _log.info("plan waits for approval", table=str(plan.table_name), plan=plan.plan_id, because=reason.text)
+
+    def unwanted(self, plan: Plan, policy: Policy) -> Reason | None:
+        """Why the owner does not want any more what a plan was made for by itself; such a plan waits no more."""
+        reason = unwanted(plan, policy)
+        for action in () if reason is None else plan.actions:
+            kind = ActionKind(action.kind)
+            waiting = self._tables.waits(plan.table_id, kind)
+            if waiting is not None and waiting.plan_id == plan.plan_id:
+                self._tables.waits_no_more(plan.table_id, kind)
+        return reason
 
     def wait_no_more(self, plan: Plan) -> None:
         """A person had this plan queued: another one of its kind, or this one, need not wait any more."""

@@ -68,7 +68,7 @@ from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.access import REFUSED_CODES, AccessBook
 from icewright.services.approvals import Approvals
 from icewright.services.effects import done_by_others, effect_of
-from icewright.services.leave import APPROVED, NOT_OBSERVE, Leave, unwanted
+from icewright.services.leave import APPROVED, NOT_OBSERVE, Leave
 from icewright.services.observer import Observer
 from icewright.services.resource_groups import OWN, resource_group
 from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
@@ -168,7 +168,7 @@ class Dispatcher:
             hint = f"look at what would go, then `icewright approve {plan_id}`"
             raise NotAllowed(f"plan {plan_id} has to be approved first: {missing.text}", hint=hint)
         obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy)
-        obstacle = obstacle or planned_ahead(action, self._tasks.now()) or unwanted(plan, policy)
+        obstacle = obstacle or planned_ahead(action, self._tasks.now()) or self._approvals.unwanted(plan, policy)
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.

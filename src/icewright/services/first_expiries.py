@@ -7,7 +7,6 @@ itself afterwards needs nobody's word.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 from icewright.domain.actions import ActionKind, UndoExpireData
@@ -33,6 +32,9 @@ TAKE_BACK: Final[Mapping[ActionKind, Sequence[ActionKind]]] = {
 }
 """What a person begins, and the kinds of tasks that take it back."""
 
+_MAY_WAIT: Final = (*TAKE_BACK, ActionKind.REMOVE_ORPHAN_FILES, ActionKind.REMOVE_EXPIRED_FILES)
+_REMEMBERED_MAX: Final = 200_000
+
 _UNDOS_MAX: Final = 20
 """So many of the latest undos of expiries of data are asked."""
 
@@ -48,17 +50,17 @@ class FirstExpiries:
 
     def __init__(self, tables: TableStore, tasks: TaskStore, dispatcher: Dispatcher, approvals: Approvals) -> None:
         self._tables, self._tasks, self._dispatcher, self._approvals = tables, tasks, dispatcher, approvals
+        self._wanted: dict[TableId, frozenset[ActionKind]] = {}
+        """What happens by itself, for which no plan of another kind was found to wait."""
 
     def wanted(self, kind: ActionKind, metadata: TableMetadata, latest: LatestOf) -> Reason | None:
-        """Why a person has to begin this; None where it goes by itself. What waits in the queue is withdrawn then."""
+        """Why a person has to begin this; None where it goes by itself."""
         if kind not in TAKE_BACK:
             return None
         tasks = latest(kind)
         reason = person_wanted(tasks, _undos(kind, latest))
         if reason is None and kind is ActionKind.EXPIRE_DATA:
             reason = rolled_back(tasks, metadata)
-        if reason is not None:
-            self._withdraw(tasks, reason)
         return reason
 
     def rests(self, kind: ActionKind, latest: LatestOf, now: Instant) -> Reason | None:
@@ -66,11 +68,18 @@ class FirstExpiries:
         rest_ms = UNDO_WINDOW_MS if kind is ActionKind.EXPIRE_SNAPSHOTS else 0
         return taken_back(_undos(kind, latest), now, rest_ms)
 
-    def _withdraw(self, tasks: Sequence[TaskHead], reason: Reason) -> None:
+    def withdraw(self, tasks: Sequence[TaskHead], reason: Reason) -> Sequence[TaskHead]:
+        """Take back what waits in the queue and nobody approved: a person has to begin. The other tasks are told."""
+        others: list[TaskHead] = []
         for task in tasks:
-            if may_coalesce(task) and APPROVED not in task.reason.figures:
-                with suppress(Conflict):  # claimed in the same moment
-                    self._dispatcher.withdraw(task, reason)
+            if not may_coalesce(task) or APPROVED in task.reason.figures:
+                others.append(task)
+                continue
+            try:
+                self._dispatcher.withdraw(task, reason)
+            except Conflict:  # claimed in the same moment
+                others.append(self._tasks.get(task.task_id))
+        return others
 
     def still_waits(
         self, table_id: TableId, kind: ActionKind, policy: Policy, now: Instant, latest: Sequence[TaskHead]
@@ -79,7 +88,7 @@ class FirstExpiries:
 
         ``now`` is by the store's clock. What the owner does not want any more waits no more.
         """
-        if latest and latest[0].state not in TERMINAL_STATES:
+        if latest and latest[0].state not in TERMINAL_STATES and APPROVED in latest[0].reason.figures:
             return Reason("upkeep-lately", f"task {latest[0].task_id} waits for its turn")
         waiting = self._tables.waits(table_id, kind)
         if waiting is None:
@@ -92,15 +101,36 @@ class FirstExpiries:
     def forget(self, table_id: TableId, kind: ActionKind) -> None:
         """Nothing is to be done any more: no plan waits."""
         if kind in TAKE_BACK:
+            self._forget(table_id, kind)
+
+    def forget_others(self, table_id: TableId, wanted: frozenset[ActionKind]) -> None:
+        """No plan waits of a kind that the owner does not let happen by itself any more: ``wanted`` are the others.
+
+        Looked for once by each process, and whenever that has changed.
+        """
+        if self._wanted.get(table_id) == wanted:
+            return
+        for kind in _MAY_WAIT:
+            if kind not in wanted:
+                self._forget(table_id, kind)
+        if len(self._wanted) >= _REMEMBERED_MAX:
+            self._wanted.clear()
+        self._wanted[table_id] = wanted
+
+    def _forget(self, table_id: TableId, kind: ActionKind) -> None:
+        if self._tables.waits(table_id, kind) is not None:  # else reading is all that it takes
             self._tables.waits_no_more(table_id, kind)
 
     def let_wait(self, plan: Plan, wanted: Reason | None, latest: Sequence[TaskHead]) -> Reason | None:
         """Let a plan wait, in place of one that did, and tell what is said of it; None where it may go by itself."""
+        if not plan.actions:
+            return None  # what was due is not there any more
         reason = wanted or self._came_back(plan, latest)
+        (action,) = plan.actions
         if reason is None:
+            self.forget(plan.table_id, ActionKind(action.kind))
             return None
         self._approvals.wait(plan, reason)
-        (action,) = plan.actions
         waiting = self._tables.waits(plan.table_id, ActionKind(action.kind))
         return reason if waiting is None else _said(waiting)
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from icewright.domain.actions import ActionKind
@@ -79,7 +79,7 @@ class TableKeeper:
         """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
-        self._orphans, self._want_pass = orphans, want_pass
+        self._orphans, self._want_pass, self._firsts = orphans, want_pass, firsts
         self._latecomers = Latecomers(tasks)
         self._upkeep = Upkeep(planner, dispatcher, tables, tasks, firsts)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
@@ -157,10 +157,12 @@ class TableKeeper:
         enqueued = self._dispatcher.enqueue(plan) if acts else None
         kept = NOTHING_KEPT_UP
         if plan.mode is Mode.AUTO and alarm is None:
-            of_kind = partial(self._of_kind, everything, metadata.table_id)
+            of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
             is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
             kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew), of_kind)
             self._want_pass(metadata, self._planner.policy(metadata))
+        elif plan.mode is not Mode.AUTO:
+            self._firsts.forget_others(metadata.table_id, frozenset())
         # A refused plan is said, and looked at again when it is time, not in each round.
         self._save(observation, plan, kept.problem or problem, kept.look_at)
         return Looked(plan, is_new, enqueued, late, kept)
@@ -226,6 +228,16 @@ class TableKeeper:
         if len(everything) < _TASKS_LOOKED_AT or len(found) == len(everything):
             return found
         return self._latest(table_id, kind)
+
+    def _with_last_done(
+        self, everything: Sequence[TaskHead], table_id: TableId, kind: ActionKind
+    ) -> Sequence[TaskHead]:
+        """A table's latest tasks of one kind, and the last that succeeded however many came to nothing since."""
+        found = self._of_kind(everything, table_id, kind)
+        if len(found) < _TASKS_LOOKED_AT or any(task.state is TaskState.SUCCEEDED for task in found):
+            return found
+        only = TaskFilter(states=frozenset({TaskState.SUCCEEDED}), table_id=table_id, kind=kind)
+        return [*found, *self._tasks.listed(only, limit=1)]
 
     def _latest(self, table_id: TableId, kind: ActionKind | None = None) -> Sequence[TaskHead]:
         return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=_TASKS_LOOKED_AT)

@@ -16,6 +16,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
+from icewright.planning.expire_data import NOTHING_EXPIRES
 from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.planning.windows import Window, spread, window_of
 from icewright.ports.store import Enqueued, TableStore, TaskStore
@@ -99,12 +100,14 @@ class Upkeep:
         window, kept = window_of(policy), NOTHING_KEPT_UP
         if policy.removes_orphan_files:  # looked for elsewhere, of tables that are looked at while their window is open
             kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
-        for kind in _wanted(policy):
-            tasks = latest(kind)
+        by_itself = _by_itself(policy)
+        self._firsts.forget_others(look.observation.metadata.table_id, by_itself)
+        for kind in (kind for kind in _SAID if kind in by_itself):
+            wanted = self._firsts.wanted(kind, look.observation.metadata, latest)
+            tasks = latest(kind) if wanted is None else self._firsts.withdraw(latest(kind), wanted)
             shut = _closed(window, look, tasks)
             kept = _looked_at(kept, shut)
             try:
-                wanted = self._firsts.wanted(kind, look.observation.metadata, latest)
                 back = self._firsts.rests(kind, latest, look.now)
                 turn = _Turn(kind, tasks, shut, wanted)
                 reason, enqueued = self._keep_up(look, turn) if back is None else (back, None)
@@ -130,7 +133,7 @@ class Upkeep:
             resting = turn.shut.reason()
         if resting is None and not look.tell and self._is_known(key, look):
             resting = Reason("looked-lately", "nothing was due when it was last looked into")
-        if resting is None and turn.wanted is not None:
+        if resting is None and (turn.wanted is not None or kind is ActionKind.EXPIRE_DATA):  # what came back waits, too
             resting = self._firsts.still_waits(metadata.table_id, kind, self._planner.policy(metadata), now, latest)
             if resting is not None:
                 self._remember(key, now)
@@ -146,7 +149,7 @@ class Upkeep:
             return (due.reason if due.keep is None else turn.shut.reason(due)), None
         if due.keep is None:
             self._remember(key, now, look.observation.metadata.metadata_location)
-            if turn.wanted is not None:
+            if turn.wanted is not None or due.reason.code == NOTHING_EXPIRES:
                 self._firsts.forget(key[0], kind)
             return due.reason, None
         if kind is ActionKind.REWRITE_MANIFESTS and look.is_worked_on and not due.in_danger:
@@ -218,15 +221,17 @@ def _closed(window: Window | None, look: Look, latest: Sequence[TaskHead]) -> Cl
     return closed(its, look.now)
 
 
-def _wanted(policy: Policy) -> list[ActionKind]:
-    """What the owner lets happen by itself."""
+def _by_itself(policy: Policy) -> frozenset[ActionKind]:
+    """What the owner lets happen by itself, beside work on data files."""
     wanted = {
         ActionKind.EXPIRE_SNAPSHOTS: policy.expires_snapshots,
         ActionKind.REWRITE_MANIFESTS: policy.rewrites_manifests,
         ActionKind.COMPUTE_STATISTICS: policy.computes_statistics,
         ActionKind.EXPIRE_DATA: policy.expires_data,
+        ActionKind.REMOVE_ORPHAN_FILES: policy.removes_orphan_files,
+        ActionKind.REMOVE_EXPIRED_FILES: policy.removes_expired_files,
     }
-    return [kind for kind, is_wanted in wanted.items() if is_wanted]
+    return frozenset(kind for kind, is_wanted in wanted.items() if is_wanted)
 
 
 def _after_data_files(said: str = "") -> Reason:
