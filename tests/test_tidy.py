@@ -218,6 +218,7 @@ THE_DOOR = {
     "icewright/ports/quarantine.py": "says what the door is",
     "icewright/ports/removals.py": "hands the doors of a catalog on, together with its other ports",
     "icewright/services/deleter.py": "the only one that opens it",
+    "icewright/services/pulse.py": "hands it on to the Deleter, with a sign of life at each call",
 }
 """Who names the door through which files go, each with its reason."""
 

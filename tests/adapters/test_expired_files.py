@@ -8,11 +8,16 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import Table
 
+from icewright.adapters.objects.opened import CatalogQuarantine
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.tasks import Task, TaskState
+from icewright.domain.deletion import Held
+from icewright.domain.jobs import Heartbeat, HeartbeatReply
+from icewright.domain.objects import ListedObject
+from icewright.domain.tasks import Progress, Task, TaskState
 from icewright.ports.store import TaskFilter
-from icewright.services import expired_files
+from icewright.services import deleter, expired_files
+from icewright.services.removals import RESTORING
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import append, table_name
 from tests.lakes.sqlite import rows as rows_of
@@ -114,6 +119,42 @@ def test_g15_an_expiry_is_undone_with_its_files_and_every_snapshot_reads_as_befo
     assert all_there(table)
     house.days(3)
     assert (len(removals(house)), all_there(table)) == (1, True)
+
+
+def test_an_undo_tells_with_each_file_that_it_goes_on_and_with_each_batch_how_far_it_is(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its server would be restarted, and its lease would run out, while it puts back many files."""
+    table = overwritten(house)
+    house.days(0.25)
+    expiry = expired(house, table)
+    house.days(2)
+    removed = len(files(house.held))
+    approved(house)
+    moved = len(files(house.held)) - removed
+    silent: list[int] = []
+    told: list[Progress] = []
+    pulse, dispatcher = house.control.loop._pulse, house.control.dispatcher
+    restore, heartbeat = CatalogQuarantine.restore, dispatcher.heartbeat
+
+    def slow(self: CatalogQuarantine, run_id: str, expected: ListedObject, held: Held) -> None:
+        silent.append(house.clock.now() - pulse.doing[0].heard_at)
+        house.clock.advance(1)
+        restore(self, run_id, expected, held)
+
+    def beat(task_id: str, one: Heartbeat) -> HeartbeatReply:
+        told.append(one.progress)
+        return heartbeat(task_id, one)
+
+    monkeypatch.setattr(CatalogQuarantine, "restore", slow)
+    monkeypatch.setattr(dispatcher, "heartbeat", beat)
+    monkeypatch.setattr(deleter, "BATCH_FILES", 2)
+    pulse.begin("housekeeper", "test")
+    assert house.undo(expiry.task_id).state is TaskState.SUCCEEDED
+    pulse.end()
+    assert (moved > 4, silent) == (True, [0] * moved)
+    assert [one.groups_done for one in told if one.phase == RESTORING] == [*range(0, moved, 2), moved]
+    assert {one.groups_total for one in told if one.phase == RESTORING} == {moved}
 
 
 def test_o8_what_is_needed_by_a_tag_or_written_anew_stays(house: House) -> None:

@@ -91,6 +91,19 @@ def test_what_is_read_of_catalogs_and_storages_is_a_sign_of_life(clock: ManualCl
         assert not is_silent(pulse)
 
 
+@pytest.mark.parametrize("method", ["check", "quarantine", "restore", "purge", "look"])
+def test_each_file_that_is_moved_is_a_sign_of_life(clock: ManualClock, pulse: Pulse, method: str) -> None:
+    """Putting 50,000 files back takes hours, in which nothing else is read."""
+    answers: Any = Answers(clock)
+    ports = RemovalPorts(NOTHING, NOTHING, NOTHING, {"lake": CatalogFiles(NOTHING, NOTHING, answers)})
+    door = heard(ports, pulse).catalogs["lake"].quarantine
+    asked = [None] * {"check": 1, "quarantine": 2, "look": 2}.get(method, 3)
+    for _ in range(3):
+        clock.advance(1)
+        getattr(door, method)(*asked)
+        assert not is_silent(pulse)
+
+
 def test_what_is_not_answered_is_raised_as_it_was(pulse: Pulse) -> None:
     class Away:
         def __getattr__(self, name: str) -> Any:

@@ -118,7 +118,7 @@ def test_s_14_what_expired_is_there_as_a_second_table_and_the_plans_said_so(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brought_back: list[str] = []
-    monkeypatch.setattr(Remover, "bring_back", lambda _, expiry: brought_back.append(expiry.task_id))
+    monkeypatch.setattr(Remover, "bring_back", lambda _, expiry, _leave: brought_back.append(expiry.task_id))
     house.restart()
     house.catalog.set_ref(NAME, "v1", ids(house)[1], kind=RefKind.TAG, max_ref_age_ms=1)
     before = table(house)

@@ -297,7 +297,7 @@ class TestFiles:
         plan = house.control.undoer.plan(expiry.task_id)
         left = [StorageAway("no answer")]
 
-        def away(_remover: Remover, task: Task) -> None:
+        def away(_remover: Remover, task: Task, _may_go_on: MayGoOn) -> None:
             assert task.task_id == expiry.task_id
             if left:
                 raise left.pop()
@@ -313,7 +313,7 @@ class TestFiles:
         expiry = expired(house)
         plan, before = house.control.undoer.plan(expiry.task_id), table(house)
 
-        def gone(_remover: Remover, _task: Task) -> None:
+        def gone(_remover: Remover, _task: Task, _may_go_on: MayGoOn) -> None:
             raise Conflict("f.parquet was purged")
 
         monkeypatch.setattr(Remover, "bring_back", gone)

@@ -169,7 +169,8 @@ def brings_no_file_back(world: World) -> None:
     """An undo of an expiry that asks for no file, neither to come back nor to be there."""
     expiry: Any = world.house.expiries["lake"]
     put_back = type(expiry).put_back
-    world.house.control.undoer._doors = replace(world.house.control.undoer._doors, bring_files_back=lambda _task: None)
+    undoer = world.house.control.undoer
+    undoer._doors = replace(undoer._doors, bring_files_back=lambda _task, _may_go_on: None)
     expiry.put_back = lambda *what, **how: put_back(expiry, *what, **{**how, "first_missing": lambda _table: None})
 
 

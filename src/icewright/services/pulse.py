@@ -7,10 +7,11 @@ of catalogs and storages. One that is silent for longer than :data:`SILENT_MS_MA
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from icewright.domain.deletion import Held, Whereabouts
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.objects import Listed, ListedObject
@@ -18,12 +19,13 @@ from icewright.domain.reachable import ListedFile, ListedManifest, ManifestListi
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.ports.clock import Clock
 from icewright.ports.objects import Objects
-from icewright.ports.removals import RemovalPorts
+from icewright.ports.quarantine import Quarantine
+from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.ports.table_files import TableFiles
 
 SILENT_MS_MAX: Final = 60 * 60_000
 """Nothing that goes on is silent for as long. Reads give up after minutes, tries again included; subtracting millions
-of files from each other takes minutes; copying a hundred files of 5 GB back, the most between two signs, some 40."""
+of files from each other takes minutes; and of the files that are moved, each one is a sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Pulse:
 def heard(ports: RemovalPorts, pulse: Pulse) -> RemovalPorts:
     """The same ports; each answer of a catalog or a storage is a sign of life of whoever asked."""
     own = {
-        name: replace(one, files=_Files(one.files, pulse), objects=_Objects(one.objects, pulse))
+        name: CatalogFiles(_Files(one.files, pulse), _Objects(one.objects, pulse), _Quarantine(one.quarantine, pulse))
         for name, one in ports.catalogs.items()
     }
     return replace(ports, catalogs=own)
@@ -128,3 +130,34 @@ class _Objects:
     def read(self, path: CanonicalPath, bytes_max: int) -> bytes:
         self._pulse.beat()
         return self._objects.read(path, bytes_max)
+
+
+class _Quarantine:
+    """The Deleter's door, handed through: nobody else is given it by this."""
+
+    def __init__(self, quarantine: Quarantine, pulse: Pulse) -> None:
+        self._quarantine, self._pulse = quarantine, pulse
+
+    @property
+    def roots(self) -> Sequence[CanonicalPath]:
+        return self._quarantine.roots
+
+    def check(self, path: CanonicalPath) -> None:
+        self._pulse.beat()
+        self._quarantine.check(path)
+
+    def quarantine(self, run_id: str, expected: ListedObject) -> Held:
+        self._pulse.beat()
+        return self._quarantine.quarantine(run_id, expected)
+
+    def restore(self, run_id: str, expected: ListedObject, held: Held) -> None:
+        self._pulse.beat()
+        self._quarantine.restore(run_id, expected, held)
+
+    def purge(self, run_id: str, expected: ListedObject, held: Held) -> None:
+        self._pulse.beat()
+        self._quarantine.purge(run_id, expected, held)
+
+    def look(self, run_id: str, expected: ListedObject) -> Whereabouts:
+        self._pulse.beat()
+        return self._quarantine.look(run_id, expected)

@@ -151,7 +151,7 @@ class Remover:
 
         self._put_back(hands, action.undone_task_id, may_go_on)
 
-    def _put_back(self, hands: Hands, run_id: str, may_go_on: Callable[[], None] = lambda: None) -> None:
+    def _put_back(self, hands: Hands, run_id: str, may_go_on: Callable[[], None]) -> None:
         """Put back all of a run that can be; ``may_go_on`` is called before each batch. Raises ``Unavailable``."""
         after: int | None = None
         while True:
@@ -177,16 +177,17 @@ class Remover:
         why = "" if first[0].why is None else f": {first[0].why.text}"
         return Failed("not-all-back", f"{wording.count(left, 'file')} could not be put back{why}", retryable=False)
 
-    def bring_back(self, expiry: Task) -> None:
+    def bring_back(self, expiry: Task, may_go_on: MayGoOn) -> None:
         """Put back all that was removed because of an expiry, before its snapshots come back.
 
-        Raises :class:`Conflict` when a file cannot come back, and ``Unavailable``.
+        ``may_go_on`` is told before each batch; what it raises passes through. Raises :class:`Conflict` when a file
+        cannot come back, and ``Unavailable``.
         """
         before: str | None = None
         while page := self._store.runs(table_id=expiry.table_id, limit=_RUNS_A_PAGE, before=before):
             for run in page:
                 if run.cause is Cause.EXPIRED and self._is_of(run.run_id, expiry.task_id):
-                    self._bring_back(run.run_id)
+                    self._bring_back(run.run_id, may_go_on)
             before = page[-1].run_id
 
     def _is_of(self, run_id: str, expiry_task_id: str) -> bool:
@@ -196,10 +197,15 @@ class Remover:
             return False
         return isinstance(figures, RemoveExpiredFilesFigures) and expiry_task_id in figures.expiry_task_ids
 
-    def _bring_back(self, run_id: str) -> None:
-        if not self._held_files(run_id):
+    def _bring_back(self, run_id: str, may_go_on: MayGoOn) -> None:
+        total = self._held_files(run_id)
+        if not total:
             return
-        self._put_back(self._hands_of(run_id), run_id)
+
+        def tell() -> None:
+            may_go_on(Progress(RESTORING, max(0, total - self._held_files(run_id)), total))
+
+        self._put_back(self._hands_of(run_id), run_id, tell)
         if left := self._held_files(run_id):
             raise Conflict(f"{wording.count(left, 'file')} cannot come back: something else is at their places by now")
 

@@ -43,6 +43,7 @@ from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.services.data_undo import decide_data_undo
 from icewright.services.effects import snapshot_made_by
+from icewright.services.housekeeper import MayGoOn
 from icewright.services.kept_plans import keep_plan
 from icewright.services.missing_files import first_missing
 from icewright.services.observer import Observer
@@ -52,11 +53,11 @@ _TOOK_EFFECT: Final = frozenset({UNVERIFIED, VERIFICATION_FAILED})
 """The codes of failures after a commit: what it took is to be had back all the more."""
 
 
-BringFilesBack: TypeAlias = Callable[[Task], None]
+BringFilesBack: TypeAlias = Callable[[Task, MayGoOn], None]
 """Whoever moved files away because of a task has each at its place again; nothing to do is fine.
 
-Asked before anything else is undone. Raises ``Conflict`` when one cannot be brought back, which refuses the undo, and
-``Unavailable``.
+Asked before anything else is undone, and tells how far it is: there may be tens of thousands. Raises ``Conflict`` when
+one cannot be brought back, which refuses the undo, and ``Unavailable``; what it is told passes through.
 """
 
 
@@ -206,7 +207,7 @@ class Undoer:
             raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
         return metadata
 
-    def carry_out(self, task: Task, may_commit: Callable[[], None]) -> Result:
+    def carry_out(self, task: Task, may_commit: MayGoOn) -> Result:
         """Put back what the action names: files first, then a look at each of them, then the commit.
 
         Raises as :meth:`SnapshotExpiry.put_back`. What somebody else put back before anybody tried is ``Conflict``.
@@ -219,7 +220,7 @@ class Undoer:
         self._check_time(action)
         kept = self._kept(action.undone_task_id)
         files, tried = self._doors.files[name.catalog], list[bool]()
-        self._doors.bring_files_back(self._tasks.get(action.undone_task_id))
+        self._doors.bring_files_back(self._tasks.get(action.undone_task_id), may_commit)
 
         def may_try() -> None:
             others = self._namesakes(name, task.table_id.uuid)
@@ -244,16 +245,14 @@ class Undoer:
             raise Conflict("somebody else put all of it back")
         return Committed(None)
 
-    def _carry_out_beside(
-        self, task: Task, action: UndoExpiry, second: SecondTable, may_commit: Callable[[], None]
-    ) -> Result:
+    def _carry_out_beside(self, task: Task, action: UndoExpiry, second: SecondTable, may_commit: MayGoOn) -> Result:
         """As :meth:`carry_out`, as a second table. Where that is there already, no time is too late to guard it."""
         kept = self._kept(action.undone_task_id)
         taken = self._doors.expiries[task.table_name.catalog].read_taken(task.table_name, kept.content)
         is_there = self._doors.seconds.go_on(task, taken, second, may_commit)
         if not is_there:
             self._check_time(action)
-        self._doors.bring_files_back(self._tasks.get(action.undone_task_id))
+        self._doors.bring_files_back(self._tasks.get(action.undone_task_id), may_commit)
         if is_there:
             self._doors.seconds.check(task, second)
         else:
