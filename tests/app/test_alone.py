@@ -6,14 +6,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Engine, inspect
 from structlog.testing import capture_logs
 
-from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql import engine as engine_module
+from icewright.adapters.sql.engine import open_store, store_engine
+from icewright.adapters.sql.migrate import VERSION_TABLE, upgrade
 from icewright.app.alone import Watch, alone_with
+from icewright.app.control import open_control_plane
+from icewright.config.load import load_config
 from icewright.domain.errors import NotAllowed, StoreAway, StoreTaken
+from tests.lakes.sqlite import make_lake
 from tests.servers.postgres import PostgresServer
 
 _HOLD = """
@@ -23,6 +31,15 @@ from icewright.app.alone import alone_with
 with alone_with(open_store(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
+"""
+
+
+_CONFIG = """
+[[catalogs]]
+name = "lake"
+type = "sql"
+uri = "{uri}"
+warehouse = "{warehouse}"
 """
 
 
@@ -50,6 +67,36 @@ def test_a_second_server_is_refused_until_the_first_has_ended(
         if database == "sqlite":
             assert (tmp_path / "icewright.db.lock").stat().st_mode & 0o777 == 0o600
     engine.dispose()
+
+
+def schema(engine: Engine) -> tuple[set[str], str | None]:
+    """The columns of tasks, and the version of the schema."""
+    with engine.connect() as connection:
+        found = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        return {column["name"] for column in inspect(connection).get_columns("tasks")}, found.get_current_revision()
+
+
+def test_a_newer_server_beside_a_running_one_leaves_it_the_schema_that_it_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Upgraded first and refused then, it would have taken a column away from the server that goes on."""
+    entry = make_lake(tmp_path)
+    (tmp_path / "icewright.toml").write_text(_CONFIG.format(uri=entry.uri, warehouse=entry.warehouse))
+    config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(engine_module, "upgrade", lambda connection: upgrade(connection, "0014"))
+        older = store_engine(config.server.store_url)
+        running = ExitStack()
+        running.enter_context(alone_with(older))
+    with running:
+        columns, version = schema(older)
+        assert ("action" in columns, version) == (True, "0014")
+        with pytest.raises(NotAllowed, match="another server holds the store"), open_control_plane(config, {}):
+            pass
+        assert schema(older) == (columns, "0014")
+    with open_control_plane(config, {}):
+        assert schema(older)[0] == columns - {"action"}
+    older.dispose()
 
 
 def watched(answers: list[Exception | None]) -> tuple[Watch, threading.Event]:

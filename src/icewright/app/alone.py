@@ -17,6 +17,7 @@ from typing import Final, Self
 import structlog
 from sqlalchemy import Engine
 
+from icewright.adapters.sql.engine import upgrade_store
 from icewright.domain.errors import NotAllowed, StoreAway, StoreTaken
 
 _log = structlog.get_logger("icewright.server")
@@ -39,16 +40,19 @@ class Alone:
 
 @contextmanager
 def alone_with(engine: Engine) -> Iterator[Alone]:
-    """Hold a store for this process; it is let go of when the process ends, however it ends.
+    """Hold a store for this process, at the newest schema; it is let go of when the process ends, however it ends.
 
-    Raises :class:`NotAllowed` when another process holds it.
+    Raises :class:`NotAllowed` when another process holds it, and what upgrading it raises. A file is upgraded once it
+    is held: the server that holds it may know only its present schema.
     """
     if engine.dialect.name == "sqlite":
         with _alone_with_file(Path(str(engine.url.database))):
+            upgrade_store(engine)
             yield Alone(engine, lambda: None)  # the kernel's lock is not lost while the process lives
         return
     from icewright.adapters.sql.hold import SessionHold  # noqa: PLC0415 - PostgreSQL's driver is an extra
 
+    upgrade_store(engine)  # the hold begins an epoch in it
     with closing(SessionHold(engine)) as hold:
         yield Alone(hold.engine, hold.check)
 

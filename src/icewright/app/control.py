@@ -17,7 +17,7 @@ from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
 from icewright.adapters.sql.claims import SqlClaims
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
-from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.engine import store_engine
 from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
@@ -67,7 +67,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     password = config.server.store_password
     if password is not None:
         password = resolve(password, key="server.store_password", environ=environ)
-    engine = open_store(config.server.store_url, password=password)
+    engine = store_engine(config.server.store_url, password=password)
     try:
         with alone_with(engine) as alone:
             clock, places = SystemClock(), place_rules(entries, own_places(config, entries))

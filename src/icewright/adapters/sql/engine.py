@@ -22,20 +22,36 @@ def open_store(url: str, *, password: str | None = None, patience: Patience | No
     Raises :class:`~icewright.domain.errors.InvalidConfiguration` when the database cannot be used as it is, and
     :class:`~icewright.domain.errors.Unavailable` when it does not answer.
     """
-    engine = _engine(_parse(url), password, patience or Patience())
+    engine = store_engine(url, password=password, patience=patience)
     try:
-        with writing(engine) as connection:
-            upgrade(connection)
-    except ProgrammingError as error:
-        engine.dispose()
-        raise InvalidConfiguration(
-            f"the store's database cannot be prepared: {error.orig}",
-            hint="its role must own the database, or may create tables in its first schema",
-        ) from error
+        upgrade_store(engine)
     except BaseException:
         engine.dispose()
         raise
     return engine
+
+
+def store_engine(url: str, *, password: str | None = None, patience: Patience | None = None) -> Engine:
+    """The engine of a database of which nothing was asked yet; see :func:`open_store`.
+
+    Raises :class:`~icewright.domain.errors.InvalidConfiguration`.
+    """
+    return _engine(_parse(url), password, patience or Patience())
+
+
+def upgrade_store(engine: Engine) -> None:
+    """Make sure that the database is ours, and bring it to the newest schema; raises as :func:`open_store`.
+
+    A server that holds the store could not go on behind that: whoever may not be alone holds it before.
+    """
+    try:
+        with writing(engine) as connection:
+            upgrade(connection)
+    except ProgrammingError as error:
+        raise InvalidConfiguration(
+            f"the store's database cannot be prepared: {error.orig}",
+            hint="its role must own the database, or may create tables in its first schema",
+        ) from error
 
 
 def _parse(url: str) -> URL:
