@@ -20,6 +20,7 @@ from icewright.domain.asked import AskedRemoveOrphanFiles
 from icewright.domain.deletion import IntentState
 from icewright.domain.errors import InvalidMessage, NotAllowed, Unavailable
 from icewright.domain.locations import CanonicalPath
+from icewright.domain.names import TableId
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.tasks import Task, TaskState
 from icewright.services import removal_rounds
@@ -245,9 +246,9 @@ def test_the_store_is_asked_for_quarantined_files_every_few_minutes_and_not_in_e
     asked: list[int] = []
     real = house.control.deletions.with_held
 
-    def counted(*, limit: int, before: str | None = None) -> Sequence[str]:
+    def counted(*, table_id: TableId | None = None, limit: int, before: str | None = None) -> Sequence[str]:
         asked.append(limit)
-        return real(limit=limit, before=before)
+        return real(table_id=table_id, limit=limit, before=before)
 
     monkeypatch.setattr(house.control.deletions, "with_held", counted)
     for _ in range(5):

@@ -11,7 +11,7 @@ from icewright.services import deleter, removal_rounds
 from icewright.services.pulse import SILENT_MS_MAX
 from tests.cli.command_line import icewright, write_configuration
 from tests.lakes.house import HOUR_MS, House, all_there, files, litter, location, serving
-from tests.lakes.sqlite import writer
+from tests.lakes.sqlite import SCHEMA, writer
 
 
 @pytest.fixture
@@ -110,6 +110,28 @@ def test_l4_files_of_a_table_that_is_gone_wait_for_a_persons_word(house: House) 
     gone = icewright("quarantine", "purge-gone", task_id, "--yes", "--by", "Ada")
     assert (gone.status, "1 so far" in gone.out, files(house.held)) == (0, True, {})
     assert icewright("quarantine", "list").out == "nothing is in quarantine\n"
+
+
+def test_who_waits_for_a_purge_is_told_what_keeps_it(house: House) -> None:
+    table = house.table()
+    litter(table, "aborted.parquet")
+    house.days(8.5, a_day=2)
+    task_id = icewright("approve", "--namespace", "lake.db", "--yes", "--by", "Ada", "--json").json["task_id"]
+    house.round()
+    held = files(house.held)
+    writer(house.entry).create_table("db.around", SCHEMA, location=house.held.as_uri())
+    house.days(8, a_day=2)
+    assert icewright("quarantine", "list").err == ""
+    house.days(1, a_day=2)
+    listed = icewright("quarantine", "list")
+    assert f"over their time by more than a day; `icewright quarantine purge {task_id}` says" in listed.err
+    purged = icewright("quarantine", "purge", task_id)
+    (why,) = [line for line in purged.out.splitlines() if line.startswith("but ")]
+    assert ("belongs to this table alone, and stay: " in why, "lake.db.around" in why) == (True, True)
+    assert held.items() <= files(house.held).items()
+    writer(house.entry).drop_table(("db", "around"))
+    house.days(2, a_day=2)
+    assert not held.keys() & files(house.held).keys()
 
 
 def unneeded() -> dict[str, tuple[int, int]]:

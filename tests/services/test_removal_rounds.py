@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from icewright.adapters.memory.sightings import MemorySightings
-from icewright.domain.deletion import IntentState
+from icewright.domain.deletion import DeletionRun, IntentState
 from icewright.domain.errors import StorageAway, StoreTaken
 from icewright.domain.knowledge import Gaps, Known
 from icewright.domain.locations import CanonicalPath
@@ -147,6 +148,51 @@ def test_a_page_that_takes_long_is_a_short_one(world: World) -> None:
 
     remover.trouble = slow
     assert rounds.tend("run-1") == (None, LookedAfter("run-1", "run-1", 99, False))
+
+
+def test_a_person_hears_why_files_stay_beyond_their_time_and_earlier_runs_are_looked_after_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = rounds_of(world, Looked(world))
+    path = removed(world, "run-1")
+    many(world, "run-2", 3)
+    world.refs[path] = b"run-1"
+    world.commits += 1
+    around = Reason("quarantine-in-table", "the quarantine lies in the place of lake.db.around")
+
+    def taken(name: TableName) -> Known[Place]:
+        return Gaps().judge(Place(name, world.table_id.uuid, (), (around,)))
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(world, "place", taken)
+        rounds = rounds_of(world, Looked(world))
+        with capture_logs() as logs:
+            tend(rounds)
+        kept, since = rounds.tend("run-1")
+    assert [(one["event"], one["run"], one["code"]) for one in logs] == [
+        ("files stay in quarantine", "run-2", "not-owned")
+    ]
+    assert kept is not None
+    assert (kept.code, kept.figures, since) == ("not-owned", {"files": 3}, None)
+    assert kept.text.endswith(f": {around.text}")
+    assert (held(world, "run-1"), held(world, "run-2"), world.missing()) == (0, 3, set())
+    assert (rounds_of(world, Looked(world)).tend("run-2"), held(world, "run-2")) == ((None, None), 0)
+
+
+def test_a_page_asks_for_nothing_of_other_tables(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be tens of thousands of their runs, and each page would go through all of them."""
+    rounds = rounds_of(world, Looked(world))
+    many(world, "run-1", 1)
+    removed(world, "run-2", TableId("lake", "uuid-2"))
+    asked, run = set(), world.store.run
+
+    def heard(run_id: str) -> DeletionRun:
+        asked.add(run_id)
+        return run(run_id)
+
+    monkeypatch.setattr(world.store, "run", heard)
+    assert rounds.tend("run-1") == (None, None)
+    assert (asked, held(world, "run-1")) == ({"run-1"}, 0)
 
 
 @pytest.mark.usefixtures("short_pages")

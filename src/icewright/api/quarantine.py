@@ -28,6 +28,8 @@ router = APIRouter(prefix="/quarantine", tags=["quarantine"])
 class PurgeAnswer:
     """What is in quarantine behind a page of a purge, and what kept any of its files from being looked after.
 
+    Or what keeps files that are over their time: they are in no place that belongs to their table alone.
+
     ``next_cursor`` is for the next page, null when all files have been looked after that can be.
     """
 

@@ -59,6 +59,7 @@ def list_quarantine(
     invocation.terminal.table(_HELD, [_cells(one) for one in found])
     for one in found:
         _tell_unknown(invocation.terminal, one)
+        _tell_overdue(invocation.terminal, one)
         _tell_gone(invocation.terminal, one)
     if page.next_cursor is not None:
         invocation.terminal.aside(f"there are more: --cursor {page.next_cursor}")
@@ -183,6 +184,11 @@ def _tell_unknown(terminal: Terminal, one: QuarantineView) -> None:
     if one.unknown_files:
         why = "" if one.why is None else f": {one.why.text}"
         terminal.note(f"{one.task_id}: of {text.count(one.unknown_files, 'file')} it is not known where it is{why}")
+
+
+def _tell_overdue(terminal: Terminal, one: QuarantineView) -> None:
+    if not one.unknown_files and one.why is not None:
+        terminal.note(f"{one.task_id}: {one.why.text}")
 
 
 def _when(one: QuarantineView) -> str:

@@ -62,6 +62,33 @@ def why_not(intent: Intent, cause: Cause, facts: Facts, settings: DeleteSettings
     return _too_young(intent, cause, facts.now, settings)
 
 
+def may_be_purged(intent: Intent, facts: Facts, settings: DeleteSettings) -> bool:
+    """Whether a file in quarantine may go for good."""
+    return _is_over(intent, facts, settings) and facts.place.owns(intent.object.path)
+
+
+def why_kept(held: Sequence[Intent], facts: Facts, settings: DeleteSettings) -> Reason | None:
+    """Why files stay in quarantine that are over their time and not needed: the table owns their places no more.
+
+    None where there are none.
+    """
+    kept = [one for one in held if _is_over(one, facts, settings) and not facts.place.owns(one.object.path)]
+    if not kept:
+        return None
+    findings = facts.place.findings
+    because = f": {findings[0].text}" if findings else ""
+    text = f"files over their time are in no place that belongs to this table alone, and stay{because}"
+    return Reason("not-owned", text, {"files": len(kept)})
+
+
+def _is_over(intent: Intent, facts: Facts, settings: DeleteSettings) -> bool:
+    """Whether a file has been in quarantine for its window, and the table was asked and does not need it."""
+    path, held_at = intent.object.path, intent.held_at
+    if path not in facts.needs.asked or path in facts.needs.needed:
+        return False
+    return held_at is not None and held_at <= facts.now - settings.window
+
+
 def beyond_budget(plan: DeletePlan, settings: DeleteSettings) -> Reason | None:
     """Why a plan needs somebody's approval. What our own proved commits replaced does not: it was known one by one."""
     if plan.cause is Cause.EXPIRED:

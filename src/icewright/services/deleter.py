@@ -37,7 +37,7 @@ from icewright.domain.objects import prefix_of
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
-from icewright.planning.may_delete import Facts, beyond_budget, why_not
+from icewright.planning.may_delete import Facts, beyond_budget, may_be_purged, why_kept, why_not
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.objects import Objects
 from icewright.ports.quarantine import Quarantine
@@ -74,13 +74,15 @@ PlaceOf = Callable[[TableName], Known[Place]]
 class Batch:
     """What one call brought: the intents that it changed, as they are now.
 
-    ``waits`` is why no more was done now. ``after`` is for the next call, None when there is nothing left.
+    ``waits`` is why no more was done now. ``after`` is for the next call, None when there is nothing left. ``kept`` is
+    why files stay in quarantine that are over their time, which keeps no others from anything.
     """
 
     changed: tuple[Intent, ...] = ()
     waits: Reason | None = None
     after: int | None = None
     is_done: bool = False
+    kept: Reason | None = None
 
     def count(self, state: IntentState) -> int:
         """How many of them are in a state now."""
@@ -212,7 +214,8 @@ class Deleter:
         back, waits = self._step(needed, Step.RESTORE, facts)
         old = [] if waits is not None else [one for one in held if self._may_be_purged(one, facts)]
         gone, late = self._step(old, Step.PURGE, facts)
-        return Batch((*looked, *back, *gone), waits or late, held[-1].number)
+        kept = why_kept(held, facts, self._settings)
+        return Batch((*looked, *back, *gone), waits or late, held[-1].number, kept=kept)
 
     def _advance(
         self,
@@ -242,14 +245,7 @@ class Deleter:
         return Batch((*looked, *done, *self._put_back_needed(run, done)), waits)
 
     def _may_be_purged(self, intent: Intent, facts: Facts) -> bool:
-        path, held_at = intent.object.path, intent.held_at
-        return (
-            path in facts.needs.asked
-            and path not in facts.needs.needed
-            and facts.place.owns(path)
-            and held_at is not None
-            and held_at <= facts.now - self._settings.window
-        )
+        return may_be_purged(intent, facts, self._settings)
 
     def _fresh_facts(self, run: DeletionRun, intents: Sequence[Intent]) -> Facts | Reason | _Never:
         """What is true now, also of a table whose metadata takes long to read: it is looked at once more behind that.

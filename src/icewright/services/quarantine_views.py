@@ -10,7 +10,10 @@ from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore
+from icewright.services.removal_rounds import TEND_AGAIN_MS, TEND_INTERVAL_MS
 
+_TENDED_MS = TEND_INTERVAL_MS + TEND_AGAIN_MS
+"""Within so long it was looked after each file that is over its time, unless something keeps us from that."""
 _UNKNOWN = frozenset({IntentState.UNKNOWN})
 _HELD = frozenset({IntentState.QUARANTINED})
 
@@ -23,7 +26,8 @@ class QuarantineView:
     nothing of them is purged by itself, since nobody can tell what it needs.
 
     ``unknown_files`` are those of which nobody knows whether they were moved, for the reason ``why``: they are looked
-    for again and again, and no other removal of the table begins meanwhile.
+    for again and again, and no other removal of the table begins meanwhile. Where there are none, ``why`` says that
+    files were not purged in their time: ``over-its-time``.
     """
 
     task_id: str
@@ -50,6 +54,8 @@ def quarantine_view(store: DeletionStore, tables: TableStore, run_id: str) -> Qu
     first = store.intents(run_id, _HELD, limit=1)
     unknown = store.intents(run_id, _UNKNOWN, limit=1)
     held_at = first[0].held_at if first else None
+    is_gone = record is not None and record.dropped_at is not None
+    overdue = None if is_gone else _overdue(store, run_id, held_at)
     return QuarantineView(
         task_id=run_id,
         table=str(run.table_name if record is None else record.name),
@@ -65,8 +71,16 @@ def quarantine_view(store: DeletionStore, tables: TableStore, run_id: str) -> Qu
         purged_files=tally[IntentState.PURGED].files,
         restored_files=tally[IntentState.RESTORED].files,
         unknown_files=tally[IntentState.UNKNOWN].files,
-        why=unknown[0].why if unknown else None,
+        why=unknown[0].why if unknown else overdue,
     )
+
+
+def _overdue(store: DeletionStore, run_id: str, held_at: Instant | None) -> Reason | None:
+    """That nobody has purged in time what could have been; only a look at the table tells why."""
+    if held_at is None or store.now() <= held_at + WINDOW_FLOOR_MS + _TENDED_MS:
+        return None
+    said = f"files are over their time by more than a day; `icewright quarantine purge {run_id}` says what keeps them"
+    return Reason("over-its-time", said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 import structlog
@@ -341,11 +342,15 @@ class RemovalRounds:
 
     def _held(self) -> Iterator[tuple[str, TableId]]:
         """Runs with something in quarantine, newest first, and whose it is."""
+        for run_id in self._holding():
+            known = self._tended.get(run_id)
+            yield run_id, self._store.run(run_id).table_id if known is None else known[0]
+
+    def _holding(self, table_id: TableId | None = None) -> Iterator[str]:
+        """Runs with something in quarantine, of one table or of all, newest first."""
         before: str | None = None
-        while page := self._store.with_held(limit=RUNS_A_PAGE, before=before):
-            for run_id in page:
-                known = self._tended.get(run_id)
-                yield run_id, self._store.run(run_id).table_id if known is None else known[0]
+        while page := self._store.with_held(table_id=table_id, limit=RUNS_A_PAGE, before=before):
+            yield from page
             before = page[-1]
 
     def _is_to_be_tended(self, run_id: str, now: Instant) -> bool:
@@ -355,31 +360,33 @@ class RemovalRounds:
     def tend(self, run_id: str, since: LookedAfter | None = None) -> tuple[Reason | None, LookedAfter | None]:
         """Look after what a run has in quarantine now, and before it its table's later runs: some files at a time.
 
-        Tells what kept it from any of these files, and where to go on; None when that was all. ``since`` is where the
-        last page ended: without it, and where a later run has come since, it begins anew. Whatever is left in between,
-        each page is whole by itself. Raises ``NotFound``, and ``Unavailable`` where files of the catalog are being
-        moved for longer than a person waits.
+        Tells what kept it from any of these files, or what keeps some beyond their time, and where to go on; None when
+        that was all. ``since`` is where the last page ended: without it, and where a later run has come since, it
+        begins anew. Whatever is left in between, each page is whole by itself. Raises ``NotFound``, and ``Unavailable``
+        where files of the catalog are being moved for longer than a person waits.
         """
         table_id = self._store.run(run_id).table_id
-        runs = [*(one for one, of in self._held() if of == table_id and one > run_id), run_id]
+        runs = [*takewhile(lambda one: one > run_id, self._holding(table_id)), run_id]
         newest = runs[0]
         if since is not None and since.newest_run_id >= newest:
             newest, runs = since.newest_run_id, [one for one in runs if one <= since.run_id]
-        until, waits, batches = self._store.now() + PAGE_MS, None, 0
+        until, batches = self._store.now() + PAGE_MS, 0
+        waits: Reason | None = None
+        kept: Reason | None = None
         for one in runs:
             goes_on = since is not None and since.run_id == one
             after, is_held_up = (since.after, since.is_held_up) if since is not None and goes_on else (None, False)
             while True:
                 if batches and (batches >= PAGE_BATCHES or self._store.now() >= until):
-                    return waits, LookedAfter(newest, one, after, is_held_up)
+                    return waits or kept, LookedAfter(newest, one, after, is_held_up)
                 batch = self._remover.tend(one, after, wait_s=BUSY_WAIT_S)
-                batches += 1
+                batches, kept = batches + 1, kept or batch.kept
                 waits, after, is_held_up = waits or batch.waits, batch.after, is_held_up or batch.waits is not None
                 if batch.is_done or after is None:
                     break
             if is_held_up:
-                return waits, None
-        return waits, None
+                break
+        return waits or kept, None
 
     def purge_gone(self, run_id: str, purged_by: str) -> Reason | None:
         """Purge some of what a run has in quarantine of a table that is gone; tells what kept it from that.
@@ -392,8 +399,12 @@ class RemovalRounds:
     def _look_after(self, run_id: str) -> Reason | None:
         after: int | None = None
         waits: Reason | None = None
+        kept: Reason | None = None
         while True:
             batch = self._remover.tend(run_id, after)
-            waits, after = waits or batch.waits, batch.after
+            waits, kept, after = waits or batch.waits, kept or batch.kept, batch.after
             if batch.is_done or after is None:
-                return waits
+                break
+        if kept is not None:
+            _log.warning("files stay in quarantine", run=run_id, code=kept.code, detail=kept.text)
+        return waits
