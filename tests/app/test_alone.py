@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,13 +77,17 @@ def schema(engine: Engine) -> tuple[set[str], str | None]:
         return {column["name"] for column in inspect(connection).get_columns("tasks")}, found.get_current_revision()
 
 
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_newer_server_beside_a_running_one_leaves_it_the_schema_that_it_knows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Upgraded first and refused then, it would have taken a column away from the server that goes on."""
     entry = make_lake(tmp_path)
     (tmp_path / "icewright.toml").write_text(_CONFIG.format(uri=entry.uri, warehouse=entry.warehouse))
     config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
+    if database == "postgresql":
+        postgres: PostgresServer = request.getfixturevalue("postgres")
+        config = replace(config, server=replace(config.server, store_url=postgres.new_database()))
     with monkeypatch.context() as earlier:
         earlier.setattr(engine_module, "upgrade", lambda connection: upgrade(connection, "0014"))
         older = store_engine(config.server.store_url)

@@ -42,8 +42,8 @@ class Alone:
 def alone_with(engine: Engine) -> Iterator[Alone]:
     """Hold a store for this process, at the newest schema; it is let go of when the process ends, however it ends.
 
-    Raises :class:`NotAllowed` when another process holds it, and what upgrading it raises. A file is upgraded once it
-    is held: the server that holds it may know only its present schema.
+    Raises :class:`NotAllowed` when another process holds it, and what upgrading it raises. It is upgraded
+    once it is held: the server that holds it may know only its present schema.
     """
     if engine.dialect.name == "sqlite":
         with _alone_with_file(Path(str(engine.url.database))):
@@ -52,7 +52,6 @@ def alone_with(engine: Engine) -> Iterator[Alone]:
         return
     from icewright.adapters.sql.hold import SessionHold  # noqa: PLC0415 - PostgreSQL's driver is an extra
 
-    upgrade_store(engine)  # the hold begins an epoch in it
     with closing(SessionHold(engine)) as hold:
         yield Alone(hold.engine, hold.check)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import URL, Engine, make_url
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, ProgrammingError
 
 from icewright.adapters.sql.migrate import upgrade
@@ -44,9 +47,17 @@ def upgrade_store(engine: Engine) -> None:
 
     A server that holds the store could not go on behind that: whoever may not be alone holds it before.
     """
+    with upgraded(engine):
+        pass
+
+
+@contextmanager
+def upgraded(engine: Engine) -> Iterator[Connection]:
+    """As :func:`upgrade_store`, with what else is written in the same transaction."""
     try:
         with writing(engine) as connection:
             upgrade(connection)
+            yield connection
     except ProgrammingError as error:
         raise InvalidConfiguration(
             f"the store's database cannot be prepared: {error.orig}",

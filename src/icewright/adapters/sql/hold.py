@@ -17,9 +17,10 @@ import psycopg
 from sqlalchemy import Engine, update
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from icewright.adapters.sql.engine import upgraded
 from icewright.adapters.sql.postgresql import LOCKS, SERVER, BoundedConnection
 from icewright.adapters.sql.schema import SERVER_EPOCH, counters
-from icewright.adapters.sql.transactions import EPOCH, reading, server_epoch, writing
+from icewright.adapters.sql.transactions import EPOCH, reading, server_epoch
 from icewright.domain.errors import NotAllowed, StoreAway, StoreTaken
 
 _TRIED_S: Final = 3.0
@@ -35,10 +36,10 @@ AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_databa
 
 
 class SessionHold:
-    """The store, held for this process until :meth:`close`.
+    """The store, held for this process until :meth:`close`, and at the newest schema from the same moment on.
 
-    Raises :class:`~icewright.domain.errors.NotAllowed` while another process holds it, and
-    :class:`~icewright.domain.errors.StoreAway` when the store does not answer.
+    Raises :class:`~icewright.domain.errors.NotAllowed` while another process holds it,
+    :class:`~icewright.domain.errors.StoreAway` when the store does not answer, and what upgrading it raises.
     """
 
     def __init__(self, engine: Engine, *, tried_s: float = _TRIED_S) -> None:
@@ -125,7 +126,7 @@ def _try_lock(session: BoundedConnection) -> bool:
 
 def _begin_epoch(engine: Engine) -> int:
     query = update(counters).where(counters.c.name == SERVER_EPOCH).values(value=counters.c.value + 1)
-    with writing(engine) as connection:
+    with upgraded(engine) as connection:
         return int(connection.execute(query.returning(counters.c.value)).scalar_one())
 
 
