@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
-from icewright.domain.actions import Executor, FileGroup, InputFile, UndoExpireData
+from icewright.domain.actions import Executor, FileGroup, UndoExpireData
 from icewright.domain.column_types import all_fields, children, first_not_kept, spark_keeps
 from icewright.domain.expire_data import ExpireData, ExpiringFile, ExpiringPartition, tag_of
 from icewright.domain.files import DataFile, DeleteFile, FileContent
@@ -195,19 +195,7 @@ def _is(planned: ExpiringFile, partition: ExpiringPartition, found: DataFile | N
 def _group(
     number: int, partition: ExpiringPartition, files: Sequence[DataFile], index: DeleteIndex, spec_id: int
 ) -> FileGroup:
-    places: dict[DeleteFile, int] = {}
-    inputs = tuple(
-        InputFile(
-            path=file.path,
-            size_bytes=file.size_bytes,
-            record_count=file.record_count,
-            data_sequence_number=file.data_sequence_number,
-            file_format=file.file_format,
-            first_row_id=file.first_row_id,
-            deletes=tuple(places.setdefault(delete, len(places)) for delete in index.of(file)),
-        )
-        for file in files
-    )
+    inputs, deletes = index.inputs(files)
     moves = partition.partition.spec_id != spec_id
     return FileGroup(
         group_id=number,
@@ -215,7 +203,7 @@ def _group(
         partition_path=partition.path,
         files=inputs,
         executor=Executor.STAGED,
-        delete_files=tuple(places),
+        delete_files=deletes,
         output_files=MOVED_FILES_MAX if moves else 1,
         output_spec_id=spec_id if moves else None,
     )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from icewright.domain.actions import InputFile
 from icewright.domain.files import DataFile, DeleteFile, FileContent, FileFormat, Partition
 from icewright.domain.policy import Policy
 from icewright.domain.remove_dangling_deletes import own_bytes
@@ -134,6 +135,23 @@ class DeleteIndex:
             return (*found, vector)
         around, own = self._of_partition.get(file.partition, _NONE), self._of_file.get(key, _NONE)
         return (*found, *around.since(number), *own.since(number))
+
+    def inputs(self, files: Sequence[DataFile]) -> tuple[tuple[InputFile, ...], tuple[DeleteFile, ...]]:
+        """The files of a group as a task reads them, and the delete files that they name by their places."""
+        places: dict[DeleteFile, int] = {}
+        inputs = tuple(
+            InputFile(
+                path=file.path,
+                size_bytes=file.size_bytes,
+                record_count=file.record_count,
+                data_sequence_number=file.data_sequence_number,
+                file_format=file.file_format,
+                first_row_id=file.first_row_id,
+                deletes=tuple(places.setdefault(delete, len(places)) for delete in self.of(file)),
+            )
+            for file in files
+        )
+        return inputs, tuple(places)
 
     def burden(self, file: DataFile) -> Burden:
         """What :meth:`of` comes to, without listing it: there may be many of both."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from icewright.domain.actions import Executor, FileGroup, InputFile, RewriteDataFiles
+from icewright.domain.actions import Executor, FileGroup, RewriteDataFiles
 from icewright.domain.files import DataFile, DeleteFile, Partition
 from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation
@@ -238,26 +238,14 @@ def _action(
 
 
 def _file_group(number: int, partition: Partition, path: str, group: Group, index: DeleteIndex) -> FileGroup:
-    positions: dict[DeleteFile, int] = {}
-    inputs = tuple(
-        InputFile(
-            path=file.path,
-            size_bytes=file.size_bytes,
-            record_count=file.record_count,
-            data_sequence_number=file.data_sequence_number,
-            file_format=file.file_format,
-            first_row_id=file.first_row_id,
-            deletes=tuple(positions.setdefault(delete, len(positions)) for delete in index.of(file)),
-        )
-        for file in group.files
-    )
+    inputs, deletes = index.inputs(group.files)
     return FileGroup(
         group_id=number,
         partition=partition,
         partition_path=path,
         files=inputs,
         executor=group.choice.executor,
-        delete_files=tuple(positions),
+        delete_files=deletes,
         output_files=group.output_files,
         output_spec_id=group.output_spec_id,
     )
