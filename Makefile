@@ -10,6 +10,8 @@ PYTHON ?= python3
 READY := $(VENV)/.ready
 DEMO_ARGS ?=
 TEST_ARGS ?=
+# Two processes, each with a Spark session of its own; WORKERS= for one.
+WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 B ?=
 
 .PHONY: help setup servers demo test check bench campaign acceptance docs lock clean
@@ -35,7 +37,7 @@ servers: ## the servers that tests need and Python packages do not bring
 	@$(PYTHON) scripts/install_servers.py
 
 test: check servers ## every test there is
-	@$(BIN)/pytest $(TEST_ARGS)
+	@$(BIN)/pytest $(WORKERS) $(TEST_ARGS)
 
 check: $(READY) ## style, types, floors
 	@$(BIN)/ruff format --check .

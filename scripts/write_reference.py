@@ -15,7 +15,9 @@ from typing import Any, Final
 import typer
 from fastapi.testclient import TestClient
 
+from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.removals import memory_removals
 from icewright.adapters.memory.table_store import MemoryTableStore
@@ -94,7 +96,9 @@ def document() -> Any:
     clock = ManualClock()
     stores = MemoryTableStore(clock), MemoryTaskStore(clock)
     control = build_control_plane({}, *stores, clock, SequentialIds(), memory_removals(clock))
-    app = create_app(control, Access(_NOBODYS_TOKEN, loopback_hosts("127.0.0.1", _PORT)))
+    app = create_app(
+        control, Access(_NOBODYS_TOKEN, loopback_hosts("127.0.0.1", _PORT), MemoryIdentities(clock), MemoryAudit(clock))
+    )
     with TestClient(app, f"http://127.0.0.1:{_PORT}", headers={"Authorization": f"Bearer {_NOBODYS_TOKEN}"}) as client:
         return client.get(_DOCUMENT).raise_for_status().json()
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from icewright.domain.optimizers import ICEBERG_RUNTIME
 from tests.servers import java, rest
 from tests.servers.hdfs import Hdfs, await_data_node, hdfs
 from tests.servers.hive import HiveMetastore, hive_metastore
@@ -24,6 +27,7 @@ REST_CATALOG_TESTS = (
     "tests/contracts/test_catalog_contract.py",
     "tests/spark/test_catalogs_on_spark.py",
     "tests/spark/test_commit_outcomes.py",
+    "tests/spark/test_metrics_reports_on_spark.py",
 )
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
@@ -82,6 +86,15 @@ def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rest.Rest
     """An Iceberg REST catalog that all tests share."""
     with rest.rest_catalog_server(tmp_path_factory.mktemp("rest")) as server:
         yield server
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Fetch what Spark needs before several processes want it at once, and fill one cache."""
+    if session.config.getoption("numprocesses", None):
+        from tests.spark.conftest import settings as session_settings  # noqa: PLC0415 - one process needs none of it
+
+        with tempfile.TemporaryDirectory() as folder:
+            java.fetch_for_spark({ICEBERG_RUNTIME, *session_settings().packages}, Path(folder))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

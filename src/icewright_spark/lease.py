@@ -15,8 +15,11 @@ from typing import Final, Protocol
 from icewright.domain.errors import IcewrightError, LeaseLost, Unavailable
 from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskSpec
 from icewright.domain.tasks import Progress
+from icewright_spark.watchdog import GRACE_S_MAX
 
 _BEATS_PER_LEASE: Final = 3
+_BEAT_S_MAX: Final = 10.0
+"""Longer leases are for slow networks; whoever lost one shall know soon all the same."""
 _ASK_AGAIN_S: Final = 0.5
 
 
@@ -46,7 +49,9 @@ class LeaseKeeper:
         self._server, self._spec, self._progress, self._stop, self._clock = server, spec, progress, stop, clock
         self._pause = pause
         self._valid_until_s = (clock() if claimed_s is None else claimed_s) + spec.lease_ms / 1000
+        self._grace_s = min(GRACE_S_MAX, spec.lease_ms / 1000 / 2)
         self._lost: str | None = None
+        self._lost_at_s: float | None = None
         self._cancelled = False
         self._stopped = False
         self._lock = threading.Lock()
@@ -67,6 +72,12 @@ class LeaseKeeper:
     def lost(self) -> str | None:
         """Why the lease is known to be lost, None while it is not."""
         return self._lost
+
+    @property
+    def must_have_ended_at_s(self) -> float:
+        """When the attempt must be gone, by the clock, if nothing is heard of the server until then."""
+        ends_s = self._valid_until_s if self._lost_at_s is None else min(self._lost_at_s, self._valid_until_s)
+        return ends_s + self._grace_s
 
     @property
     def cancelled(self) -> bool:
@@ -110,7 +121,7 @@ class LeaseKeeper:
             self._stop_once()
 
     def _lose(self, why: str) -> None:
-        self._lost = why
+        self._lost, self._lost_at_s = why, self._clock()
         self._stop_once()
 
     def _stop_once(self) -> None:
@@ -120,7 +131,7 @@ class LeaseKeeper:
             self._stop()
 
     def _run(self) -> None:
-        while not self._closed.wait(self._spec.lease_ms / 1000 / _BEATS_PER_LEASE):
+        while not self._closed.wait(min(_BEAT_S_MAX, self._spec.lease_ms / 1000 / _BEATS_PER_LEASE)):
             with suppress(Unavailable):  # the lease decides, see beat()
                 self.beat()
             if self._lost is not None:

@@ -22,9 +22,11 @@ from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, Opti
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.optimizers import OptimizerSettings
 from icewright.domain.storage import ProbeReports, ProbeRequest
+from icewright.domain.traces import RESULT
 from icewright_spark.batch import Seat
 from icewright_spark.engine import Engine
 from icewright_spark.iceberg import first_line
+from icewright_spark.telemetry import attempting
 
 _log = structlog.get_logger("icewright.optimizer")
 
@@ -79,6 +81,8 @@ class Optimizer:
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._running: dict[int, list[InheritableThread]] = {}
         self._finished = 0
+        self._taken = 0
+        self._found_nothing = False
         self._said_hello_at_s = float("-inf")
         self._asked_for_probes_at_s = float("-inf")
         self._heard_at_s = clock()
@@ -90,7 +94,7 @@ class Optimizer:
         self._wake.put(None)
 
     def run(self) -> None:
-        """Serve until stopped.
+        """Serve until stopped, or until what it was started for is done.
 
         Raises :class:`VersionMismatch` or :class:`InvalidMessage` when server and optimizer do not fit, and
         :class:`Unavailable` when Spark has ended.
@@ -99,6 +103,8 @@ class Optimizer:
         try:
             while not (self._stopping or self.wants_recycling):
                 if not self._turn():
+                    if self._is_done():
+                        return
                     self._rest(pause_s)
         finally:
             self._stopping = True
@@ -127,6 +133,11 @@ class Optimizer:
         self._heard_at_s = self._clock()
         return started
 
+    def _is_done(self) -> bool:
+        """Whether one that was started for some tasks has had them, or has found that there are none."""
+        most = self._settings.tasks_max
+        return most is not None and not self._running and (self._found_nothing or self._taken >= most)
+
     def _rest(self, pause_s: float) -> None:
         try:
             self._wake.get(timeout=pause_s)
@@ -143,12 +154,15 @@ class Optimizer:
             self._server.hello(self._hello())
             self._said_hello_at_s = self._clock()
         slot = next((slot for slot in range(self._settings.slots) if slot not in self._running), None)
-        if slot is None:
+        most = self._settings.tasks_max
+        if slot is None or (most is not None and self._taken >= most):
             return False
         claimed_s = self._clock()
         spec = self._claim(ANY_TASK)
         if spec is None:
-            return self._probe_what_is_wanted(slot)
+            self._found_nothing = not self._probe_what_is_wanted(slot)
+            return not self._found_nothing
+        self._taken += 1
         if self._may_share(spec):
             self._start_batch(slot, spec, claimed_s)
         else:
@@ -222,18 +236,19 @@ class Optimizer:
         _log.info("storages tried out", tables=len(reports), refused=refused)
 
     def _carry_out(self, spec: TaskSpec, claimed_s: float, slot: int, seat: Seat | None) -> None:
-        log = _log.bind(task=spec.task_id, attempt=spec.attempt, table=str(spec.table_name))
-        fault(Fault.TASK_CLAIMED)
-        log.info("task started", action=spec.action.kind, names=names_in(spec.action))
-        try:
-            report = self._engine.attempt(spec, claimed_s=claimed_s, pool=_pool(slot), seat=seat)
-        finally:
-            if seat is not None:
-                seat.leave()
-        log.info("task ended", result=report.result.kind, wall_ms=report.wall_ms, cpu_ms=report.cpu_ms)
-        fault(Fault.REPORT_READY)
-        self._deliver(report)
-        fault(Fault.REPORT_SENT)
+        with attempting(spec) as span:
+            fault(Fault.TASK_CLAIMED)
+            _log.info("task started", action=spec.action.kind, names=names_in(spec.action))
+            try:
+                report = self._engine.attempt(spec, claimed_s=claimed_s, pool=_pool(slot), seat=seat)
+            finally:
+                if seat is not None:
+                    seat.leave()
+            span.set_attribute(RESULT, report.result.kind)
+            _log.info("task ended", result=report.result.kind, wall_ms=report.wall_ms, cpu_ms=report.cpu_ms)
+            fault(Fault.REPORT_READY)
+            self._deliver(report)
+            fault(Fault.REPORT_SENT)
 
     def _deliver(self, report: TaskReport) -> None:
         """Offer the report until the server has it, or says that it needs it no more."""
@@ -242,16 +257,16 @@ class Optimizer:
             try:
                 self._server.report(report)
             except LeaseLost as error:
-                _log.warning("report not wanted any more", task=report.task_id, detail=error.message)
+                _log.warning("report not wanted any more", detail=error.message)
             except Rejected as error:
-                _log.error("report refused", task=report.task_id, detail=error.message)
+                _log.error("report refused", detail=error.message)
             except Unavailable as error:
                 offer_for_s = _REPORT_WHEN_STOPPING_FOR_S if self._stopping else _REPORT_FOR_S
                 if self._clock() - first_s < offer_for_s:
                     self._pause(pause_s)
                     pause_s = min(_REPORT_PAUSE_S_MAX, pause_s * 2)
                     continue
-                _log.error("report not delivered", task=report.task_id, detail=error.message)
+                _log.error("report not delivered", detail=error.message)
             return
 
     def _should_recycle(self) -> bool:
@@ -276,6 +291,7 @@ class Optimizer:
             catalogs=tuple(catalog.name for catalog in self._settings.catalogs),
             spark_version=self._engine.spark_version,
             iceberg_version=self._engine.iceberg_version,
+            workers=self._engine.workers,
         )
 
 

@@ -1,4 +1,4 @@
-"""The only place that builds a SparkSession, and the only one that knows which settings safety depends on."""
+"""The only place that builds a SparkSession, with the settings of :mod:`icewright.domain.spark_conf`."""
 
 from __future__ import annotations
 
@@ -9,101 +9,56 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from icewright.domain.errors import InvalidConfiguration, VersionMismatch
+from icewright.domain.errors import InvalidConfiguration, Unavailable, VersionMismatch
 from icewright.domain.optimizers import ICEBERG_RUNTIME, OptimizerSettings
+from icewright.domain.spark_conf import launcher_settings, settings_in_session, spark_settings
 
 _JVM_END_S_MAX: Final = 5.0
 """A JVM that stopped answering is not always gone at once."""
 _SPARK_SERIES: Final = "4.1."
 _ICEBERG_MIN: Final = (1, 12)
-
-_FIXED: Final = {
-    # A task that runs twice would write its output twice (Iceberg has no commit coordinator for it), and a try
-    # again is the server's decision.
-    "spark.speculation": "false",
-    "spark.task.maxFailures": "1",
-    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    "spark.sql.session.timeZone": "UTC",
-    # Spark's own pattern does not know credentials of catalogs, which would stand in its logs and events.
-    "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access[.-]?key|session[.-]?key"
-    "|auth|account[.-]?key|shared[.-]?key|sse[.-]?key|sas[.-]?token|private|proxy",
-    "spark.scheduler.mode": "FAIR",
-    # glibc gives each thread an arena of its own otherwise, and workers that merge keep what they freed.
-    "spark.executorEnv.MALLOC_ARENA_MAX": "2",
-}
-_DEFAULTS: Final = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.python.worker.reuse": "true",
-    # Of rows on their way to be hashed; rows may be long, and ten thousand of them too much for a worker.
-    "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
-}
-_LOCAL_DEFAULTS: Final = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-}
-
-
-_ON_COMMAND_LINE: Final = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
-"""What the launcher of the JVM must know before there is a JVM that could be told."""
-_SECRET: Final = re.compile("secret|password|passwd|token|credential|access[.-]?key|session[.-]?key", re.IGNORECASE)
-_LOCAL_WITH_RETRIES: Final = re.compile(r"local\[[^\],]*,[^\]]*\]")
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Spark's own word to a Python application that it has started itself."""
 
 
 def build_session(settings: OptimizerSettings) -> SparkSession:
     """The Spark session of this process, with every catalog of ``settings``.
 
-    Raises :class:`InvalidConfiguration` when the user's settings would change what safety depends on, and
-    :class:`VersionMismatch` when Spark or Iceberg are not the versions that were tested.
+    Raises :class:`InvalidConfiguration` when the user's settings would change what safety depends on,
+    :class:`VersionMismatch` when Spark or Iceberg are not the versions that were tested, and :class:`Unavailable` when
+    the cluster does not take us.
     """
     conf = spark_settings(settings)
-    # Python workers must be this interpreter, or they miss the packages.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Python workers must be this interpreter, or they miss the packages, if no archive has them.
+    os.environ["PYSPARK_PYTHON"] = settings.executor_python or sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # Job groups belong to threads of the JVM: each attempt's thread needs one of its own, or it would be cancelled
     # with another.
     os.environ["PYSPARK_PIN_THREAD"] = "true"
     gateway = launch_gateway(_conf(launcher_settings(conf)))  # type: ignore[no-untyped-call]  # PySpark's, untyped
-    context = SparkContext(gateway=gateway, conf=_conf(conf))
+    in_session = settings_in_session(conf, is_submitted=_SUBMITTED in os.environ)
+    try:
+        context = SparkContext(gateway=gateway, conf=_conf(in_session))
+    except Py4JError as error:
+        raise Unavailable(
+            f"Spark at {settings.master} does not take us: {_said(error)}",
+            hint=f"is it there, and is it Spark {_SPARK_SERIES}x, as the one of this optimizer?",
+        ) from error
     context.setLogLevel("ERROR")
     spark = SparkSession.builder.getOrCreate()
     _check_versions(spark)
     return spark
 
 
-def spark_settings(settings: OptimizerSettings) -> dict[str, str]:
-    """All of Spark's settings. Raises :class:`InvalidConfiguration` for those that may not be set."""
-    if _LOCAL_WITH_RETRIES.fullmatch(settings.master):
-        raise InvalidConfiguration(
-            f"optimizer.master may not be {settings.master}: Spark would try tasks again",
-            hint="write local[N]; icewright tries again itself",
-        )
-    fixed = {**_FIXED, "spark.master": settings.master, "spark.app.name": "icewright optimizer"}
-    for catalog in settings.catalogs:
-        fixed |= catalog.spark_properties()
-    forbidden = sorted(settings.spark_conf.keys() & fixed.keys())
-    if forbidden:
-        raise InvalidConfiguration(
-            f"optimizer.spark_conf may not set {', '.join(forbidden)}", hint="icewright sets these itself"
-        )
-    local = _LOCAL_DEFAULTS if settings.master.startswith("local") else {}
-    memory = {"spark.driver.memory": settings.driver_memory}
-    return {**_DEFAULTS, **local, **memory, **_libraries(settings), **settings.spark_conf, **fixed}
-
-
-def launcher_settings(conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings that stand on the command line of the JVM, where every user of the machine can read them.
-
-    All others are handed over once it runs.
-    """
-    return {
-        key: value
-        for key, value in conf.items()
-        if (key == "spark.master" or key.startswith(_ON_COMMAND_LINE)) and not _SECRET.search(key)
-    }
+def _said(error: Py4JError) -> str:
+    """What Java says of an error, on one line."""
+    lines = [line.strip(": ") for line in str(error).splitlines() if line.strip(": ")]
+    return lines[min(1, len(lines) - 1)] if lines else type(error).__name__
 
 
 def _conf(settings: Mapping[str, str]) -> SparkConf:
@@ -148,15 +103,6 @@ def activate(spark: SparkSession) -> None:
 def cancel_job_group(spark: SparkSession, group: str) -> None:
     """Cancel the jobs of a group, running and to come: a group's name is never used again."""
     spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(group)  # noqa: SLF001 - PySpark lacks it
-
-
-def _libraries(settings: OptimizerSettings) -> dict[str, str]:
-    if settings.jars:
-        return {"spark.jars": ",".join(settings.jars)}
-    packages = {ICEBERG_RUNTIME, *settings.packages}
-    for catalog in settings.catalogs:
-        packages.update(catalog.spark_packages())
-    return {"spark.jars.packages": ",".join(sorted(packages))}
 
 
 def _check_versions(spark: SparkSession) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from icewright.adapters.http.client import Client, problem
+from icewright.adapters.http.client import Client
+from icewright.adapters.http.problems import problem
 from icewright.domain.asked import AskedRemoveOrphanFiles
 from icewright.domain.errors import (
     Conflict,

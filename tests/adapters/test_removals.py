@@ -165,7 +165,7 @@ def test_nothing_is_ever_removed_without_a_quarantine(tmp_path: Path) -> None:
     house.days(10)
     plan = house.look(table_name(table))
     assert plan.actions
-    house.control.dispatcher.approve(plan.plan_id, "Ada")
+    house.control.dispatcher.apply(plan.plan_id)
     house.round()
     (task,) = house.tasks()
     assert (task.state, task.outcome and task.outcome.reason.code) == (TaskState.FAILED, "not-allowed")

@@ -48,7 +48,11 @@ def ddl(engine: Engine) -> dict[str, list[str]]:
     """The statements that made the schema, in parts, since a column that is added comes behind everything else."""
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
-        return {name: sorted(re.split(r",\s*", sql.rstrip(")\n\t "))) for name, sql in rows if name != VERSION_TABLE}
+        # The name of a table that was made anew is quoted.
+        found = {name: sql.replace(f'CREATE TABLE "{name}"', f"CREATE TABLE {name}") for name, sql in rows}
+    return {
+        name: sorted(re.split(r",\s*", sql.rstrip(")\n\t "))) for name, sql in found.items() if name != VERSION_TABLE
+    }
 
 
 class TestOpening:

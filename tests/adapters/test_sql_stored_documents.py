@@ -29,10 +29,13 @@ from icewright.adapters.sql.schema import plans, task_actions, tasks
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import writing
+from icewright.domain.access import Grants, Principal
 from icewright.domain.actions import Action, ActionFigures
+from icewright.domain.audit import Detail
 from icewright.domain.codec import to_json
 from icewright.domain.deletion import Approval, DeletionRun, Intent
-from icewright.domain.events import CommitEvent
+from icewright.domain.events import CommitEvent, Reporting
+from icewright.domain.feed import Fact
 from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello, TaskReport
@@ -40,7 +43,8 @@ from icewright.domain.names import TableName
 from icewright.domain.orphans import FinishedPass
 from icewright.domain.ownership import SeenClaim
 from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePrediction, Risk
-from icewright.domain.storage import AccessRecord
+from icewright.domain.policies import PolicyRevision
+from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tasks import Outcome, Progress
 from icewright.ports.store import WaitingPlan
 from tests.contracts.samples import new_task, plan, record
@@ -63,7 +67,10 @@ KINDS: dict[str, Any] = {
     "Approval": Approval,
     "CommitEvent": CommitEvent,
     "DeletionRun": DeletionRun,
+    "Detail": Detail,
+    "Fact": Fact,
     "FinishedPass": FinishedPass,
+    "Grants": Grants,
     "Intent": Intent,
     "ManifestSummary": ManifestSummary,
     "Marks": tuple[Mark, ...],
@@ -71,9 +78,14 @@ KINDS: dict[str, Any] = {
     "Outcome": Outcome,
     "PartitionStatistics": PartitionStatistics,
     "Plan": Plan,
+    "PolicyRevision": PolicyRevision,
     "Prediction": Prediction,
+    "Principal": Principal,
+    "ProbeRequest": ProbeRequest,
     "Progress": Progress,
+    "Properties": dict[str, str],
     "Reason": Reason,
+    "Reporting": Reporting,
     "SeenClaim": SeenClaim,
     "TableName": TableName,
     "TaskReport": TaskReport,
@@ -116,6 +128,12 @@ def test_reports_of_before_proof_was_measured_are_read() -> None:
     document = json.dumps(next(document for kind, document in STORED if kind == "TaskReport"))
     found = load(TaskReport, document.replace(', "proof_cpu_ms": 6', ""))
     assert [group.proof_cpu_ms for group in found.groups] == [0]
+
+
+def test_optimizers_of_before_they_told_of_their_workers_are_read() -> None:
+    document = next(document for kind, document in STORED if kind == "OptimizerHello")
+    before = {name: value for name, value in document.items() if name != "workers"}
+    assert load(OptimizerHello, json.dumps(before)).workers is None
 
 
 def test_runs_of_before_they_had_a_grace_of_their_own_are_read() -> None:

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx2
+import uvicorn
 from fastapi.testclient import TestClient
 
+from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.expiry import MemoryExpiry
+from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.adapters.memory.removals import memory_files, memory_removals
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
+from icewright.api.metrics import Shown
+from icewright.app.server import listen
+from icewright.domain.access import OWNER
 from icewright.domain.codec import to_json
 from icewright.domain.files import Partition
+from icewright.domain.identity import digest
 from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello
 from icewright.domain.names import TableName
 from icewright.domain.tables import PartitionField
@@ -49,19 +61,25 @@ class Served:
     def __post_init__(self) -> None:
         self.lake = MemoryCatalog("lake", self.clock)
         self.other = MemoryCatalog("other", self.clock)
-        tables, tasks = self.stores or (MemoryTableStore(self.clock), MemoryTaskStore(self.clock))
+        self.audit = MemoryAudit(self.clock)
+        tables, tasks = self.stores or (MemoryTableStore(self.clock), MemoryTaskStore(self.clock, self.audit))
         self.control: ControlPlane = build_control_plane(
             {"lake": self.lake, "other": self.other},
             tables,
             tasks,
             self.clock,
             SequentialIds(),
-            memory_removals(self.clock, {"lake": memory_files(self.lake, self.clock)}),
+            memory_removals(self.clock, {"lake": memory_files(self.lake, self.clock)}, self.audit),
             expiries={"lake": MemoryExpiry(self.lake)},
             kept=MemoryKept(),
+            policies=MemoryPolicies(self.clock),
         )
-        self.access = Access(TOKEN, loopback_hosts(self.host, PORT), LOGIN_CODE)
-        self.app = create_app(self.control, self.access)
+        self.access = Access(
+            TOKEN, loopback_hosts(self.host, PORT), MemoryIdentities(self.clock, self.audit), self.audit
+        )
+        self.access.identities.add_code(digest(LOGIN_CODE), OWNER, 100 * HOUR_MS)
+        self.app = create_app(self.control, self.access, Shown(state_dir=Path.cwd()))
+        self.app.state.streams.is_ending = lambda: True  # a stream would have no end, and the client here waits for it
         self.http = self.client({"Authorization": f"Bearer {TOKEN}"})
 
     def client(self, headers: dict[str, str] | None = None) -> TestClient:
@@ -112,3 +130,20 @@ def problem(response: httpx2.Response, status: int, code: str) -> Any:
 
 def hello(optimizer_id: str = "optimizer-1", *, protocol_version: int = PROTOCOL_VERSION) -> OptimizerHello:
     return OptimizerHello(protocol_version, optimizer_id, "0.1.0", "default", 2, ("lake",), "4.1.4", "1.12.0")
+
+
+@contextmanager
+def at_a_port(control: ControlPlane, port: int = 0) -> Iterator[str]:
+    """The control plane behind a real socket, for programs of their own; its URL. The token is :data:`TOKEN`."""
+    with listen("127.0.0.1", port) as listening:
+        taken = int(listening.getsockname()[1])
+        identities, audit = MemoryIdentities(control.clock), MemoryAudit(control.clock)
+        app = create_app(control, Access(TOKEN, loopback_hosts("127.0.0.1", taken), identities, audit))
+        web = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{taken}"
+        finally:
+            web.should_exit = True
+            thread.join()

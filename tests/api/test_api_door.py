@@ -7,9 +7,13 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from structlog.testing import capture_logs
 
-from icewright.api.access import SESSION_MS, Access, authority
+from icewright.adapters.memory.audit import MemoryAudit
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.identity import MemoryIdentities
+from icewright.api.access import Access, authority
 from icewright.domain.errors import Unavailable, Unknown
 from icewright.domain.events import CommitEvent
+from icewright.domain.identity import CODE_MS, IDLE_MS, SESSION_MS
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.services.loop import ROUND_MS_MAX
@@ -30,8 +34,8 @@ def routes(served: Served) -> Iterator[tuple[str, str]]:
     """Every method and path that the application serves, parameters filled in."""
     for route in iter_route_contexts(served.app.routes):
         path = str(route.path)
-        for name in ("uuid", "plan_id", "task_id", "optimizer_id", "name"):
-            path = path.replace(f"{{{name}}}", "x")
+        for name in ("uuid", "plan_id", "task_id", "optimizer_id", "name", "prefix", "namespace", "table", "number"):
+            path = path.replace(f"{{{name}}}", "x").replace(f"{{{name}:path}}", "x")
         assert "{" not in path
         for method in route.methods or ():
             yield method, path
@@ -163,13 +167,61 @@ def test_a_fresh_link_can_be_had_with_the_token(served: Served) -> None:
     assert client.get(path, headers={"Cookie": ""}).status_code == 401
 
 
-def test_a_session_ends(served: Served) -> None:
+def test_t11_a_session_ends(served: Served) -> None:
     client = logged_in(served)
-    served.clock.advance(SESSION_MS - 1)
-    assert client.get(f"{V1}/status").status_code == 200
-    served.clock.advance(1)
+    for _ in range(SESSION_MS // IDLE_MS * 2 - 1):
+        served.clock.advance(IDLE_MS // 2)
+        assert client.get(f"{V1}/status").status_code == 200
+    served.clock.advance(IDLE_MS // 2)
     problem(client.get(f"{V1}/status"), 401, "unauthenticated")
     assert client.get("/").status_code == 401
+
+
+def test_t11_a_session_gets_no_link_to_another_one_and_so_does_not_go_on_for_ever(served: Served) -> None:
+    client = logged_in(served)
+    refused = problem(client.post(f"{V1}/login-codes", headers={"Origin": f"http://{HOST}"}), 403, "forbidden")
+    assert "icewright login" in refused["hint"]
+    with_both = client.post(f"{V1}/login-codes", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert with_both.status_code == 201
+
+
+def test_t11_a_page_that_nobody_looks_at_keeps_no_session_alive(served: Served) -> None:
+    client = logged_in(served)
+    for waited in (IDLE_MS - 1, 1):
+        served.clock.advance(waited)
+        status = client.get(f"{V1}/status", headers={"Icewright-Unattended": "1"}).status_code
+        assert status == (200 if waited > 1 else 401)
+
+
+def test_whoever_logs_out_is_out_and_says_so_from_the_own_page_alone(served: Served) -> None:
+    client, other = logged_in(served), logged_in(served, served.access.new_login_code())
+    problem(client.post(f"{V1}/logout"), 403, "wrong-origin")
+    gone = client.post(f"{V1}/logout", headers={"Origin": f"http://{HOST}"})
+    assert gone.status_code == 204
+    assert f'{COOKIE}=""' in gone.headers["set-cookie"]
+    client.cookies.clear()
+    cookie = gone.request.headers["cookie"]
+    problem(client.get(f"{V1}/status", headers={"Cookie": cookie}), 401, "unauthenticated")
+    assert other.get(f"{V1}/status").status_code == 200
+    assert served.http.post(f"{V1}/logout").status_code == 204
+
+
+def test_a_link_lasts_a_quarter_of_an_hour(served: Served) -> None:
+    path = served.post("/login-codes")["path"]
+    served.clock.advance(CODE_MS)
+    assert served.client().get(path).status_code == 401
+
+
+def test_a_store_that_is_away_lets_nobody_in_but_the_owner(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise Unavailable("the store does not answer")
+
+    client = logged_in(served)
+    monkeypatch.setattr(served.access.identities, "session", away)
+    monkeypatch.setattr(served.access.identities, "token", away)
+    problem(client.get(f"{V1}/status"), 503, "unavailable")
+    problem(served.client({"Authorization": "Bearer icw_x"}).get(f"{V1}/status"), 503, "unavailable")
+    assert served.http.get(f"{V1}/status").status_code == 200
 
 
 def test_made_up_sessions_are_refused(served: Served) -> None:
@@ -225,8 +277,10 @@ def test_a_write_whose_fate_is_not_known_is_told_as_such_and_may_be_asked_again(
     def unheard(*_: object) -> int:
         raise Unknown("the store went away in the middle of a commit")
 
+    served.table()
+    (task,) = served.get("/tasks")["items"]
     monkeypatch.setattr(served.control.tasks, "request_cancel", unheard)
-    response = served.http.post(f"{V1}/tasks/task-1/cancel")
+    response = served.http.post(f"{V1}/tasks/{task['task_id']}/cancel")
     problem(response, 503, "unknown")
     assert int(response.headers["retry-after"]) > 0
 
@@ -283,8 +337,9 @@ def test_health_and_status_tell_when_what_is_beside_the_loop_hangs(
 
 
 def test_there_is_no_server_without_a_token() -> None:
+    clock = ManualClock()
     with pytest.raises(ValueError, match="token"):
-        Access("", frozenset())
+        Access("", frozenset(), MemoryIdentities(clock), MemoryAudit(clock))
 
 
 def test_status_says_what_the_server_sees_and_does(served: Served) -> None:

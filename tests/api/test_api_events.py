@@ -1,13 +1,27 @@
+from functools import partial
 from typing import Any
 
 import pytest
 
-from icewright.domain.events import CommitEvent
+from icewright.domain.events import Channel, CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.tables import Operation
+from icewright.scheduling.reporting import GRACE_MS
 from tests.api.served import EVENTS, V1, Served, problem
 
 PATH = f"{V1}/events/commits"
+
+
+def test_t13_an_inbox_that_is_full_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Served()
+    receive = served.control.tables.receive
+    monkeypatch.setattr(served.control.tables, "receive", partial(receive, waiting_max=1))
+    bodies = [{"table_name": f"lake.db.invented_{number}", "snapshot_id": 1} for number in range(2)]
+    assert served.http.post(f"{V1}/events/commits", json=bodies[0]).status_code == 202
+    refused = served.http.post(f"{V1}/events/commits", json=bodies[1])
+    assert "sweep" in problem(refused, 503, "unavailable")["hint"]
+    assert refused.headers["Retry-After"]
+    assert len(served.control.tables.inbox(9)) == 1
 
 
 def test_an_event_is_taken_in_at_once_and_wakes_the_loop() -> None:
@@ -70,7 +84,6 @@ GOOD: dict[str, Any] = {"table_name": "lake.db.t", "snapshot_id": 1}
         ({"table_name": {"catalog": "lake", "namespace": [], "name": "t"}}, "$.table_name"),
         ({"table_name": {"catalog": "lake", "namespace": ["x"], "name": "t", "x": 1}}, "$.table_name"),
         ({"table_name": {"catalog": "lake", "namespace": [1], "name": "t"}}, "$.table_name.namespace[0]"),
-        ({"snapshot_id": None}, "$.snapshot_id"),
         ({"snapshot_id": -1}, "$.snapshot_id"),
         ({"snapshot_id": "9223372036854775808"}, "$.snapshot_id"),
         ({"snapshot_id": "1e3"}, "$.snapshot_id"),
@@ -91,10 +104,71 @@ def test_bad_events_are_refused_with_the_path_of_the_field(change: dict[str, Any
 
 
 def test_missing_fields_are_named() -> None:
-    refused = problem(Served().http.post(PATH, json={"table_name": "lake.db.t"}), 400, "invalid-message")
-    assert "snapshot_id" in refused["detail"]
+    refused = problem(Served().http.post(PATH, json={"snapshot_id": 1}), 400, "invalid-message")
+    assert "table_name" in refused["detail"]
 
 
 def test_an_unknown_catalog_is_not_found_and_the_known_ones_are_named() -> None:
     refused = problem(Served().http.post(PATH, json={**GOOD, "table_name": "nope.db.t"}), 404, "not-found")
     assert "lake" in refused["hint"]
+
+
+def test_many_events_are_one_request_all_of_them_or_none() -> None:
+    served = Served()
+    events: list[dict[str, Any]] = [{"table_name": "lake.db.t", "snapshot_id": number} for number in range(1_000)]
+    assert served.post("/events/commits/batch", {"events": events}) == {"accepted": 1_000, "repeated": 0}
+    again = {"events": [*events[:9], {"table_name": "lake.db.u"}], "channel": "outbox"}
+    assert served.post("/events/commits/batch", again) == {"accepted": 10, "repeated": 9}
+    stored = served.control.tables.inbox(2_000)
+    assert len(stored) == 1_001
+    assert (stored[-1].channel, stored[-1].event.snapshot_id) == (Channel.OUTBOX, None)
+    for wrong, where in (
+        ({"events": [*events[:3], {**GOOD, "snapshot_id": -1}]}, "$.events[3].snapshot_id"),
+        ({"events": [*events, GOOD]}, "$.events"),
+        ({"events": [], "channel": "kafka"}, "$.channel"),
+        ({"events": {}}, "$.events"),
+        ({"events": [], "x": 1}, "'x'"),
+    ):
+        assert where in problem(served.http.post(f"{PATH}/batch", json=wrong), 400, "invalid-message")["detail"]
+    other = {"events": [{"table_name": "lake.db.v", "snapshot_id": 1}, {"table_name": "nope.db.t", "snapshot_id": 1}]}
+    problem(served.http.post(f"{PATH}/batch", json=other), 404, "not-found")
+    assert len(served.control.tables.inbox(2_000)) == 1_001
+
+
+def test_t13_ten_thousand_events_are_taken_in_by_the_thousand_and_no_body_is_over_a_megabyte() -> None:
+    served = Served()
+    for first in range(0, 10_000, 1_000):
+        events = [{"table_name": f"lake.db.t{n % 100}", "snapshot_id": n} for n in range(first, first + 1_000)]
+        served.post("/events/commits/batch", {"events": events})
+    assert served.get("/events/figures")["channels"][0]["waiting"] == 10_000
+    longest = {"events": [{"table_name": f"lake.db.{'x' * 9_000}", "snapshot_id": n} for n in range(200)]}
+    problem(served.http.post(f"{PATH}/batch", json=longest), 413, "too-large")
+
+
+def test_figures_tell_how_late_events_are_and_which_commits_nobody_told_of() -> None:
+    served = Served()
+    uuid = served.table(files=0)
+    told = served.append(EVENTS, "told")
+    served.clock.advance(2_000)
+    served.post("/events/commits", {"table_name": str(EVENTS), "snapshot_id": told})
+    served.clock.advance(500)
+    served.control.loop.turn()
+    served.append(EVENTS, "untold")
+    served.control.keeper.look(EVENTS)
+    reporting = served.get(f"/tables/{uuid}")["reporting"]
+    assert (reporting["told"], len(reporting["untold"]), reporting["sweep_only"]) == ({"http": 1}, 1, 0)
+    served.clock.advance(GRACE_MS)
+    served.control.keeper.look(EVENTS)
+    figures = served.get("/events/figures")
+    assert figures["channels"] == [
+        {
+            "channel": "http",
+            "events": 1,
+            "waiting": 0,
+            "oldest_waiting_at": None,
+            "commit_to_receipt": {"events": 1, "mean_ms": 2_000, "max_ms": 2_000},
+            "receipt_to_look": {"events": 1, "mean_ms": 500, "max_ms": 500},
+        }
+    ]
+    assert (figures["told"], figures["sweep_only"]) == (1, 1)
+    assert [(one["told"], one["sweep_only"]) for one in figures["least_reported"]] == [(1, 1)]

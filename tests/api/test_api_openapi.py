@@ -11,21 +11,23 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
-from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.plans import ApprovalGiven
 from icewright.api.quarantine import PurgeOfGone
+from icewright.domain.access import Role
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
 from icewright.domain.codec import from_json, to_json
+from icewright.domain.identity import NewToken
 from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
 from icewright.domain.names import TableId
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Migration
+from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.domain.storage import ProbeReport, ProbeReports
 from icewright.domain.tasks import Progress
-from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, hello
+from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello
 from tests.api.test_api_tasks import carry_out, claimed, report
-from tests.lakes.house import House, litter
+from tests.lakes.house import House, litter, own_access
 from tests.lakes.sqlite import writer
 
 
@@ -89,16 +91,29 @@ def test_every_code_that_is_answered_is_documented(document: Any) -> None:
 def test_real_answers_are_as_the_document_says(document: Any, tmp_path: Path) -> None:
     described = {(method, path): operation for method, path, operation in operations(document)}
     seen = set()
-    for method, path, response in (*a_life(Served()), *a_removal(House(tmp_path))):
+    for method, path, response in (
+        *a_life(Served()),
+        *some_events(Served()),
+        *a_company(Served()),
+        *some_policies(Served()),
+        *a_removal(House(tmp_path)),
+    ):
         seen.add((method, path))
         operation = described[method, path]
         said = operation["responses"][str(response.status_code)]
         if response.status_code == 204:
             assert "content" not in said
             continue
+        if "application/json" not in said["content"]:
+            assert response.headers["content-type"].startswith(next(iter(said["content"])))
+            continue
         schema = {**said["content"]["application/json"]["schema"], "components": document["components"]}
         jsonschema_rs.validator_for(schema).validate(response.json())
-    assert seen == set(described)
+    streams = {
+        key for key, operation in described.items() if "text/event-stream" in str(operation["responses"].get("200"))
+    }
+    assert streams == {("GET", f"{V1}/feed/stream")}  # has no end: see test_api_feed.py
+    assert seen == set(described) - streams
 
 
 def test_a_refusal_is_as_the_document_says(document: Any) -> None:
@@ -125,9 +140,13 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/optimizers/{optimizer_id}/probe-reports": ProbeReports((probe_report(spec.table_id, WorkerAccess.REFUSED),)),
         "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
         "/tables/{uuid}/plans": AskedRewriteDataFiles(Migration.SPEC),
+        "/tokens": NewToken("ci", (Role.OPERATOR,), ("lake.db",), 1_000),
         "/plans/{plan_id}/approve": ApprovalGiven("Ada"),
+        "/policies/preview": Policies(()),
+        "/policies": NewRevision(Policies(()), "Ada"),
         "/quarantine/{task_id}/purge-of-gone-table": PurgeOfGone("Ada"),
         "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
+        "/events/commits/batch": {"events": [{"table_name": to_json(EVENTS)}], "channel": "outbox"},
     }
     accepting = {path for method, path, operation in operations(document) if "requestBody" in operation}
     assert accepting == {V1 + path for path in bodies}
@@ -159,7 +178,7 @@ def expired(served: Served, uuid: str) -> str:
 
 def a_removal(house: House) -> Iterator[tuple[str, str, Any]]:
     """The operations that take files away, on a table with garbage."""
-    app = create_app(house.control, Access(TOKEN, loopback_hosts("127.0.0.1", PORT), LOGIN_CODE))
+    app = create_app(house.control, own_access(house, TOKEN, PORT))
     client = TestClient(app, f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
 
     def call(method: str, template: str, body: Any = None, **values: str) -> tuple[str, str, Any]:
@@ -188,6 +207,48 @@ def a_removal(house: House) -> Iterator[tuple[str, str, Any]]:
     yield call("POST", "/quarantine/{task_id}/purge-of-gone-table", PurgeOfGone("Ada"), task_id=task_id)
 
 
+def some_events(served: Served) -> Iterator[tuple[str, str, Any]]:
+    """The operations of events beside those of a table's life."""
+    batch = {"events": [{"table_name": str(EVENTS), "snapshot_id": 1}]}
+    yield "POST", f"{V1}/events/commits/batch", served.http.post(f"{V1}/events/commits/batch", json=batch)
+    yield "GET", f"{V1}/events/figures", served.http.get(f"{V1}/events/figures")
+
+
+def a_company(served: Served) -> Iterator[tuple[str, str, Any]]:
+    """The operations on who comes in, and on what they did."""
+    token = NewToken("ci", (Role.OPERATOR,), ("lake.db",), 1_000)
+    for method, path, body in (
+        ("GET", "/me", None),
+        ("POST", "/logout", None),
+        ("POST", "/tokens", token),
+        ("GET", "/tokens", None),
+        ("POST", "/tokens/{name}/revoke", None),
+        ("GET", "/audit", None),
+        ("GET", "/audit/head", None),
+    ):
+        content = None if body is None else to_json(body)
+        response = served.http.request(method, V1 + path.format(name="ci"), json=content)
+        assert response.is_success, response.text
+        yield method, V1 + path, response
+
+
+def some_policies(served: Served) -> Iterator[tuple[str, str, Any]]:
+    """The operations on policies."""
+    served.table()
+    policies = Policies((NamedRule("a", RuleMatch(("lake.**",)), {"icewright.level-2.runs": "4"}),))
+    for method, path, body, headers in (
+        ("POST", "/policies/preview", policies, {}),
+        ("POST", "/policies", NewRevision(policies, "Ada"), {"If-Match": '"0"'}),
+        ("GET", "/policies", None, {}),
+        ("GET", "/policies/revisions", None, {}),
+        ("GET", "/policies/revisions/{number}", None, {}),
+    ):
+        content = None if body is None else to_json(body)
+        response = served.http.request(method, V1 + path.format(number="1"), json=content, headers=headers)
+        assert response.is_success, response.text
+        yield method, V1 + path, response
+
+
 def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     """Each operation at least once, on a table that goes the whole way."""
 
@@ -200,6 +261,8 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
 
     uuid = served.table(mode="approve")
     yield call("GET", "/healthz")
+    yield call("GET", "/readyz")
+    yield call("GET", "/metrics")
     yield call("POST", "/login-codes")
     looked = call("POST", "/tables/{uuid}/plan", uuid=uuid)
     yield looked
@@ -235,8 +298,10 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield undo
     served.post(f"/plans/{undo[2].json()['plan_id']}/apply")
     yield call("GET", "/tasks/{task_id}", task_id=expiry_id)
-    for path in ("/status", "/tables", "/tasks", "/optimizers"):
+    for path in ("/status", "/tables", "/tasks", "/optimizers", "/feed"):
         yield call("GET", path)
+    method, path, response = call("GET", "/backlog?resource_group=default&catalog=lake")
+    yield method, path.partition("?")[0], response
     for path in ("", "/partitions", "/snapshots", "/refs", "/place", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
     yield call("GET", "/tasks/{task_id}", task_id=task_id)

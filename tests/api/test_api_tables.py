@@ -108,7 +108,7 @@ def test_a_uuid_that_two_catalogs_have_needs_the_catalog() -> None:
     record = served.control.tables.record_by_name(EVENTS)
     assert record is not None
     twin = replace(record, table_id=replace(record.table_id, catalog="other"), name=TableName("other", ("db",), "t"))
-    served.control.tables.save_record(twin)
+    served.control.tables.save_record(replace(twin, revision=0))
     refused = problem(served.http.get(f"{V1}/tables/{uuid}"), 422, "rejected")
     assert "lake, other" in refused["hint"]
     assert served.get(f"/tables/{uuid}", catalog="lake")["table"]["uuid"] == uuid

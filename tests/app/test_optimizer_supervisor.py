@@ -14,11 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from icewright.adapters.launchers.resident import ResidentApplication, ResidentLauncher
 from icewright.app.address import ServerAddress, write_address
-from icewright.app.optimizer import Supervisor, settings_of, start
+from icewright.app.optimizer import Supervisor, kubernetes_secret, run, settings_of
 from icewright.config.load import load_config
-from icewright.domain.codec import from_json
-from icewright.domain.errors import NotFound, Rejected
+from icewright.domain.codec import from_json, loads
+from icewright.domain.errors import InvalidConfiguration, NotFound, Rejected
 from icewright.domain.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
 from tests.spark_side import specs
 
@@ -46,6 +47,7 @@ sys.exit(0 if isinstance(ends[number], str) else ends[number])
 SETTINGS = specs.settings_of(
     token="the-secret-token",  # noqa: S106 - nobody is asked
     spark_conf={"spark.hadoop.secret": "the-secret-key"},
+    spark_conf_keys=("spark.hadoop.secret",),
 )
 
 
@@ -57,7 +59,8 @@ class Supervised(Supervisor):
         self.serverless = serverless
         (folder / "ends").write_text(json.dumps(ends))
         (folder / "stand_in.py").write_text(STAND_IN)
-        super().__init__(self._current, (sys.executable, "-S", str(folder / "stand_in.py"), str(folder)))
+        command = (sys.executable, "-S", str(folder / "stand_in.py"), str(folder))
+        super().__init__(self._current, ResidentLauncher(command))
         self.pauses: list[float] = []
 
     def _current(self) -> OptimizerSettings:
@@ -148,10 +151,10 @@ def test_told_to_stop_while_it_waits_for_the_server_it_starts_nothing(tmp_path: 
 
 def test_a_signal_between_two_starts_reaches_the_one_that_is_just_started(tmp_path: Path) -> None:
     supervisor = Supervised(tmp_path, "when told")
-    started = start
+    started = ResidentLauncher.start
 
-    def signalled(settings: OptimizerSettings, command: object) -> object:
-        child = started(settings, command)  # type: ignore[arg-type]  # passed on as it came
+    def signalled(launcher: ResidentLauncher, settings: OptimizerSettings) -> ResidentApplication:
+        child = started(launcher, settings)
         while not supervisor.starts:
             time.sleep(0.001)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -159,7 +162,7 @@ def test_a_signal_between_two_starts_reaches_the_one_that_is_just_started(tmp_pa
         return child
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("icewright.app.optimizer.start", signalled)
+        patch.setattr(ResidentLauncher, "start", signalled)
         assert supervisor.run() == 0
     assert (tmp_path / "told to stop").exists()
 
@@ -185,15 +188,16 @@ def test_settings_go_through_standard_input_and_secrets_nowhere_else(tmp_path: P
 
 
 def test_one_that_ends_before_it_has_read_its_settings_is_only_one_that_died() -> None:
-    process = start(SETTINGS, (sys.executable, "-S", "-c", "import os; os.close(0); os._exit(5)"))
-    assert process.wait() == 5
-    process = start(SETTINGS, ("/bin/false",))
-    assert process.wait() == 1
+    for command, code in (
+        ((sys.executable, "-S", "-c", "import os; os.close(0); os._exit(5)"), 5),
+        (("/bin/false",), 1),
+    ):
+        assert ResidentLauncher(command).start(SETTINGS).wait() == code
 
 
 def test_a_program_that_is_not_there_is_said_clearly(tmp_path: Path) -> None:
     with pytest.raises(Rejected, match="cannot be started"):
-        start(SETTINGS, (str(tmp_path / "nothing"),))
+        ResidentLauncher((str(tmp_path / "nothing"),)).start(SETTINGS)
 
 
 def test_each_optimizer_gets_the_servers_present_address_and_a_name_of_its_own(tmp_path: Path) -> None:
@@ -215,3 +219,36 @@ def test_a_server_elsewhere_is_reached_with_the_token_that_the_configuration_ref
     config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
     found = settings_of(config, {"THE_TOKEN": "resolved"})
     assert (found.server_url, found.token) == ("https://icewright.example", "resolved")
+
+
+def test_drivers_in_kubernetes_find_in_their_secret_what_they_are_started_with(tmp_path: Path) -> None:
+    file = tmp_path / "icewright.toml"
+    text = """[optimizer]
+server_url = "https://icewright.example"
+server_token = "env:THE_TOKEN"
+master = "k8s://https://kubernetes.example:6443"
+deploy_mode = "cluster"
+kubernetes_secret = "icewright-settings"
+"""
+    file.write_text(text)
+    config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
+    document = json.loads(kubernetes_secret(config, {"THE_TOKEN": "resolved"}, "icewright-settings"))
+    found = loads(OptimizerSettings, document["stringData"]["settings.json"])
+    assert (found.server_url, found.token, found.tasks_max) == ("https://icewright.example", "resolved", 1)
+    with pytest.raises(InvalidConfiguration, match="not 'another'"):
+        kubernetes_secret(config, {"THE_TOKEN": "resolved"}, "another")
+
+
+def test_t4_keys_that_let_any_program_run_are_named_in_the_file_alone(tmp_path: Path) -> None:
+    (tmp_path / "icewright.toml").write_text('[optimizer]\nspark_conf_keys = ["spark.eventLog.dir"]\n')
+    home = {"HOME": str(tmp_path)}
+    assert load_config(None, home, tmp_path).optimizer.spark_conf_keys == ("spark.eventLog.dir",)
+    for environ in ({"ICEWRIGHT_OPTIMIZER__SPARK_CONF_KEYS": '["spark.plugins"]'},):
+        with pytest.raises(InvalidConfiguration, match="file alone"):
+            load_config(None, {**home, **environ}, tmp_path)
+
+
+def test_a_launcher_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
+    with pytest.raises(InvalidConfiguration, match="--launcher"):
+        run(config, {}, launcher="livy")

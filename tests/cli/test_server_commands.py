@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -126,6 +128,30 @@ def test_a_plan_is_applied_cancelled_and_retried() -> None:
     assert "History" in icewright("tasks", "show", task.task_id).out
 
 
+def test_what_happens_is_told_page_by_page_and_as_it_happens(lake: Path) -> None:
+    environ = {**os.environ, "HOME": str(lake / "home")}
+    command = [sys.executable, "-m", "icewright", "feed", "--follow", "--json", "--under", "lake.db.asked"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background ignores it
+    task_id = icewright("tasks", "list", "--table", "db.asked", "--json").json["items"][0]["task_id"]
+    with subprocess.Popen(command, env=environ, cwd=lake, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
+        assert process.stdout is not None
+        lines = ThreadPoolExecutor(1).submit(process.stdout.readline)
+        deadline = time.monotonic() + _PATIENCE_S
+        while not lines.done():  # it is told what happens from when it has begun
+            assert time.monotonic() < deadline, "nothing was told"
+            icewright("tasks", "cancel", task_id)
+            icewright("tasks", "retry", task_id)
+        process.send_signal(signal.SIGINT)
+        told = json.loads(lines.result())
+        assert (told["task_id"], told["kind"] in ("queued", "cancelled")) == (task_id, True)
+        assert process.wait(20) == 0
+    first = icewright("feed", "--limit", "2", "--under", "lake.db.asked", "--json").json
+    assert [fact["kind"] for fact in first["items"]] == ["queued", "cancelled"]
+    said = icewright("feed", "--limit", "2", "--under", "lake.db.asked", "--cursor", first["next_cursor"])
+    assert (said.status, said.out.splitlines()[0].split()) == (0, ["when", "what", "table", "task", "because"])
+    assert icewright("feed", "--kind", "parked").out == "nothing was told\n"
+
+
 def test_e11_snapshots_expire_when_a_person_says_yes_and_not_before() -> None:
     asked = ("expire-snapshots", "db.old", "--older-than", "PT0S", "--retain-last", "2")
     shown = icewright(*asked)
@@ -223,3 +249,46 @@ def test_a_token_of_another_server_is_refused(lake: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("ICEWRIGHT_OPTIMIZER__SERVER_URL", "http://127.0.0.1:9")
     said = icewright("status")
     assert (said.status, "does not answer" in said.err) == (1, True)
+
+
+_POLICIES = """\
+version: 1
+rules:
+  - name: watched
+    match:
+      tables: [lake.db.watched]
+    settings:
+      icewright.level-2.runs: 7
+"""
+
+
+def test_policies_are_shown_applied_and_taken_back(lake: Path) -> None:
+    (lake / "policies").mkdir()
+    (lake / "policies" / "watched.yaml").write_text(_POLICIES)
+    said = icewright("policy", "apply", "policies")
+    assert said.status == 1
+    assert "1 of 5 tables would have other settings than by revision 0." in said.out
+    assert "Nothing has been changed yet: add --yes --if-revision 0 to do exactly this." in said.out
+    assert icewright("policy", "history").out == "no policies were applied yet\n"
+    said = icewright("policy", "apply", "policies", "--yes", "--if-revision", "0", "--by", "alice", "--note", "t-7")
+    assert (said.status, said.out.splitlines()[-1]) == (0, "Applied as revision 1.")
+    said = icewright("policy", "apply", "policies", "--yes")
+    assert (said.status, said.out) == (0, "Nothing to apply: revision 1 says the same already.\n")
+    assert icewright("policy", "rollback", "0", "--yes", "--if-revision", "0").status == 1
+    shown = icewright("policy", "show", "db.watched", "--json").json["settings"]
+    assert [(one["value"], one["origin"]) for one in shown if one["key"] == "icewright.level-2.runs"] == [
+        ("7", "rule watched")
+    ]
+    tested = icewright("policy", "test", "db.watched", "--json").json["table"]
+    assert (tested["revision"], tested["from_files"]) == (1, False)
+    assert "rule watched" in icewright("table", "show", "db.watched").out
+    said = icewright("policy", "rollback", "0", "--yes", "--json")
+    assert (said.status, said.json["applied"]) == (0, 2)
+    items = icewright("policy", "history", "--json").json["items"]
+    assert [(one["number"], one["rules"], one["note"]) for one in items] == [
+        (2, 0, "rollback to revision 0"),
+        (1, 1, "t-7"),
+    ]
+    assert items[1]["applied_by"] == "owner (alice)"
+    said = icewright("policy", "show", "--revision", "1")
+    assert "icewright.level-2.runs  7" in said.out

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from icewright.config.load import load_config
 from icewright.config.model import Config
-from icewright.config.settings import OPTIMIZER, SERVER
+from icewright.config.settings import SECTIONS, Kind
 from icewright.config.show import shown
 from icewright.domain.errors import InvalidConfiguration, NotFound
 from icewright.domain.policy import PolicyRule
@@ -47,7 +47,7 @@ def test_nothing_at_all_gives_the_defaults_and_no_catalogs(tmp_path: Path) -> No
     assert config.server.store_url == f"sqlite:///{tmp_path}/home/.local/state/icewright/icewright.db"
     assert config.optimizer.master == "local[*]"
     assert set(config.origins.values()) == {"default"}
-    assert len(config.origins) == len(SERVER) + len(OPTIMIZER)
+    assert len(config.origins) == sum(map(len, SECTIONS.values()))
 
 
 def test_a_catalog_is_read_and_named(tmp_path: Path) -> None:
@@ -257,3 +257,17 @@ def test_any_file_is_either_read_or_refused(tmp_path_factory: pytest.TempPathFac
     file.write_text(text, encoding="utf-8", newline="")
     with suppress(InvalidConfiguration):
         load_config(file, {"HOME": str(folder)}, folder)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "default"),
+    [
+        (section, setting.key, setting.default)
+        for section in ("server", "optimizer")
+        for setting in SECTIONS[section]
+        if setting.kind is Kind.INTEGER
+    ],
+)
+def test_each_number_that_is_set_is_what_counts(tmp_path: Path, section: str, key: str, default: int) -> None:
+    config = load(tmp_path, f"[{section}]\n{key} = {default + 1}\n")
+    assert getattr(getattr(config, section), key) == default + 1

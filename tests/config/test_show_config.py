@@ -80,7 +80,7 @@ def test_the_starting_file_can_be_loaded_and_observes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("section", list(SECTIONS))
 def test_the_defaults_in_the_starting_file_are_the_defaults(section: str) -> None:
     text = starting_file(Discovery())
-    assert tomllib.loads(text) == {"server": {}, "optimizer": {}}
+    assert tomllib.loads(text) == {section: {} for section in SECTIONS}
     uncommented = "\n".join(line.removeprefix("# ") for line in text.splitlines() if _is_default(line))
     written = tomllib.loads(uncommented)
     for setting in SECTIONS[section]:

@@ -210,6 +210,10 @@ class RelayedLake(PyIcebergLake):
 
 def postgresql_lake(server: PostgresServer, folder: Path) -> PyIcebergLake:
     """Over the server's own database, emptied: a new one takes hundreds of files."""
+    # Engines of earlier lakes keep their connections until they are collected, and the server has so many.
+    server.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid()"
+    )
     server.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     entry = CatalogEntry("lake", CatalogKind.SQL, server.url(), str(folder / "warehouse"))
     return RelayedLake(sqlite.with_tables(entry), server.port)

@@ -8,25 +8,37 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text, update
 
+from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.claims import MemoryClaims
 from icewright.adapters.memory.deletion_store import MemoryDeletionStore
+from icewright.adapters.memory.event_source import MemoryCursors
+from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.adapters.memory.kept import MemoryKept
+from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.adapters.sql.audit import SqlAudit
 from icewright.adapters.sql.claims import SqlClaims
+from icewright.adapters.sql.cursors import SqlCursors
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.kept import SqlKept
+from icewright.adapters.sql.policies import SqlPolicies
 from icewright.adapters.sql.schema import SERVER_EPOCH, counters, metadata
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import writing
+from icewright.ports.audit import AuditLog
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import DeletionStore
+from icewright.ports.event_sources import Cursors
+from icewright.ports.identity import IdentityStore
 from icewright.ports.kept import KeptStore
+from icewright.ports.policies import PolicyStore
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
 from tests.servers.postgres import PostgresServer
@@ -36,12 +48,16 @@ class MemoryStores:
     """Stores that share one process's memory: opening them again gives the same ones."""
 
     def __init__(self, clock: Clock) -> None:
-        self._tasks = MemoryTaskStore(clock)
+        self._audit = MemoryAudit(clock)
+        self._tasks = MemoryTaskStore(clock, self._audit)
         self._tables = MemoryTableStore(clock, self._tasks)
         self._sightings = MemorySightings(clock)
         self._claims = MemoryClaims()
         self._kept = MemoryKept()
-        self._deletions = MemoryDeletionStore(clock)
+        self._deletions = MemoryDeletionStore(clock, self._audit)
+        self._identities = MemoryIdentities(clock, self._audit)
+        self._cursors = MemoryCursors()
+        self._policies = MemoryPolicies(clock, self._audit)
 
     def tasks(self) -> TaskStore:
         return self._tasks
@@ -58,8 +74,20 @@ class MemoryStores:
     def kept(self) -> KeptStore:
         return self._kept
 
+    def policies(self) -> PolicyStore:
+        return self._policies
+
     def deletions(self) -> DeletionStore:
         return self._deletions
+
+    def audit(self) -> AuditLog:
+        return self._audit
+
+    def identities(self) -> IdentityStore:
+        return self._identities
+
+    def cursors(self) -> Cursors:
+        return self._cursors
 
     def next_server(self) -> None:
         self._deletions.server += 1
@@ -96,9 +124,25 @@ class SqlStores:
         self._engines.append(open_store(self.url))
         return SqlKept(self._engines[-1])
 
+    def policies(self) -> PolicyStore:
+        self._engines.append(open_store(self.url))
+        return SqlPolicies(self._engines[-1], self._clock)
+
     def deletions(self) -> DeletionStore:
         self._engines.append(open_store(self.url))
         return SqlDeletionStore(self._engines[-1], self._clock)
+
+    def audit(self) -> AuditLog:
+        self._engines.append(open_store(self.url))
+        return SqlAudit(self._engines[-1], self._clock)
+
+    def identities(self) -> IdentityStore:
+        self._engines.append(open_store(self.url))
+        return SqlIdentities(self._engines[-1], self._clock)
+
+    def cursors(self) -> Cursors:
+        self._engines.append(open_store(self.url))
+        return SqlCursors(self._engines[-1])
 
     def next_server(self) -> None:
         with writing(self._engines[0]) as connection:

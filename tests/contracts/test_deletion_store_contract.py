@@ -164,18 +164,15 @@ def test_q1_a_server_that_was_replaced_writes_nothing_more(store: DeletionStore,
     old = store.epoch()
     stores.next_server()
     assert store.epoch() == old + 1
-    approval = Approval("abc", "somebody", 1)
     for write in (
         lambda: store.begin(replace(a_run(store, "run-2", table=2), epoch=old), []),
         lambda: store.change(old, [replace(first, state=IntentState.SKIPPED)]),
         lambda: store.rest("run-1", old, 9),
         lambda: store.close("run-1", old),
-        lambda: store.approve(old, approval),
     ):
         with pytest.raises(StoreTaken):
             write()
     assert store.tally("run-1")[IntentState.PLANNED].files == 3
-    assert store.approval("abc") is None
 
 
 def test_a_run_rests(store: DeletionStore) -> None:
@@ -187,8 +184,8 @@ def test_a_run_rests(store: DeletionStore) -> None:
 def test_the_first_approval_stays(store: DeletionStore, stores: Stores) -> None:
     assert store.approval("abc") is None
     first = Approval("abc", HOSTILE_PARTS[3], 1)
-    assert store.approve(store.epoch(), first) == first
-    assert store.approve(store.epoch(), Approval("abc", "other", 2)) == first
+    assert store.approve(first) == first
+    assert store.approve(Approval("abc", "other", 2)) == first
     assert stores.deletions().approval("abc") == first
 
 

@@ -1,23 +1,34 @@
 """What every table store must do, sentence by sentence of the port."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict, NotFound
-from icewright.domain.events import CommitEvent
+from icewright.domain.errors import Conflict, InboxFull, LookLost, NotFound
+from icewright.domain.events import (
+    Channel,
+    ChannelFigures,
+    CommitEvent,
+    EventFigures,
+    Lag,
+    Reporting,
+    Told,
+    UnreportedTable,
+)
 from icewright.domain.files import Partition
 from icewright.domain.inventory import PartitionStatistics
 from icewright.domain.layouts import Level, Run
 from icewright.domain.names import TableName
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
-from icewright.domain.storage import AccessRecord
+from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tables import Operation
+from icewright.ports.findings import ACCESS_KEPT_MS, PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 from icewright.ports.store import (
-    ACCESS_KEPT_MS,
+    AT_ONCE,
     EVENTS_KEPT_MS,
     OPTIMIZERS_KEPT_MS,
     PLANS_KEPT,
@@ -29,6 +40,7 @@ from icewright.ports.store import (
 from tests.contracts.samples import HOSTILE_PARTS, REASON, hello, manifest, new_task, plan, record, statistics, table_id
 from tests.contracts.stores import Stores
 
+RUN = Run(Level.LEVEL_1, "sort(2)", 5)
 P1, P2, P3 = Partition(0, '["a"]'), Partition(0, '["b"]'), Partition(1, '["a"]')
 
 
@@ -44,13 +56,35 @@ class TestRecords:
         assert stores.tables().record(saved.table_id) == saved
         assert stores.tables().record_by_name(saved.name) == saved
 
+    def test_properties_are_kept_whatever_is_in_them(self, stores: Stores) -> None:
+        saved = record(properties={"icewright.mode": "auto", "\x00\ud800": "it's"})
+        stores.tables().save_record(saved)
+        assert stores.tables().record(saved.table_id) == saved
+
+    def test_looks_are_brought_forward_and_never_put_off(self, store: TableStore) -> None:
+        for number, at in ((1, 5_000), (2, 1_000), (3, 5_000)):
+            store.save_record(record(number, next_look_at=at))
+        store.look_by([table_id(1), table_id(2), table_id(9)], 2_000)
+        store.look_by([], 0)
+        assert [found.next_look_at for found in store.records(limit=9)] == [2_000, 1_000, 5_000]
+
+    def test_q2_a_look_that_was_brought_forward_is_not_put_off_by_who_read_before(self, store: TableStore) -> None:
+        store.save_record(record(1, next_look_at=5_000))
+        read = store.record(table_id(1))
+        assert read is not None
+        store.look_by([table_id(1)], 2_000)
+        with pytest.raises(LookLost):
+            store.save_record(replace(read, next_look_at=9_000))
+        (found,) = store.records(limit=9)
+        assert found.next_look_at == 2_000
+
     def test_none_for_what_is_not_known(self, store: TableStore) -> None:
         assert store.record(table_id(9)) is None
         assert store.record_by_name(TableName("lake", ("ns",), "t9")) is None
 
     def test_saving_again_replaces(self, store: TableStore) -> None:
         store.save_record(record(problem=REASON, commit_interval_ms=5, snapshot_id=4))
-        newer = record(observed_at=2_000, commit_interval_ms=None, snapshot_id=None)
+        newer = record(observed_at=2_000, commit_interval_ms=None, snapshot_id=None, revision=1)
         store.save_record(newer)
         assert store.record(newer.table_id) == newer
         assert store.records(limit=9) == [newer]
@@ -72,7 +106,7 @@ class TestRecords:
 
     def test_a_renamed_table_is_found_by_its_new_name_alone(self, store: TableStore) -> None:
         store.save_record(record(1))
-        renamed = replace(record(1), name=TableName("lake", ("ns",), "renamed"))
+        renamed = replace(record(1, revision=1), name=TableName("lake", ("ns",), "renamed"))
         store.save_record(renamed)
         assert store.record_by_name(renamed.name) == renamed
         assert store.record_by_name(record(1).name) is None
@@ -112,12 +146,142 @@ class TestRecords:
         assert [each.table_id for each in store.due(999, 3)] == [table_id(2), table_id(3), table_id(4)]
 
 
+class TestLooksOfSeveralServers:
+    """What a writer moves from is compared in the store, whichever process it is in (decision 0040)."""
+
+    def test_q1_a_record_that_somebody_wrote_since_is_not_replaced(self, stores: Stores) -> None:
+        stores.tables().save_record(record())
+        read = stores.tables().record(table_id())
+        assert read is not None
+        stores.tables().save_record(replace(read, snapshot_id=8))
+        for late in (replace(read, snapshot_id=9), record(snapshot_id=9)):
+            with pytest.raises(LookLost):
+                stores.tables().save_record(late)
+        with pytest.raises(LookLost):  # nor one of a table that nobody knows
+            stores.tables().save_record(record(2, revision=1))
+        assert stores.tables().record(table_id()) == record(snapshot_id=8)
+        assert stores.tables().record(table_id(2)) is None
+
+    def test_q1_a_look_that_lost_changes_nothing(self, stores: Stores) -> None:
+        stores.tables().apply_inventory(InventoryUpdate(record(), [manifest(1, P1)], [], [statistics(P1)], []))
+        read = stores.tables().record(table_id())
+        assert read is not None
+        first = InventoryUpdate(read, [manifest(2, P2)], [manifest(1).key], [statistics(P2)], [P1], {7: RUN})
+        stores.tables().apply_inventory(first)
+        late = InventoryUpdate(read, [manifest(3, P3)], [manifest(1).key], [statistics(P3)], [P1], {8: RUN})
+        with pytest.raises(LookLost):
+            stores.tables().apply_inventory(late)
+        assert stores.tables().manifest_keys(table_id()) == [manifest(2).key]
+        assert stores.tables().partitions(table_id()) == [statistics(P2)]
+        assert stores.tables().runs(table_id()) == {7: RUN}
+
+    def test_q1_losing_takes_no_name_away(self, stores: Stores) -> None:
+        stores.tables().save_record(record(1))
+        stores.tables().save_record(record(2))
+        with pytest.raises(LookLost):
+            stores.tables().save_record(replace(record(2), name=record(1).name))
+        assert stores.tables().record_by_name(record(1).name) == record(1)
+
+    def test_a_plan_and_a_new_name_are_writes_as_well(self, stores: Stores) -> None:
+        stores.tables().save_record(record(1))
+        read = stores.tables().record(table_id(1))
+        assert read is not None
+        stores.tables().save_plan(plan("plan-1"))
+        with pytest.raises(LookLost):
+            stores.tables().save_record(read)
+        planned = stores.tables().record(table_id(1))
+        assert planned == replace(read, plan_id="plan-1")
+        stores.tables().save_record(replace(record(2), name=read.name))  # which drops the first
+        with pytest.raises(LookLost):
+            stores.tables().save_record(planned)
+
+    def test_only_one_of_many_at_once_wins(self, stores: Stores) -> None:
+        stores.tables().save_record(record())
+        read = stores.tables().record(table_id())
+        assert read is not None
+        opened = [stores.tables() for _ in range(6)]
+
+        def write(number: int) -> bool:
+            try:
+                opened[number].save_record(replace(read, snapshot_id=number))
+            except LookLost:
+                return False
+            return True
+
+        with ThreadPoolExecutor(len(opened)) as pool:
+            assert sum(pool.map(write, range(len(opened)))) == 1
+
+    def test_each_wish_for_a_look_is_told_from_the_one_before(self, stores: Stores) -> None:
+        store, name = stores.tables(), record().name
+        store.look_at_once(name)  # harmless: there is no such table
+        for number in (1, 2, 3):
+            store.save_record(record(number, next_look_at=500 * number, dropped_at=7 if number == 3 else None))
+        stores.tables().look_at_once(name)
+        stores.tables().look_at_once(record(3).name)
+        assert [one.table_id for one in store.due(AT_ONCE, 9)] == [table_id(1)]
+        first = store.record(table_id(1))
+        stores.tables().look_at_once(name)
+        second = store.record(table_id(1))
+        assert first is not None
+        assert second is not None
+        assert second.next_look_at < first.next_look_at <= AT_ONCE
+        with pytest.raises(LookLost):  # it would be forgotten
+            store.save_record(replace(first, next_look_at=900))
+
+
+class TestFindings:
+    """What optimizers found out, and what they are asked, by whichever server they reach."""
+
+    PROBE = ProbeRequest(table_id(), record().name, "s3://bucket/t")
+
+    def test_what_files_are_not_is_known_to_all(self, stores: Stores) -> None:
+        stores.tables().note_unfit(table_id(), "not-sorted", Unfit(5, "once"))
+        stores.tables().note_unfit(table_id(), "not-sorted", Unfit(6, HOSTILE_PARTS[1]))
+        stores.tables().note_unfit(table_id(), "not-stitchable", Unfit(7, "two writers"))
+        found = {"not-sorted": Unfit(6, HOSTILE_PARTS[1]), "not-stitchable": Unfit(7, "two writers")}
+        assert stores.tables().unfit(table_id()) == found
+        assert stores.tables().unfit(table_id(2)) == {}
+        stores.tables().prune(6 + UNFIT_KEPT_MS)
+        assert stores.tables().unfit(table_id()) == found
+        stores.tables().prune(7 + UNFIT_KEPT_MS)
+        assert stores.tables().unfit(table_id()) == {"not-stitchable": Unfit(7, "two writers")}
+
+    def test_a_question_is_given_to_one_optimizer_until_it_is_silent(self, stores: Stores) -> None:
+        def taken(optimizer_id: str, now: int, *catalogs: str) -> tuple[ProbeRequest, ...]:
+            return stores.tables().take_probes(
+                optimizer_id, frozenset(catalogs or ("lake",)), limit=9, now=now, again_ms=100
+            )
+
+        stores.tables().want_probe(self.PROBE, 10)
+        assert stores.tables().probe("lake", self.PROBE.root) == Question(self.PROBE)
+        assert taken("o1", 20, "another") == ()
+        assert taken("o1", 20) == (self.PROBE,)
+        stores.tables().want_probe(self.PROBE, 30)  # the next look says it again
+        assert taken("o2", 119) == ()
+        assert stores.tables().probe("lake", self.PROBE.root) == Question(self.PROBE, "o1", 20)
+        assert taken("o2", 120) == (self.PROBE,)
+        assert taken("o3", 50) == (self.PROBE,)  # the clock was set back: what was asked later than now says nothing
+        stores.tables().want_no_probe("lake", self.PROBE.root)
+        assert stores.tables().probe("lake", self.PROBE.root) is None
+        assert taken("o3", 9_000) == ()
+
+    def test_questions_come_in_turn_and_are_forgotten_when_nobody_repeats_them(self, stores: Stores) -> None:
+        store = stores.tables()
+        for number, wanted_at in ((1, 30), (2, 10), (3, 20)):
+            store.want_probe(replace(self.PROBE, root=f"s3://bucket/{number}"), wanted_at)
+        given = store.take_probes("o1", frozenset({"lake"}), limit=2, now=40, again_ms=100)
+        assert [one.root for one in given] == ["s3://bucket/2", "s3://bucket/3"]
+        store.prune(11 + PROBES_KEPT_MS)
+        assert store.probe("lake", "s3://bucket/2") is None
+        assert store.probe("lake", "s3://bucket/1") is not None
+
+
 class TestInventory:
     def test_moves_forward_with_the_record(self, stores: Stores) -> None:
         stores.tables().apply_inventory(
             InventoryUpdate(record(), [manifest(1, P1), manifest(2, P1, P2)], [], [statistics(P2), statistics(P1)], [])
         )
-        newer = record(snapshot_id=8, observed_at=5_000)
+        newer = record(snapshot_id=8, observed_at=5_000, revision=1)
         stores.tables().apply_inventory(
             InventoryUpdate(newer, [manifest(3, P3)], [manifest(1).key], [statistics(P3), statistics(P2, 9)], [P1])
         )
@@ -133,17 +297,17 @@ class TestInventory:
         assert list(store.manifest_summaries(table_id())) == []
         assert store.partitions(table_id()) == []
 
-    def test_again_is_harmless(self, store: TableStore) -> None:
+    def test_removing_what_is_not_there_is_harmless(self, store: TableStore) -> None:
         update = InventoryUpdate(record(), [manifest(1, P1)], [manifest(7).key], [statistics(P1)], [P3])
         store.apply_inventory(update)
-        store.apply_inventory(update)
+        store.apply_inventory(replace(update, record=record(revision=1)))
         assert list(store.manifest_summaries(table_id())) == [manifest(1, P1)]
         assert store.partitions(table_id()) == [statistics(P1)]
 
     def test_tables_do_not_touch_each_other(self, store: TableStore) -> None:
         for number in (1, 2):
             store.apply_inventory(InventoryUpdate(record(number), [manifest(1, P1)], [], [statistics(P1)], []))
-        store.apply_inventory(InventoryUpdate(record(1), [], [manifest(1).key], [], [P1]))
+        store.apply_inventory(InventoryUpdate(record(1, revision=1), [], [manifest(1).key], [], [P1]))
         assert store.manifest_keys(table_id(1)) == []
         assert store.manifest_keys(table_id(2)) == [manifest(1).key]
         assert store.partitions(table_id(2)) == [statistics(P1)]
@@ -154,9 +318,9 @@ class TestInventory:
         update = InventoryUpdate(record(), [], [], [], [], {-(2**63): first, 7: first})
         stores.tables().apply_inventory(update)
         stores.tables().apply_inventory(replace(update, record=record(2)))
-        update = InventoryUpdate(record(), [], [], [], [], {7: second, 2**63 - 1: second}, [-(2**63), 99])
-        stores.tables().apply_inventory(update)
-        stores.tables().apply_inventory(update)
+        for revision in (1, 2):
+            added, removed = {7: second, 2**63 - 1: second}, [-(2**63), 99]
+            stores.tables().apply_inventory(InventoryUpdate(record(revision=revision), [], [], [], [], added, removed))
         assert stores.tables().runs(table_id()) == {7: second, 2**63 - 1: second}
         assert stores.tables().runs(table_id(2)) == {-(2**63): first, 7: first}
 
@@ -165,7 +329,7 @@ class TestInventory:
         second = replace(first, key=replace(first.key, length_bytes=9))
         third = replace(first, key=replace(first.key, added_snapshot_id=9))
         store.apply_inventory(InventoryUpdate(record(), [first, second, third], [], [], []))
-        store.apply_inventory(InventoryUpdate(record(), [], [second.key], [], []))
+        store.apply_inventory(InventoryUpdate(record(revision=1), [], [second.key], [], []))
         assert store.manifest_keys(table_id()) == [first.key, third.key]
 
     def test_summaries_that_have_one_of_some_partitions(self, store: TableStore) -> None:
@@ -184,7 +348,7 @@ class TestInventory:
         store.apply_inventory(InventoryUpdate(record(), many, [], [], []))
         reader = iter(store.manifest_summaries(table_id()))
         seen = [next(reader)]
-        store.apply_inventory(InventoryUpdate(record(), [manifest(99)], [each.key for each in many], [], []))
+        store.apply_inventory(InventoryUpdate(record(revision=1), [manifest(99)], [each.key for each in many], [], []))
         seen.extend(reader)
         assert sorted(each.key for each in seen) == sorted(each.key for each in many)
 
@@ -271,6 +435,81 @@ class TestInbox:
         assert not stores.tables().receive(event)
         assert stores.tables().inbox(1)[0].event == event
 
+    def test_many_at_once_and_the_same_snapshot_by_another_channel_is_the_same(self, stores: Stores) -> None:
+        many = [replace(self.EVENT, snapshot_id=number) for number in range(1_000)]
+        assert stores.tables().receive(*many[:2], many[0], channel=Channel.KAFKA) == 2
+        assert stores.tables().receive(*many, channel=Channel.HTTP) == 998
+        assert stores.tables().receive() == 0
+        kept = stores.tables().inbox(2_000)
+        assert [each.event for each in kept] == many
+        assert [each.channel for each in kept[:3]] == [Channel.KAFKA, Channel.KAFKA, Channel.HTTP]
+
+    def test_events_without_a_snapshot_are_all_kept(self, store: TableStore) -> None:
+        event = CommitEvent(self.EVENT.table_name)
+        assert store.receive(event, event, channel=Channel.HIVE) == 2
+        assert store.receive(event) == 1
+        assert [each.event for each in store.inbox(9)] == [event] * 3
+
+    def test_those_of_known_tables_and_of_others(self, store: TableStore) -> None:
+        known, dropped = record(1), record(2, dropped_at=9)
+        store.save_record(known)
+        store.save_record(dropped)
+        names = [dropped.name, known.name, TableName("lake", ("ns",), "never-seen")]
+        for name in names:
+            store.receive(replace(self.EVENT, table_name=name))
+        assert [each.event.table_name for each in store.inbox(9, known=True)] == [known.name]
+        assert [each.event.table_name for each in store.inbox(9, known=False)] == [names[0], names[2]]
+        assert [each.event.table_name for each in store.inbox(1, known=False)] == [names[0]]
+        assert len(store.inbox(9)) == 3
+
+    def test_which_snapshots_were_told_of(self, store: TableStore, clock: ManualClock) -> None:
+        store.receive(self.EVENT, channel=Channel.KAFKA)
+        store.done([store.inbox(1)[0].event_id])
+        name, now = self.EVENT.table_name, clock.now()
+        assert store.told(name, (4, 5, 6), now) == Told({5: Channel.KAFKA})
+        assert store.told(TableName("lake", ("ns",), "other"), (5,), now) == Told({})
+        store.receive(CommitEvent(name), channel=Channel.HIVE)
+        assert store.told(name, (), now) == Told({}, Channel.HIVE)
+        assert store.told(name, (), now + 1) == Told({})
+
+    def test_figures_by_channel_and_the_tables_that_are_told_of_least(
+        self, store: TableStore, clock: ManualClock
+    ) -> None:
+        assert store.event_figures(limit=9) == EventFigures((), 0, 0, ())
+        received_at = clock.now()
+        store.receive(*(replace(self.EVENT, snapshot_id=number) for number in (1, 2, 3)), channel=Channel.KAFKA)
+        store.receive(CommitEvent(self.EVENT.table_name), channel=Channel.HIVE)
+        clock.advance(50)
+        first, second, *_ = store.inbox(9)
+        store.done([first.event_id], {first.event_id: received_at - 30})
+        clock.advance(100)
+        store.done([second.event_id], {second.event_id: received_at + 999})  # by a clock that is ahead
+        told = Reporting(0, 0, {Channel.KAFKA: 2, Channel.HTTP: 3}, sweep_only=1)
+        for number, reporting in enumerate((told, replace(told, sweep_only=7), Reporting(0, 0, told.told), None)):
+            store.save_record(record(number, reporting=reporting))
+        store.save_record(record(9, reporting=told, dropped_at=5))
+        kept = {one.table_id.uuid: one.reporting for one in store.records(limit=9)}
+        assert told in kept.values()
+        figures = store.event_figures(limit=9)
+        kafka = ChannelFigures(Channel.KAFKA, 3, 1, received_at, Lag(2, 15, 30), Lag(2, 100, 150))
+        assert figures.channels == (ChannelFigures(Channel.HIVE, 1, 1, received_at, None, None), kafka)
+        assert (figures.told, figures.sweep_only) == (15, 8)
+        most, least = UnreportedTable(record(1).name, 5, 7), UnreportedTable(record(0).name, 5, 1)
+        assert figures.least_reported == (most, least)
+        assert store.event_figures(limit=1).least_reported == (most,)
+
+    def test_t13_only_so_many_wait_and_there_is_room_again_when_they_were_worked_on(self, stores: Stores) -> None:
+        store, (a, b, c, d) = stores.tables(), [replace(self.EVENT, snapshot_id=number) for number in range(4)]
+        assert store.receive(a, b, waiting_max=3) == 2
+        assert store.receive(c, waiting_max=3) == 1
+        for refused in ((d,), (a, d), (replace(self.EVENT, snapshot_id=None),)):
+            with pytest.raises(InboxFull, match="3 events wait already"):
+                store.receive(*refused, waiting_max=3)
+        assert store.receive(a, b, waiting_max=3) == 0  # a sender that did not hear the answer
+        assert [stored.event for stored in store.inbox(9)] == [a, b, c]
+        store.done([store.inbox(1)[0].event_id])
+        assert store.receive(d, waiting_max=3) == 1
+
 
 class TestPruning:
     def test_events_are_forgotten_a_day_after_they_were_worked_on(self, store: TableStore, clock: ManualClock) -> None:
@@ -293,7 +532,9 @@ class TestPruning:
         for number in numbers:
             store.save_plan(plan(f"plan-{number:02}", planned_at=number))
         store.save_plan(plan("plan-of-another-table", table=2, planned_at=0))
-        store.save_record(record(plan_id="plan-03"))
+        known = store.record(table_id())
+        assert known is not None
+        store.save_record(replace(known, plan_id="plan-03"))
         stores.tasks().enqueue(new_task("task-1", plan_id="plan-02"))
         store.prune(clock.now())
         kept = [f"plan-{number:02}" for number in numbers if number in (2, 3) or number > 5]

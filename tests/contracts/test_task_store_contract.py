@@ -219,6 +219,21 @@ class TestClaim:
         assert store.claim("o", catalogs=frozenset(), resource_group="default", lease_ms=1) is None
         assert store.claim("o", catalogs=frozenset({"x", "lake"}), resource_group="default", lease_ms=1) is not None
 
+    def test_what_could_be_claimed_is_counted_and_nothing_changes(self, store: TaskStore, clock: ManualClock) -> None:
+        here = frozenset({"lake"})
+        assert store.claimable("default", here) == 0
+        store.enqueue(new_task("task-1", table=1))
+        store.enqueue(new_task("task-2", table=2))
+        assert [store.claimable("default", here), store.claimable("default", here)] == [2, 2]
+        assert store.claimable("other", here) == store.claimable("default", frozenset({"elsewhere"})) == 0
+        first = claim(store)
+        assert first is not None
+        assert store.claimable("default", here) == 1
+        move(store, first, TaskState.QUEUED, delay_ms=1_000)
+        assert store.claimable("default", here) == 1
+        clock.advance(1_000)
+        assert store.claimable("default", here) == 2
+
     def test_not_before_its_time(self, store: TaskStore, clock: ManualClock) -> None:
         move(store, started(store), TaskState.QUEUED, delay_ms=1_000)
         clock.advance(999)

@@ -142,7 +142,7 @@ def see_garbage(lake: Mortals, garbage: Garbage) -> None:
 
 def ask_for_removal(lake: Mortals, garbage: Garbage) -> str:
     """Have orphan files looked for, and removed. The task's id."""
-    return lake.applied(lambda client: _looked_for(lake, garbage, client), "a removal", by="Ada")
+    return lake.applied(lambda client: _looked_for(lake, garbage, client), "a removal")
 
 
 def _looked_for(lake: Mortals, garbage: Garbage, client: Client) -> Json:

@@ -21,9 +21,11 @@ from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
 from icewright.adapters.pyiceberg.second_tables import PyIcebergSecondTables
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
+from icewright.adapters.sql.audit import SqlAudit
 from icewright.adapters.sql.claims import SqlClaims
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
@@ -153,6 +155,12 @@ def all_there(table: Table) -> bool:
     return all(on_disk(path).exists() for path in files_of(table))
 
 
+def own_access(house: House, token: str, port: int) -> Access:
+    """Who gets in to a house: its owner, and whoever its store knows."""
+    identities, audit = SqlIdentities(house.engine, house.clock), SqlAudit(house.engine, house.clock)
+    return Access(token, loopback_hosts("127.0.0.1", port), identities, audit)
+
+
 @contextmanager
 def serving(house: House) -> Iterator[None]:
     """The house behind a socket, for clients and for commands that run in its folder."""
@@ -160,7 +168,7 @@ def serving(house: House) -> Iterator[None]:
     with listen("127.0.0.1", 0) as listening:
         port = int(listening.getsockname()[1])
         address = ServerAddress(f"http://127.0.0.1:{port}", lasting_token(state), os.getpid())
-        app = create_app(house.control, Access(address.token, loopback_hosts("127.0.0.1", port)))
+        app = create_app(house.control, own_access(house, address.token, port))
         write_address(state / "server.json", address)
         web = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)

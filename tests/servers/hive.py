@@ -12,8 +12,16 @@ from typing import Any
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
-from tests.servers.java import SPARK_JARS, java
+from tests.servers.java import SPARK_JARS, java, resolve
 from tests.servers.processes import HOST, accepts, free_port, running, wait
+
+LOG_NEEDS = Path(__file__).with_name("hive_log.ivy.xml")
+
+LOG = {
+    "hive.metastore.transactional.event.listeners": "org.apache.hive.hcatalog.listener.DbNotificationListener",
+    "hive.metastore.event.db.notification.api.auth": "false",
+}
+"""A log of what happens to tables, which anybody may read."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +38,11 @@ class HiveMetastore:
 
 
 @contextmanager
-def hive_metastore(folder: Path) -> Iterator[HiveMetastore]:
-    """A metastore without databases but ``default``."""
+def hive_metastore(folder: Path, *, with_log: bool = False) -> Iterator[HiveMetastore]:
+    """A metastore without databases but ``default``; with a log of notifications only for tests of that log.
+
+    Hive 2.3's listener fails commits of several writers at once ("Event not set up correctly").
+    """
     port, warehouse = free_port(), folder / "warehouse"
     warehouse.mkdir()
     settings = {
@@ -45,10 +56,13 @@ def hive_metastore(folder: Path) -> Iterator[HiveMetastore]:
         "hive.async.log.enabled": "false",  # it would need a library that Spark does not have
         "derby.stream.error.file": str(folder / "derby.log"),
     }
+    if with_log:
+        settings |= LOG
+    classes = [*([resolve(LOG_NEEDS)] if with_log else []), f"{SPARK_JARS}/*"]
     control = free_port()
     command = java(
         *(f"-D{key}={value}" for key, value in settings.items()),
-        *("-cp", f"{SPARK_JARS}/*", "py4j.GatewayServer", str(control)),
+        *("-cp", ":".join(classes), "py4j.GatewayServer", str(control)),
     )
     with running(command, log=folder / "metastore.log", ready=lambda: accepts(control)) as process:
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=control))

@@ -1,15 +1,18 @@
 """Java for the servers that are written in it: the one of Spark, Spark's own jars, and jars that Ivy brings.
 
-Ivy is among Spark's jars and knows by itself where packages come from.
+Ivy is among Spark's jars and knows by itself where packages come from. Its cache is not made for two processes that
+fill it at once, and tests run in several: one fetches, the others wait for it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,9 +25,9 @@ def _spark_jars() -> Path:
 
 
 SPARK_JARS = _spark_jars()
+_SPARK_SUBMIT = SPARK_JARS.parent / "bin" / "spark-submit"
 _SMALL = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _CLASSPATHS = Path.home() / ".ivy2" / "icewright-tests"
-_RESOLVING = threading.Lock()
 
 
 def java(*arguments: str) -> list[str]:
@@ -39,13 +42,37 @@ def resolve(ivy_file: Path) -> str:
     """The class path of an Ivy file's dependencies, fetched when they are not in Ivy's cache yet."""
     key = hashlib.sha256(ivy_file.read_bytes()).hexdigest()[:16]
     known = _CLASSPATHS / f"{key}.classpath"
-    with _RESOLVING:
+    with _alone():
         if not (known.is_file() and all(Path(jar).is_file() for jar in known.read_text().strip().split(os.pathsep))):
-            known.parent.mkdir(parents=True, exist_ok=True)
             (ivy,) = SPARK_JARS.glob("ivy-*.jar")
             written = known.with_suffix(f".{os.getpid()}")
-            command = java("-jar", str(ivy), "-ivy", str(ivy_file), "-cachepath", str(written), "-warn")
-            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - found above
-            assert done.returncode == 0, f"Ivy could not fetch {ivy_file.name}: {done.stdout[-4000:]}{done.stderr}"
+            _fetch(java("-jar", str(ivy), "-ivy", str(ivy_file), "-cachepath", str(written), "-warn"), ivy_file.name)
             written.replace(known)
         return known.read_text().strip()
+
+
+def fetch_for_spark(packages: Iterable[str], folder: Path) -> None:
+    """Have Spark fetch packages into its own cache, once on this machine; ``folder`` is for what it needs to do so."""
+    names = ",".join(sorted(packages))
+    done = _CLASSPATHS / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.spark"
+    with _alone():
+        if done.is_file():
+            return
+        nothing = folder / "nothing.py"
+        nothing.write_text("")
+        _fetch([str(_SPARK_SUBMIT), "--master", "local[1]", "--packages", names, str(nothing)], names)
+        done.touch()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One process, and one thread of it, at a time."""
+    _CLASSPATHS.mkdir(parents=True, exist_ok=True)
+    with (_CLASSPATHS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(command: list[str], what: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - found above
+    assert done.returncode == 0, f"{what} could not be fetched: {done.stdout[-4000:]}{done.stderr[-4000:]}"

@@ -21,7 +21,7 @@ PASSWORD = "pw-of/the:tester@pg"  # noqa: S105 - of a server that lives for some
 PASSWORD_IN_URLS = "pw-of%2Fthe%3Atester%40pg"  # noqa: S105 - the same
 _NOT_ROOT = "nobody"
 """PostgreSQL refuses to run as root."""
-_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=32MB", "max_connections=100")
+_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=32MB", "max_connections=300")
 
 
 @dataclass(frozen=True)

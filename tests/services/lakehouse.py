@@ -12,6 +12,7 @@ from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
+from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.adapters.memory.quarantine import MemoryQuarantine
 from icewright.adapters.memory.removals import memory_files, memory_removals
 from icewright.adapters.memory.rollback import MemoryRollbacks
@@ -21,7 +22,7 @@ from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.events import CommitEvent
+from icewright.domain.events import Channel, CommitEvent
 from icewright.domain.files import Partition
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
@@ -108,6 +109,7 @@ class Lakehouse:
             name: MemorySecondTables(catalog) for name, catalog in self.catalogs.items()
         }
         self.kept = MemoryKept()
+        self.policies = MemoryPolicies(self.store_clock)
         files = {name: memory_files(catalog, self.store_clock) for name, catalog in self.catalogs.items()}
         if self.storage is not None:
             objects, quarantine = MemoryObjects(self.storage), MemoryQuarantine(self.storage, HELD)
@@ -128,6 +130,7 @@ class Lakehouse:
             self.ids,
             self.removals,
             rules=self.rules,
+            policies=self.policies,
             limits=limits,
             carriers=self.carriers,
             expiries=self.expiries,
@@ -169,7 +172,7 @@ class Lakehouse:
 
     def notify(self, snapshot: Snapshot, name: TableName = NAME) -> bool:
         """Somebody reports a commit."""
-        return self.control.tables.receive(CommitEvent(name, snapshot.snapshot_id))
+        return bool(self.control.intake.take([CommitEvent(name, snapshot.snapshot_id)], Channel.HTTP))
 
     def ready_table(
         self, name: TableName = NAME, properties: Mapping[str, str] | None = None, *, format_version: int = 2

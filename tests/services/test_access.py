@@ -11,6 +11,7 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.policy import PolicyRule
 from icewright.domain.storage import AccessRecord, ProbeReport, ProbeReports, ProbeRequest
 from icewright.domain.tasks import TaskState
+from icewright.ports.store import AT_ONCE
 from icewright.services.access import ASKED_FOR_MS, PROBES_MAX, PROVED_FOR_MS, REFUSED_FOR_MS, assumed
 from tests.services.lakehouse import NAME, Lakehouse
 from tests.services.worker import Worker
@@ -183,7 +184,7 @@ def test_a_worker_that_is_not_let_in_takes_the_proof_back(house: Lakehouse, work
 
     assert task.state is TaskState.SUPERSEDED
     assert observed(house) == (WorkerAccess.REFUSED, "s3://bucket: Access Denied")
-    assert NAME in list(house.control.dispatcher.moved())
+    assert NAME in [record.name for record in house.tables.due(AT_ONCE, 9)]
 
 
 def test_a_worker_in_other_trouble_takes_nothing_back(house: Lakehouse, worker: Worker) -> None:

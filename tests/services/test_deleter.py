@@ -73,7 +73,7 @@ def quarantine_of(world: World) -> MemoryQuarantine:
 
 
 def approve(world: World, plan: DeletePlan) -> None:
-    world.store.approve(world.store.epoch(), Approval(plan.plan_hash, "somebody", 0))
+    world.store.approve(Approval(plan.plan_hash, "somebody", 0))
 
 
 def store_of(world: World) -> MemoryDeletionStore:

@@ -11,6 +11,7 @@ import pytest
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict
 from icewright.domain.expire_snapshots import ExpireSnapshots
+from icewright.domain.feed import FactKind, FeedFilter
 from icewright.domain.plans import Reason
 from icewright.domain.tables import RefKind
 from icewright.domain.tasks import Task, TaskState
@@ -73,6 +74,8 @@ def test_i11_what_a_person_approves_is_that_plan_however_the_table_moved_on(hous
     action, every = planned(house, plan_id), ids(house)
     live_on(house, 2 * 24)
     assert waiting(house).plan_id != plan_id
+    told = house.tasks.feed.after(0, 1_000, FeedFilter(frozenset({FactKind.WAITS_FOR_APPROVAL}))).told
+    assert [plan_id, waiting(house).plan_id] == [told[-3].fact.plan_id, told[-1].fact.plan_id]  # once a day
     task = house.control.dispatcher.approve(plan_id, "Ada")
     assert (task.action, task.reason.figures[APPROVED_BY]) == (action, "Ada")
     assert list(house.tables.waiting(limit=9)) == []

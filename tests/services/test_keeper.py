@@ -12,6 +12,7 @@ import pytest
 from icewright.domain.asked import AskedRewriteManifests
 from icewright.domain.codec import dumps
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
+from icewright.domain.feed import FactKind, FeedFilter
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey
 from icewright.domain.jobs import Cancelled
@@ -448,6 +449,8 @@ def test_five_failures_park_a_table_for_a_day(house: Lakehouse) -> None:
     assert problem.code == "parked"
     assert FINAL.detail in problem.text
     assert not house.control.keeper.look(NAME).is_new
+    (told,) = house.tasks.feed.after(0, 1_000, FeedFilter(frozenset({FactKind.PARKED}))).told
+    assert told.fact.reason == problem
     house.pass_time(failed_at + PARKED_MS - house.clock.now())
     assert house.control.keeper.look(NAME).enqueued is not None
     assert house.record().problem is None

@@ -9,11 +9,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from icewright.domain.errors import Conflict, StorageAway, StoreAway, Unavailable, Unknown
-from icewright.domain.events import CommitEvent
+from icewright.domain.events import Channel, CommitEvent, Lag
 from icewright.domain.names import TableName
 from icewright.domain.tasks import Task, TaskState
-from icewright.ports.store import EVENTS_KEPT_MS
+from icewright.ports.store import AT_ONCE, EVENTS_KEPT_MS
+from icewright.scheduling.reporting import GRACE_MS
 from icewright.services import loop as loop_module
+from icewright.services.inbox import UNKNOWN_MAX
 from icewright.services.loop import (
     CATALOG_PAUSE_MS,
     DISCOVERY_INTERVAL_MS,
@@ -114,7 +116,7 @@ def test_a_conflict_tells_of_a_commit_that_nobody_reported(house: Lakehouse) -> 
     worker.report(spec, worker.try_commit(spec))
     house.control.loop.round()
     assert house.record().snapshot_id == house.metadata().current_snapshot_id
-    assert list(house.control.dispatcher.moved()) == []
+    assert house.tables.due(AT_ONCE, 9) == []
 
 
 def test_work_that_turned_out_to_be_stale_is_planned_again_at_once(house: Lakehouse) -> None:
@@ -627,3 +629,45 @@ def test_a_store_that_is_away_is_not_taken_for_a_catalog_that_is(
     assert house.control.loop.paused_until("lake") is None
     house.rounds(1)
     assert house.tasks.get(task.task_id).state is TaskState.SUCCEEDED
+
+
+def test_t13_events_of_tables_that_are_not_known_keep_no_known_table_waiting(house: Lakehouse) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    made_up = [CommitEvent(TableName("lake", ("db",), f"made-up-{number}"), 1) for number in range(3 * UNKNOWN_MAX)]
+    house.tables.receive(*made_up)
+    snapshot = house.append(1)
+    house.notify(snapshot)
+    house.control.loop.turn()
+    assert house.record().snapshot_id == snapshot.snapshot_id
+    assert len(house.tables.inbox(1_000)) == 2 * UNKNOWN_MAX
+    house.rounds(2)
+    assert house.tables.inbox(1_000) == []
+
+
+def test_when_a_commit_was_made_is_taken_from_the_table(house: Lakehouse) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    snapshot = house.append(1)
+    house.pass_time(2_000)
+    house.notify(snapshot)
+    house.tables.receive(CommitEvent(NAME, 12345))
+    house.pass_time(3_000)
+    house.control.loop.turn()
+    (figures,) = house.tables.event_figures(limit=1).channels
+    assert figures.commit_to_receipt == Lag(1, 2_000, 2_000)
+    assert figures.receipt_to_look == Lag(2, 3_000, 3_000)
+
+
+def test_commits_that_no_event_told_of_are_counted_for_their_table(house: Lakehouse) -> None:
+    house.ready_table()
+    house.control.loop.round()
+    told = house.append(1)
+    house.notify(told)
+    house.append(1)
+    house.control.loop.turn()
+    house.pass_time(GRACE_MS)
+    house.control.keeper.look(NAME)
+    reporting = house.record().reporting
+    assert reporting is not None
+    assert (reporting.told, reporting.untold, reporting.sweep_only) == ({Channel.HTTP: 1}, (), 1)

@@ -14,6 +14,7 @@ from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tasks import Task, TaskState
+from icewright.domain.windows import Window
 from icewright.planning import windows
 from icewright.services import dispatcher
 from icewright.services.maintenance import Closed
@@ -100,7 +101,7 @@ def test_a_person_is_told_since_when_what_is_due_and_until_when_it_waits() -> No
     assert record.next_look_at <= house.clock.now() + HOUR_MS
 
 
-def window(house: Lakehouse) -> windows.Window:
+def window(house: Lakehouse) -> Window:
     metadata = house.metadata()
     found = windows.window_of(house.control.planner.policy(metadata))
     assert found is not None

@@ -72,7 +72,7 @@ class World:
 
     def carry_out(self, plan: DeletePlan) -> None:
         deleter = self.deleter()
-        self.store.approve(self.store.epoch(), Approval(plan.plan_hash, "somebody", 0))
+        self.store.approve(Approval(plan.plan_hash, "somebody", 0))
         deleter.begin(plan, "run-1")
         for _ in range(20):
             if deleter.advance("run-1").is_done:

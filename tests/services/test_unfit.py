@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.domain.actions import Executor
 from icewright.domain.files import FileContent
 from icewright.domain.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, GroupLeft, TaskReport
@@ -15,10 +14,11 @@ from icewright.domain.layouts import Level
 from icewright.domain.names import TableId
 from icewright.domain.policy import Mode
 from icewright.domain.tasks import TaskState
+from icewright.ports.findings import UNFIT_KEPT_MS
+from icewright.ports.store import AT_ONCE
 from icewright.scheduling.retry import PUT_OFF_BASE_MS
-from icewright.services import unfit
 from icewright.services.put_off import files_put_off
-from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, REMEMBERED_MS, UnfitFiles
+from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
 from tests.services.lakehouse import AUTO, BONN, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.test_levels_service import grow, laid_out, work
 from tests.services.worker import FINAL, Worker
@@ -47,7 +47,7 @@ def test_what_cannot_be_stitched_is_merged_next() -> None:
     task = worker.report(worker.claimed(), TWO_WRITERS)
 
     assert task.state is TaskState.SUPERSEDED
-    assert NAME in list(house.control.dispatcher.moved())
+    assert NAME in [record.name for record in house.tables.due(AT_ONCE, 9)]
     assert planned(house) == {Executor.MERGE}
     assert {group.executor for group in worker.claimed().rewrite.groups} == {Executor.MERGE}
 
@@ -136,16 +136,12 @@ def test_other_trouble_speaks_against_no_row_groups() -> None:
     assert (observation.not_stitched, observation.not_sorted) == ("", "")
 
 
-def test_it_is_forgotten_after_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_forgotten_after_a_day() -> None:
     clock = ManualClock()
-    book, tables = UnfitFiles(clock), [TableId("lake", str(number)) for number in range(3)]
-    book.note(tables[0], NOT_STITCHABLE, "two writers")
-    clock.advance(REMEMBERED_MS - 1)
-    assert book.why(tables[0], NOT_STITCHABLE) == "two writers"
-    assert book.why(tables[0], NOT_SORTED) == ""
+    tables, table = MemoryTableStore(clock), TableId("lake", "1")
+    UnfitFiles(tables, clock).note(table, NOT_STITCHABLE, "two writers")
+    book = UnfitFiles(tables, clock)  # of another server
+    clock.advance(UNFIT_KEPT_MS - 1)
+    assert book.why(table) == {NOT_STITCHABLE: "two writers"}
     clock.advance(1)
-    assert book.why(tables[0], NOT_STITCHABLE) == ""
-    monkeypatch.setattr(unfit, "REMEMBERED_MAX", 2)
-    for table in tables:
-        book.note(table, NOT_STITCHABLE, "two schemas")
-    assert [book.why(table, NOT_STITCHABLE) for table in tables] == ["", "two schemas", "two schemas"]
+    assert book.why(table) == {}

@@ -23,6 +23,7 @@ from icewright.services.observer import Observer
 from icewright.services.place_views import PlaceView
 from icewright.services.plan_views import findings, plan_view
 from icewright.services.planner import Planned, Planner
+from icewright.services.policy_source import PolicySource
 from icewright.services.schema_views import type_text
 
 MIB = 1024 * 1024
@@ -55,7 +56,7 @@ class World:
         store = MemoryTableStore(self.clock)
         self.observer = Observer({"lake": self.catalog}, store, self.clock)
         rules = [PolicyRule("lake", ("db",), {"write.target-file-size-bytes": str(100 * MIB)})]
-        self.planner = Planner(self.observer, store, self.clock, SequentialIds(), rules)
+        self.planner = Planner(self.observer, store, self.clock, SequentialIds(), PolicySource(rules))
 
     def fill(self) -> None:
         for number in range(10):

@@ -73,6 +73,8 @@ class Mortal:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
         trouble = self._trouble
+        if not callable(method):
+            return Mortal(method, trouble)  # the feed is a part of the store
 
         def call(*args: Any, **kwargs: Any) -> Any:
             trouble.fuse -= 1

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.errors import Conflict, LeaseLost, NotFound, Rejected, Unavailable, Unknown
-from icewright.domain.events import CommitEvent
+from icewright.domain.events import Channel, CommitEvent
 from icewright.domain.faults import Fault
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
 from icewright.domain.names import TableId, TableName
@@ -31,10 +31,8 @@ from tests.simulation.writers import MODE_KEY, OBSERVED, Broken, Writers
 DRAIN_MINUTES = 240
 """So long after the last fault, everything that was queued must have ended."""
 
-OF_THE_SERVICES = tuple(
-    point for point in Fault if point.startswith(("server.", "housekeeper.")) and point != Fault.EVENT_STORED
-)
-"""The fault points that the services come by here: all of the server's but the API's own, and of who expires."""
+OF_THE_SERVICES = tuple(point for point in Fault if point.startswith(("server.", "housekeeper.")))
+"""The fault points that the services come by here: all of the server's, and of who expires."""
 
 Mutation = Callable[["World"], None]
 OpenStores = Callable[[Clock], tuple[TableStore, TaskStore]]
@@ -192,7 +190,7 @@ class World:
         self.chance.shuffle(self._pending)
         while self._pending:
             event = self._pending.pop()
-            self._ask_server(partial(self.house.control.tables.receive, event))
+            self._ask_server(partial(self.house.control.intake.take, [event], Channel.HTTP))
 
     # The server, and what it stands on.
 

@@ -18,6 +18,7 @@ from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, R
 from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import WorkerAccess
+from icewright.domain.optimizers import WorkerEnvironment
 from icewright.domain.storage import ProbeReport, ProbeReports, ProbeRequest
 from icewright_spark.batch import Batch, Seat
 from icewright_spark.optimizer import Optimizer
@@ -96,6 +97,7 @@ class Engine:
 
     spark_version = "4.1.4"
     iceberg_version = "1.12.0"
+    workers = WorkerEnvironment("3.11.7", "4.1.4", {"pyarrow": "26.0.1"})
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -188,7 +190,7 @@ def test_it_says_who_it_is_and_carries_out_what_it_gets() -> None:
     with running(Optimizer(engine, server, settings_of(), clock=clock), engine):
         until(lambda: len(server.reports) == 5)
     assert server.hellos[0] == OptimizerHello(
-        PROTOCOL_VERSION, "optimizer-1", server.hellos[0].version, "default", 2, (), "4.1.4", "1.12.0"
+        PROTOCOL_VERSION, "optimizer-1", server.hellos[0].version, "default", 2, (), "4.1.4", "1.12.0", engine.workers
     )
     assert sorted(server.reports, key=lambda report: report.task_id) == [report_of(spec) for spec in tasks(5)]
     assert set(engine.claimed) == {clock.now_s}
@@ -205,6 +207,31 @@ def test_it_claims_no_more_than_it_has_slots_and_uses_few_pools() -> None:
         until(lambda: len(server.reports) == 40)
     assert engine.most_running == 3
     assert set(engine.pools) == {"icewright-0", "icewright-1", "icewright-2"}
+
+
+@pytest.mark.parametrize(("waiting", "done"), [(0, 0), (1, 1), (3, 1)])
+def test_one_that_is_started_for_one_task_ends_after_it_or_without_any(waiting: int, done: int) -> None:
+    server, engine = Server(*tasks(waiting)), Engine()
+    optimizer = Optimizer(engine, server, settings_of(tasks_max=1))
+    optimizer.run()
+    assert len(server.reports) == done
+    assert server.claims == 1
+    assert not optimizer.wants_recycling
+
+
+def test_one_that_is_started_for_one_task_may_take_a_batch_for_it() -> None:
+    server, engine = Server(*tasks(5)), Engine()
+    Optimizer(engine, server, settings_of(tasks_max=1, batch_tasks=3)).run()
+    assert len(server.reports) == 3
+    assert [name for name, _, _ in engine.batches] == ["batch of task-0/1"]
+
+
+def test_one_that_is_started_for_one_task_tries_out_storages_first_and_outlives_a_server_that_is_away() -> None:
+    server, engine = Server(), Engine()
+    server.claim_errors.append(Unavailable("away"))
+    server.wanted = [ProbeRequest(TableId("lake", "uuid-1"), TableName("lake", ("db",), "events"), "s3://b/t")]
+    Optimizer(engine, server, settings_of(tasks_max=1)).run()
+    assert len(server.probed_by) == 1
 
 
 def test_two_attempts_at_one_task_hold_two_slots() -> None:

@@ -11,11 +11,14 @@ import pytest
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import InvalidConfiguration, VersionMismatch
 from icewright.domain.optimizers import ICEBERG_RUNTIME
-from icewright_spark.session import _check_versions, launcher_settings, spark_settings
+from icewright.domain.spark_conf import launcher_settings, settings_in_session, spark_settings
+from icewright_spark.session import _check_versions
 from tests.spark_side.specs import catalog, settings_of
 
 FIXED = {
     "spark.speculation": "false",
+    "spark.submit.deployMode": "client",
+    "spark.yarn.maxAppAttempts": "1",
     "spark.task.maxFailures": "1",
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "spark.sql.session.timeZone": "UTC",
@@ -43,8 +46,16 @@ def test_w10_what_safety_depends_on_cannot_be_changed(key: str) -> None:
 
 def test_what_else_a_user_sets_is_taken_also_over_our_defaults() -> None:
     chosen = {"spark.ui.enabled": "true", "spark.sql.catalog.lake.io-impl": "their.FileIO", "spark.driver.memory": "3g"}
-    conf = spark_settings(settings_of(spark_conf=chosen, catalogs=(catalog("lake"),)))
+    named = ("spark.ui.enabled", "spark.sql.catalog.lake.io-impl")
+    conf = spark_settings(settings_of(spark_conf=chosen, spark_conf_keys=named, catalogs=(catalog("lake"),)))
     assert chosen.items() <= conf.items()
+
+
+@pytest.mark.parametrize("key", [*FIXED, *catalog("lake").spark_properties()])
+def test_w10_t4_no_key_that_is_named_in_the_file_changes_what_safety_depends_on(key: str) -> None:
+    changed = settings_of(spark_conf={key: "x"}, spark_conf_keys=(key,), catalogs=(catalog("lake"),))
+    with pytest.raises(InvalidConfiguration, match=re.escape(key)):
+        spark_settings(changed)
 
 
 @pytest.mark.parametrize("master", ["local[2,3]", "local[*,8]", "local[ 1 , 2 ]"])
@@ -104,10 +115,28 @@ def test_the_command_line_of_the_jvm_holds_what_its_launcher_needs_and_no_secret
         CatalogEntry("pond", CatalogKind.SQL, uri, "s3://b", {"s3.secret-access-key": "hunter2"}),
         CatalogEntry("sea", CatalogKind.REST, "https://host", "", {"credential": "me:hunter2", "token": "hunter2"}),
     )
-    conf = spark_settings(settings_of(spark_conf=secrets, catalogs=(catalog(), *with_secrets)))
+    named = tuple(secrets)
+    conf = spark_settings(settings_of(spark_conf=secrets, spark_conf_keys=named, catalogs=(catalog(), *with_secrets)))
     shown = launcher_settings(conf)
     assert not set(shown.values()) & set(secrets.values())
     assert "hunter2" in str(conf)
     assert "hunter2" not in str(shown)
     assert not [key for key in shown if key.startswith("spark.sql.catalog")]
     assert {"spark.master", "spark.driver.memory", "spark.jars.packages", "spark.driver.bindAddress"} <= shown.keys()
+
+
+def test_an_archive_is_unpacked_where_pythons_look_but_not_in_local_mode() -> None:
+    packed = settings_of(master="spark://head:7077", archive="/a/packages.zip")
+    conf = spark_settings(packed)
+    assert conf["spark.archives"] == "/a/packages.zip#icewright-packages"
+    assert conf["spark.executorEnv.PYTHONPATH"] == "./icewright-packages"
+    assert "spark.archives" not in spark_settings(settings_of(archive="/a/packages.zip"))
+    assert "spark.archives" not in settings_in_session(conf, is_submitted=True)
+    assert settings_in_session(conf, is_submitted=False) == conf
+
+
+@pytest.mark.parametrize("wrong", ["", "-x", "/a#b", "/a,/b", "/a\n/b"])
+@pytest.mark.parametrize("field", ["archive", "executor_python"])
+def test_t4_paths_of_packages_are_one_path(field: str, wrong: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=f"optimizer.{field}"):
+        spark_settings(settings_of(**{field: wrong}))

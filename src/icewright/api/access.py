@@ -1,22 +1,19 @@
-"""Who may talk to the server: one bearer token for programs, a one-time code and a session for the page.
+"""Who may talk to the server: programs by tokens, browsers by a one-time code and then a session.
 
-Nothing here is ever logged or sent back. Secrets are kept as digests, so that a look-up says nothing by its timing.
+One token is the server's own: whoever can read it on the server's machine is its owner. All others are in the store,
+as are codes and sessions, so that every server of it knows them. Nothing here is ever logged or sent back but once, to
+whom it is given; secrets are kept as digests, so that a look-up says nothing by its timing.
 """
 
 from __future__ import annotations
 
 import secrets
-import threading
-from hashlib import sha256
 from hmac import compare_digest
 
-from icewright.domain.tables import Instant
-
-SESSION_MS = 12 * 3_600_000
-"""How long a log-in to the page lasts, whatever is done meanwhile."""
-_SESSIONS_MAX = 1_000
-_LOGIN_CODES_MAX = 100
-
+from icewright.domain.access import OWNER, Principal
+from icewright.domain.identity import CODE_MS, HINT_LENGTH, TOKEN_PREFIX, GivenToken, NewToken, digest
+from icewright.ports.audit import AuditLog
+from icewright.ports.identity import IdentityStore
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -32,54 +29,62 @@ def loopback_hosts(host: str, port: int) -> frozenset[str]:
 
 
 class Access:
-    """The secrets of one running server.
+    """Who gets in to one running server.
 
-    ``token`` is what programs send as ``Authorization: Bearer``. ``allowed_hosts`` are the Host headers (with port)
-    that are answered at all. ``login_code``, if there is one, opens the page once as ``/?token=<code>``.
+    ``token`` is its own, ``allowed_hosts`` are the Host headers (with port) that are answered at all. ``scheme`` is how
+    browsers reach it: https where something in front of it speaks that.
     """
 
-    def __init__(self, token: str, allowed_hosts: frozenset[str], login_code: str | None = None) -> None:
+    def __init__(
+        self,
+        token: str,
+        allowed_hosts: frozenset[str],
+        identities: IdentityStore,
+        audit: AuditLog,
+        *,
+        scheme: str = "http",
+    ) -> None:
         if not token:
             raise ValueError("the token is empty")
         self.allowed_hosts = frozenset(host.lower() for host in allowed_hosts)
-        self._token = _digest(token)
-        self._lock = threading.Lock()
-        self._login_codes = {} if login_code is None else {_digest(login_code): None}
-        self._sessions: dict[bytes, Instant] = {}
+        self.identities, self.audit, self.scheme = identities, audit, scheme
+        self._token = digest(token)
 
-    def is_token(self, presented: str) -> bool:
-        """Whether this is the bearer token, compared in constant time."""
-        return compare_digest(_digest(presented), self._token)
+    def is_own(self, presented: str) -> bool:
+        """Whether this is the server's own token, compared in constant time."""
+        return compare_digest(digest(presented), self._token)
 
-    def new_login_code(self) -> str:
-        """One more one-time code, for a page whose code is used up. The oldest gives way when there are too many."""
+    def origin(self, host: str) -> str:
+        """The origin that this server's own page has when it is asked for by that Host header."""
+        return f"{self.scheme}://{host.lower()}"
+
+    def of_token(self, presented: str) -> Principal | None:
+        """Whose bearer token this is, None for one of nobody's."""
+        if self.is_own(presented):
+            return OWNER
+        record = self.identities.token(digest(presented)) if presented.startswith(TOKEN_PREFIX) else None
+        return None if record is None else record.principal
+
+    def give_token(self, new: NewToken, created_by: str) -> GivenToken:
+        """A new token. Raises as :meth:`~icewright.ports.identity.IdentityStore.add_token` does."""
+        token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+        return GivenToken(token, self.identities.add_token(new, digest(token), token[:HINT_LENGTH], created_by))
+
+    def new_login_code(self, principal: Principal = OWNER, lifetime_ms: int = CODE_MS) -> str:
+        """A one-time code that opens the page as ``principal``, as ``/?token=<code>``."""
         code = secrets.token_urlsafe(32)
-        with self._lock:
-            self._login_codes[_digest(code)] = None
-            _keep_newest(self._login_codes, _LOGIN_CODES_MAX)
+        self.identities.add_code(digest(code), principal, lifetime_ms)
         return code
 
-    def log_in(self, code: str, now: Instant) -> str | None:
-        """A new session for a one-time code, None when the code is wrong or has been used."""
-        with self._lock:
-            if _digest(code) not in self._login_codes:
-                return None
-            del self._login_codes[_digest(code)]
-            session = secrets.token_urlsafe(32)
-            self._sessions[_digest(session)] = now + SESSION_MS
-            _keep_newest(self._sessions, _SESSIONS_MAX)
-            return session
+    def log_in(self, code: str) -> str | None:
+        """A new session for a one-time code, None when the code is wrong, too old or has been used."""
+        session = secrets.token_urlsafe(32)
+        return None if self.identities.log_in(digest(code), digest(session)) is None else session
 
-    def is_session(self, presented: str, now: Instant) -> bool:
-        """Whether this is a session that still lasts."""
-        with self._lock:
-            return self._sessions.get(_digest(presented), 0) > now
+    def of_session(self, presented: str, *, attended: bool = True) -> Principal | None:
+        """Whose session this is, None when it lasts no more or never was one."""
+        return self.identities.session(digest(presented), attended=attended)
 
-
-def _digest(secret: str) -> bytes:
-    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
-
-
-def _keep_newest(entries: dict[bytes, None] | dict[bytes, Instant], count: int) -> None:
-    while len(entries) > count:
-        entries.pop(next(iter(entries)))
+    def log_out(self, presented: str) -> None:
+        """End a session."""
+        self.identities.close_session(digest(presented))

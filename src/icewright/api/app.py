@@ -8,13 +8,31 @@ from fastapi import APIRouter, FastAPI, Response
 from fastapi.openapi.utils import get_openapi
 
 from icewright import __version__
-from icewright.api import events, optimizers, page, plans, quarantine, status, tables, tasks
+from icewright.api import (
+    events,
+    feed,
+    identities,
+    metrics,
+    metrics_reports,
+    optimizers,
+    page,
+    plans,
+    policies,
+    quarantine,
+    status,
+    tables,
+    tasks,
+)
 from icewright.api.access import Access
 from icewright.api.door import Door
 from icewright.api.lookups import Lookups
 from icewright.api.messages import render
+from icewright.api.needs import On, needs, require_declarations
 from icewright.api.problems import add_handlers
 from icewright.api.schema import components
+from icewright.api.streams import Streams
+from icewright.api.timed import Timed
+from icewright.domain.access import Permission
 from icewright.services.control import ControlPlane
 
 PREFIX: Final = "/api/v1"
@@ -30,16 +48,20 @@ Instants (`..._at`) are milliseconds since the Unix epoch, UTC; sizes are bytes.
 **Lists** are `{"items": [...], "next_cursor": ...}`; pass `next_cursor` as `cursor` for the next page, null ends it.
 
 **Errors** are `application/problem+json` (RFC 9457) with a stable `code`: `invalid-request`, `invalid-message`,
-`invalid-name` (400), `unauthenticated` (401), `wrong-origin` (403), `not-found` (404), `method-not-allowed` (405),
-`not-allowed`, `conflict`, `lease-lost`, `table-replaced`, `version-mismatch` (409), `too-large` (413),
-`unsupported-media-type` (415), `wrong-host` (421), `rejected`, `unsupported`, `invalid-configuration` (422),
-`internal`, `plan-refused` (500), `unavailable`, `unreadable`, `unknown` (503, with `Retry-After`).
+`invalid-name` (400), `unauthenticated` (401), `forbidden`, `wrong-origin` (403), `not-found` (404),
+`method-not-allowed` (405), `not-allowed`, `conflict`, `lease-lost`, `table-replaced`, `version-mismatch` (409),
+`too-large` (413), `unsupported-media-type` (415), `wrong-host` (421), `rejected`, `unsupported`,
+`invalid-configuration` (422), `internal`, `plan-refused` (500), `unavailable`, `unreadable`, `unknown` (503, with
+`Retry-After`). What the caller may not see is answered as what is not there.
 `hint` says what can be done about it.
 """
 
 
-def create_app(control: ControlPlane, access: Access) -> FastAPI:
-    """The application. Serve it without the web server's own access log: one-time codes are part of addresses."""
+def create_app(control: ControlPlane, access: Access, shown: metrics.Shown | None = None) -> FastAPI:
+    """The application. Serve it without the web server's own access log: one-time codes are part of addresses.
+
+    ``shown`` is what the metrics have beside what the control plane tells.
+    """
     app = FastAPI(
         title="icewright",
         version=__version__,
@@ -50,22 +72,28 @@ def create_app(control: ControlPlane, access: Access) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.control, app.state.access, app.state.lookups = control, access, Lookups(control)
+    app.state.streams = Streams(control.tasks.feed)
+    app.state.shown = shown or metrics.Shown()
     api = APIRouter(prefix=PREFIX)
-    for routes in (status, tables, plans, tasks, quarantine, events, optimizers):
+    routers = (status, identities, tables, plans, policies, tasks, quarantine, feed, events, optimizers, metrics)
+    for routes in routers:
         api.include_router(routes.router)
     api.include_router(tasks.attempts_router)
     document: dict[str, Any] = {}
 
-    @api.get("/openapi.json", include_in_schema=False)
+    @api.get("/openapi.json", include_in_schema=False, dependencies=[needs(Permission.READ, On.ANYWHERE)])
     def openapi() -> Response:
         """The OpenAPI document of all this."""
         return render(document)
 
     app.include_router(api)
+    app.include_router(metrics_reports.router)
     app.include_router(page.router)
     document.update(_document(app))
+    require_declarations(app)
     add_handlers(app)
-    app.add_middleware(Door, access=access, now=control.clock.now)
+    app.add_middleware(Door, access=access)
+    app.add_middleware(Timed)  # around the door: what it refuses is counted as well
     return app
 
 

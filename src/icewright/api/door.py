@@ -6,18 +6,21 @@ path that nobody thought of is refused as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
 import structlog
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from icewright.api.access import Access
-from icewright.api.problems import Problem, problem_response
-from icewright.domain.tables import Instant
+from icewright.api.deps import PRINCIPAL
+from icewright.api.problems import Problem, problem_of, problem_response
+from icewright.domain.access import OWNER, Principal
+from icewright.domain.errors import IcewrightError
+from icewright.ports.audit import acting_as
 
 _log = structlog.get_logger("icewright.api")
 
@@ -37,7 +40,11 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-_SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+UNATTENDED: Final = "icewright-unattended"
+"""The header by which the page says that it asks by itself: that keeps no session from being idle."""
+STRANGER: Final = Principal("stranger", ())
+"""Whoever asks what is public."""
 
 _WRONG_HOST: Final = Problem(
     HTTPStatus.MISDIRECTED_REQUEST,
@@ -48,8 +55,8 @@ _WRONG_HOST: Final = Problem(
 _UNAUTHENTICATED: Final = Problem(
     HTTPStatus.UNAUTHORIZED,
     "unauthenticated",
-    "this needs the server's token",
-    "send `Authorization: Bearer <token>`; the server keeps its token in server.json in its state directory",
+    "this needs a token that is valid, or a session",
+    "send `Authorization: Bearer <token>`: one of `icewright token create`, or the server's own of server.json",
 )
 _WRONG_ORIGIN: Final = Problem(
     HTTPStatus.FORBIDDEN, "wrong-origin", "a change asked for by a page must come from this server's own page"
@@ -63,7 +70,8 @@ _INTERNAL: Final = Problem(
 
 def session_cookie(headers: Headers) -> str:
     """The name of the session cookie. Browsers send cookies to all ports of a host, hence the port in it."""
-    return f"icewright-session-{headers.get('host', '').rpartition(':')[2]}"
+    port = headers.get("host", "").rpartition(":")[2]
+    return f"icewright-session-{port if port.isdecimal() else 443}"
 
 
 def presented_session(headers: Headers) -> str | None:
@@ -74,8 +82,8 @@ def presented_session(headers: Headers) -> str | None:
 class Door:
     """Checks host and credentials, adds the security headers, and turns what nobody expected into a plain 500."""
 
-    def __init__(self, app: ASGIApp, access: Access, now: Callable[[], Instant]) -> None:
-        self._app, self._access, self._now = app, access, now
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer it here."""
@@ -95,35 +103,70 @@ class Door:
                     headers.setdefault(name, value)
             await send(message)
 
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await _answer(refusal, scope, receive, send_with_headers)
+        # Others have to be looked up in the store, which must not keep everybody waiting.
+        admitted = self._recognized(scope)
+        if admitted is None:
+            admitted = await run_in_threadpool(self._admit, scope)
+        if isinstance(admitted, Problem):
+            await _answer(admitted, scope, receive, send_with_headers)
             return
+        scope[PRINCIPAL] = admitted
         try:
-            await self._app(scope, receive, send_with_headers)
+            with acting_as(admitted.name):
+                await self._app(scope, receive, send_with_headers)
         except Exception:
             _log.exception("unexpected error", method=scope["method"], path=scope["path"])
             if started:
                 raise
             await _answer(_INTERNAL, scope, receive, send_with_headers)
 
-    def _refusal(self, scope: Scope) -> Problem | None:
+    def _recognized(self, scope: Scope) -> Principal | Problem | None:
+        """Whoever is let in, or refused, without asking the store; None for all others."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._access.allowed_hosts:
             return _WRONG_HOST
         if (scope["method"], scope["path"]) in PUBLIC:
-            return None
-        if "authorization" in headers:
-            scheme, _, token = headers["authorization"].partition(" ")
-            return None if scheme.lower() == "bearer" and self._access.is_token(token.strip()) else _UNAUTHENTICATED
-        session = presented_session(headers)
-        if session is None or not self._access.is_session(session, self._now()):
+            return STRANGER
+        token = bearer_token(headers)
+        return OWNER if token is not None and self._access.is_own(token) else None
+
+    def _admit(self, scope: Scope) -> Principal | Problem:
+        """Who asks, or why they are not let in: also because nobody can tell."""
+        try:
+            return self._looked_up(scope)
+        except IcewrightError as error:
+            return problem_of(error)
+
+    def _looked_up(self, scope: Scope) -> Principal | Problem:
+        headers = Headers(scope=scope)
+        found = whose(headers, self._access, attended=headers.get(UNATTENDED) is None)
+        if found is None:
             return _UNAUTHENTICATED
-        own = f"{scope['scheme']}://{hosts[0].lower()}"
-        if scope["method"] not in _SAFE_METHODS and headers.get("origin", "").lower() != own:
+        is_own = headers.get("origin", "").lower() == self._access.origin(headers["host"])
+        if not has_token(headers) and scope["method"] not in SAFE_METHODS and not is_own:
             return _WRONG_ORIGIN
-        return None
+        return found
+
+
+def has_token(headers: Headers) -> bool:
+    """Whether somebody comes by a token rather than by a session: credentials of their own go before a cookie."""
+    return "authorization" in headers
+
+
+def whose(headers: Headers, access: Access, *, attended: bool) -> Principal | None:
+    """Whose credentials a request carries, None where they are nobody's or do not stand any more."""
+    if has_token(headers):
+        token = bearer_token(headers)
+        return None if token is None else access.of_token(token)
+    session = presented_session(headers)
+    return None if session is None else access.of_session(session, attended=attended)
+
+
+def bearer_token(headers: Headers) -> str | None:
+    """The token that a request carries, None where it carries credentials of another kind or none."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 async def _answer(problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:

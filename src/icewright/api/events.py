@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Response
 
-from icewright.api.deps import Control
+from icewright.api.deps import Caller, Control
 from icewright.api.messages import json_body, render
+from icewright.api.needs import On, needs
 from icewright.api.schema import operation, schema_of
-from icewright.domain.codec import from_json, to_json
-from icewright.domain.errors import InvalidMessage, InvalidName
-from icewright.domain.events import CommitEvent
-from icewright.domain.faults import Fault, fault
+from icewright.domain.access import Permission, Scope, authorize
+from icewright.domain.event_messages import EVENTS_MAX, ID_MAX, parse_event, parse_events
+from icewright.domain.events import Channel, EventFigures
 from icewright.domain.names import TableName
 from icewright.domain.tables import Operation
 
 router = APIRouter(prefix="/events", tags=["events"])
 
-_DECIMAL: Final = re.compile(r"[0-9]{1,19}\Z", re.ASCII)
-_ID_MAX: Final = 2**63 - 1
+EVENTS_BYTES_MAX: Final = 1024 * 1024
+_LEAST_REPORTED: Final = 20
+_REPORTS: Final[Any] = needs(Permission.REPORT, On.ANYWHERE)
+_NO_CATALOG: Final = {404: "No such catalog."}
 
 EVENT_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
-    "required": ["table_name", "snapshot_id"],
+    "required": ["table_name"],
     "additionalProperties": False,
     "properties": {
         "table_name": {
@@ -37,15 +37,29 @@ EVENT_SCHEMA: Final[dict[str, Any]] = {
         },
         "snapshot_id": {
             "anyOf": [
-                {"type": "integer", "minimum": 0, "maximum": _ID_MAX},
+                {"type": "integer", "minimum": 0, "maximum": ID_MAX},
                 {"type": "string", "pattern": "^[0-9]{1,19}$"},
+                {"type": "null"},
             ],
-            "description": "As a string where numbers are not exact beyond 2**53, as in JavaScript.",
+            "description": "As a string where numbers are not exact beyond 2**53, as in JavaScript. Without one the "
+            "event says only that the table changed.",
         },
         "table_uuid": {"type": ["string", "null"]},
         "operation": {"anyOf": [schema_of(Operation), {"type": "null"}]},
         "added_data_files": {"type": ["integer", "null"], "minimum": 0},
         "added_records": {"type": ["integer", "null"], "minimum": 0},
+    },
+}
+EVENTS_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["events"],
+    "additionalProperties": False,
+    "properties": {
+        "events": {"type": "array", "maxItems": EVENTS_MAX, "items": EVENT_SCHEMA},
+        "channel": {
+            "enum": [Channel.HTTP.value, Channel.OUTBOX.value],
+            "description": "`outbox` for events that waited where they happened because nobody answered.",
+        },
     },
 }
 
@@ -58,40 +72,44 @@ class EventAnswer:
     repeated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class EventsAnswer:
+    """Of so many events, ``repeated`` had been reported before."""
+
+    accepted: int
+    repeated: int
+
+
 @router.post(
     "/commits",
-    **operation(EventAnswer, status=202, accepts=EVENT_SCHEMA, problems={404: "No such catalog."}),
+    dependencies=[_REPORTS],
+    **operation(EventAnswer, status=202, accepts=EVENT_SCHEMA, problems=_NO_CATALOG),
 )
-def receive_commit(control: Control, body: Annotated[Any, Depends(json_body())]) -> Response:
+def receive_commit(control: Control, caller: Caller, body: Annotated[Any, Depends(json_body())]) -> Response:
     """Somebody committed to a table. Answered at once; what is true is then read from the catalog."""
     event = parse_event(body)
-    control.observer.catalog(event.table_name.catalog)
-    is_new = control.tables.receive(event)
-    fault(Fault.EVENT_STORED)
-    control.loop.wake()
+    authorize(caller, Permission.REPORT, Scope.of(event.table_name))
+    is_new = control.intake.take([event], Channel.HTTP)
     return render(EventAnswer(accepted=True, repeated=not is_new), 202)
 
 
-def parse_event(data: Any) -> CommitEvent:
-    """The event in a request's body. Raises :class:`InvalidMessage` with the path of what is wrong."""
-    if not isinstance(data, Mapping):
-        raise InvalidMessage("$: expected an object")
-    fields = dict(data)
-    if isinstance(fields.get("table_name"), str):
-        try:
-            fields["table_name"] = to_json(TableName.parse(fields["table_name"]))
-        except InvalidName as error:
-            raise InvalidMessage(f"$.table_name: {error.message}", hint=error.hint) from error
-    if isinstance(fields.get("snapshot_id"), str):
-        if not _DECIMAL.match(fields["snapshot_id"]):
-            raise InvalidMessage("$.snapshot_id: expected a number, or its decimal digits as a string")
-        fields["snapshot_id"] = int(fields["snapshot_id"])
-    try:
-        event = from_json(CommitEvent, fields)
-    except InvalidName as error:
-        raise InvalidMessage(f"$.table_name: {error.message}", hint=error.hint) from error
-    for name in ("snapshot_id", "added_data_files", "added_records"):
-        number = getattr(event, name)
-        if number is not None and not 0 <= number <= _ID_MAX:
-            raise InvalidMessage(f"$.{name}: {number} is not between 0 and {_ID_MAX}")
-    return event
+@router.post(
+    "/commits/batch",
+    dependencies=[_REPORTS],
+    **operation(EventsAnswer, status=202, accepts=EVENTS_SCHEMA, problems=_NO_CATALOG),
+)
+def receive_commits(
+    control: Control, caller: Caller, body: Annotated[Any, Depends(json_body(EVENTS_BYTES_MAX))]
+) -> Response:
+    """Many commits at once, all of them or none."""
+    events, channel = parse_events(body)
+    for place in {Scope.of(event.table_name) for event in events}:
+        authorize(caller, Permission.REPORT, place)
+    new = control.intake.take(events, channel)
+    return render(EventsAnswer(accepted=len(events), repeated=len(events) - new), 202)
+
+
+@router.get("/figures", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(EventFigures))
+def show_figures(control: Control) -> Response:
+    """How events come in: by channel of the last day, with their lag, and how many commits only the sweep found."""
+    return render(control.tables.event_figures(limit=_LEAST_REPORTED))

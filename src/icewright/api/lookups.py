@@ -7,17 +7,20 @@ rewrites) is worked out once per metadata file, so that such a page costs the ca
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from icewright.domain.access import Scope
 from icewright.domain.errors import IcewrightError, NotFound, Rejected, TableReplaced
+from icewright.domain.events import Reporting
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import AttemptState
+from icewright.planning.place_shown import place_shown
 from icewright.ports.store import TableRecord
 from icewright.services.control import ControlPlane
 from icewright.services.place_views import PlaceView, place_view
@@ -28,6 +31,15 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _REMEMBERED_MAX: Final = 10_000
+
+
+class SeveralTables(Rejected):
+    """Several catalogs have a table with one uuid, and none was named. ``records`` are those tables."""
+
+    def __init__(self, uuid: str, records: Sequence[TableRecord]) -> None:
+        names = ", ".join(sorted(record.table_id.catalog for record in records))
+        super().__init__(f"several catalogs have a table with the uuid {uuid}", hint=f"add ?catalog=, one of {names}")
+        self.uuid, self.records = uuid, records
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +83,21 @@ class TableDocument:
 
     The figures of both are as of the summary's snapshot. ``attempts`` counts how the tries at the table's tasks ended:
     ``conflict`` are those that a writer's commit came before, ``lost`` those whose optimizer fell silent.
+    ``reporting`` says how many commits of others events told of, and how many only the sweep found.
     """
 
     summary: TableSummary
     table: TableView
     attempts: Mapping[AttemptState, int]
+    reporting: Reporting | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What follows from one metadata file."""
+    """What follows from one metadata file, and one revision of the policies."""
 
     metadata_location: str
+    revision: int
     policy: Policy
     figures: FiguresView
     optimized_at: Instant | None
@@ -101,8 +116,8 @@ class Lookups:
     def record(self, uuid: str, catalog: str | None) -> TableRecord:
         """The table of that uuid.
 
-        Raises :class:`NotFound`, also for a dropped table, and :class:`Rejected` when several catalogs have the uuid
-        (a table registered twice) and none is named.
+        Raises :class:`NotFound`, also for a dropped table, and :class:`SeveralTables` when several catalogs have the
+        uuid (a table registered twice) and none is named.
         """
         catalogs = self._control.catalogs if catalog is None else (self._control.observer.catalog(catalog).name,)
         found = [self._control.tables.record(TableId(name, uuid)) for name in catalogs]
@@ -111,8 +126,7 @@ class Lookups:
             dropped = any(record is not None for record in found)
             raise NotFound(f"no table with the uuid {uuid}" + (" any more: it was dropped" if dropped else ""))
         if len(records) > 1:
-            names = ", ".join(sorted(record.table_id.catalog for record in records))
-            raise Rejected(f"several catalogs have a table with the uuid {uuid}", hint=f"add ?catalog=, one of {names}")
+            raise SeveralTables(uuid, records)
         return records[0]
 
     def metadata(self, record: TableRecord) -> TableMetadata:
@@ -148,8 +162,8 @@ class Lookups:
             return self._summary(record, None, record.problem or Reason(error.code, error.message))
         return self._summary(record, known, record.problem)
 
-    def document(self, record: TableRecord) -> TableDocument:
-        """One table in full. Raises as :meth:`metadata` does."""
+    def document(self, record: TableRecord, may_read: Callable[[Scope], bool]) -> TableDocument:
+        """One table in full, for somebody who may read these scopes. Raises as :meth:`metadata` does."""
         metadata = self.metadata(record)
         view = table_view(
             metadata,
@@ -157,23 +171,27 @@ class Lookups:
             self._control.tables.partitions(record.table_id),
             observed_at=record.observed_at,
             commit_interval_ms=record.commit_interval_ms,
-            place=self.place(record),
+            place=self.place(record, may_read),
         )
-        return TableDocument(self.summary(record), view, self._control.tasks.attempt_counts(record.table_id))
+        attempts = self._control.tasks.attempt_counts(record.table_id)
+        return TableDocument(self.summary(record), view, attempts, record.reporting)
 
-    def place(self, record: TableRecord) -> PlaceView:
-        """What a table alone owns, as its tables were last seen. Asks no catalog."""
-        return place_view(self._control.registry.ownership().place(record.name))
+    def place(self, record: TableRecord, may_read: Callable[[Scope], bool]) -> PlaceView:
+        """What a table alone owns, as all tables were last seen, for somebody who may read these scopes.
+
+        Asks no catalog.
+        """
+        return place_view(place_shown(self._control.registry.ownership(), record.name, may_read))
 
     def _facts(self, record: TableRecord) -> _Known:
-        known = self._known.get(record.table_id)
-        if known is not None and known.metadata_location == record.metadata_location:
+        known, revision = self._known.get(record.table_id), self._control.planner.policies.present().revision
+        if known is not None and (known.metadata_location, known.revision) == (record.metadata_location, revision):
             return known
         metadata = self.metadata(record)
         policy = self._control.planner.policy(metadata)
         figures = figures_view(self._control.tables.partitions(record.table_id), policy)
         ours = (snapshot.committed_at for snapshot in metadata.ancestors() if snapshot.task_id is not None)
-        known = _Known(record.metadata_location, policy, figures, max(ours, default=None))
+        known = _Known(record.metadata_location, revision, policy, figures, max(ours, default=None))
         if metadata.metadata_location == record.metadata_location:
             with self._lock:
                 _remember(self._known, record.table_id, known)
@@ -189,7 +207,7 @@ class Lookups:
             observed_at=record.observed_at,
             changed_at=record.changed_at,
             optimized_at=None if known is None else known.optimized_at,
-            next_look_at=record.next_look_at,
+            next_look_at=max(record.next_look_at, record.observed_at),
             commit_interval_ms=record.commit_interval_ms,
             mode=None if known is None else known.policy.mode,
             figures=None if known is None else known.figures,

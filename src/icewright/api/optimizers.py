@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from icewright.api.deps import Control, Looked
 from icewright.api.messages import json_body, page, render
+from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
+from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage, NotFound
 from icewright.domain.jobs import ClaimRequest, OptimizerHello, TableCheck, TaskSpec
+from icewright.domain.optimizers import Backlog
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.ports.store import OptimizerRecord
 
@@ -28,7 +31,7 @@ class CheckAnswer:
     agrees: bool
 
 
-@router.get("/optimizers", **operation(page_of(OptimizerRecord)))
+@router.get("/optimizers", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(OptimizerRecord)))
 def list_optimizers(control: Control) -> Response:
     """Optimizers as they introduced themselves, the one seen last first, on one page."""
     return page(control.tables.optimizers(), None)
@@ -36,6 +39,7 @@ def list_optimizers(control: Control) -> Response:
 
 @router.post(
     "/optimizers",
+    dependencies=[needs(Permission.WORK, On.EVERYTHING)],
     **operation(
         None,
         status=204,
@@ -49,6 +53,16 @@ def hello(control: Control, body: Annotated[Any, Depends(json_body())]) -> Respo
     return Response(status_code=204)
 
 
+@router.get("/backlog", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **operation(Backlog))
+def backlog(
+    control: Control,
+    resource_group: Annotated[str, Query(max_length=1_000, description="Whose tasks.")],
+    catalog: Annotated[list[str] | None, Query(description="The catalogs that the optimizers reach.")] = None,
+) -> Response:
+    """What waits for optimizers at this moment, for whoever starts them only then; asking changes nothing."""
+    return render(control.backlogs.of(resource_group, frozenset(catalog or ())))
+
+
 def _claim_operation() -> dict[str, Any]:
     problems = {409: "The optimizer has not introduced itself."}
     keywords = operation(TaskSpec, accepts=schema_of(ClaimRequest), problems=problems)
@@ -56,7 +70,9 @@ def _claim_operation() -> dict[str, Any]:
     return keywords
 
 
-@router.post("/optimizers/{optimizer_id}/claims", **_claim_operation())
+@router.post(
+    "/optimizers/{optimizer_id}/claims", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **_claim_operation()
+)
 def claim(control: Control, optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
     """The next task for an optimizer, of those that it asks for, under a lease that its heartbeats extend."""
     spec = control.dispatcher.claim(optimizer_id, from_json(ClaimRequest, body))
@@ -69,7 +85,9 @@ def _probes_operation() -> dict[str, Any]:
     return keywords
 
 
-@router.post("/optimizers/{optimizer_id}/probes", **_probes_operation())
+@router.post(
+    "/optimizers/{optimizer_id}/probes", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **_probes_operation()
+)
 def probes(control: Control, optimizer_id: str) -> Response:
     """Tables whose storage an idle optimizer shall try out: whether its workers can write, see and read back there."""
     wanted = control.dispatcher.probes(optimizer_id)
@@ -78,6 +96,7 @@ def probes(control: Control, optimizer_id: str) -> Response:
 
 @router.post(
     "/optimizers/{optimizer_id}/probe-reports",
+    dependencies=[needs(Permission.WORK, On.EVERYTHING)],
     **operation(
         None,
         status=204,
@@ -94,6 +113,7 @@ def probed(control: Control, optimizer_id: str, body: Annotated[Any, Depends(jso
 
 @router.post(
     "/tables/{uuid}/check",
+    dependencies=[needs(Permission.WORK, On.EVERYTHING)],
     **operation(CheckAnswer, accepts=schema_of(TableCheck), problems={404: "No such table or catalog."}),
 )
 def check_table(control: Control, lookups: Looked, uuid: str, body: Annotated[Any, Depends(json_body())]) -> Response:

@@ -16,9 +16,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
-from icewright.api.access import SESSION_MS
-from icewright.api.deps import Control, Gate
+from icewright.api.deps import Gate
 from icewright.api.door import presented_session, session_cookie
+from icewright.api.needs import PUBLIC, On, needs
+from icewright.domain.access import Permission
+from icewright.domain.identity import SESSION_MS
 
 router = APIRouter(include_in_schema=False)
 
@@ -29,25 +31,23 @@ _ASSETS: Final = {
 }
 
 
-@router.get("/")
+@router.get("/", dependencies=[PUBLIC])
 def show_page(
     request: Request,
-    control: Control,
     access: Gate,
     token: Annotated[str | None, Query(max_length=1_000)] = None,
 ) -> Response:
     """The page for a session; a session for a one-time code; else a few words on how to get in."""
-    now = control.clock.now()
     if token is not None:
-        session = access.log_in(token, now)
-        return _refused() if session is None else _let_in(request, session)
+        session = access.log_in(token)
+        return _refused() if session is None else _let_in(request, session, access.scheme)
     session = presented_session(request.headers)
-    if session is None or not access.is_session(session, now):
+    if session is None or access.of_session(session) is None:
         return _refused()
     return HTMLResponse(_asset("page.html"))
 
 
-@router.get("/assets/{name}")
+@router.get("/assets/{name}", dependencies=[needs(Permission.READ, On.ANYWHERE)])
 def asset(name: str) -> Response:
     """A part of the page, from a fixed list."""
     if name not in _ASSETS:
@@ -55,7 +55,7 @@ def asset(name: str) -> Response:
     return Response(_asset(name), media_type=_ASSETS[name])
 
 
-def _let_in(request: Request, session: str) -> Response:
+def _let_in(request: Request, session: str, scheme: str) -> Response:
     response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
     response.set_cookie(
         session_cookie(request.headers),
@@ -63,7 +63,7 @@ def _let_in(request: Request, session: str) -> Response:
         max_age=SESSION_MS // 1000,
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=scheme == "https",
     )
     return response
 

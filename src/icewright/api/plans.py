@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
-from icewright.api.deps import Control
+from icewright.api.deps import Caller, Control
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.api.needs import On, named, needs, needs_as_its_actions
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.api.task_views import TaskView, task_view
+from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
+from icewright.domain.errors import Forbidden
 from icewright.services.plan_views import PlannedFileView, PlanView, WaitingView, plan_view, planned_files, waiting_view
 
 router = APIRouter(prefix="/plans", tags=["plans"])
@@ -22,12 +25,15 @@ _QUEUING = {**_NOT_FOUND, 409: "The plan is to do nothing, or the mode forbids i
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGiven:
-    """Who approves a plan, by name: it is kept with the plan and its task."""
+    """Who approves a plan, by name: it is kept with the plan and its task, as ``owner (Ada)``.
+
+    Of callers with a token of their own it is that which is kept, whatever they call themselves.
+    """
 
     approved_by: str
 
 
-@router.get("/waiting", **operation(page_of(WaitingView)))
+@router.get("/waiting", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(WaitingView)))
 def list_waiting(control: Control, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Plans that wait for a person to approve them, oldest first."""
     after = decode_cursor(str, cursor)
@@ -36,13 +42,17 @@ def list_waiting(control: Control, limit: Limit = 100, cursor: Cursor = None) ->
     return page(views, views[-1].plan_id if len(found) > limit else None)
 
 
-@router.get("/{plan_id}", **operation(PlanView, problems=_NOT_FOUND))
+@router.get("/{plan_id}", dependencies=[needs(Permission.READ, On.PLAN)], **operation(PlanView, problems=_NOT_FOUND))
 def show_plan(control: Control, plan_id: str) -> Response:
     """One plan: what it would do, why, and what that would bring."""
     return render(plan_view(control.tables.plan(plan_id)))
 
 
-@router.get("/{plan_id}/files", **operation(page_of(PlannedFileView), problems=_NOT_FOUND))
+@router.get(
+    "/{plan_id}/files",
+    dependencies=[needs(Permission.READ, On.PLAN)],
+    **operation(page_of(PlannedFileView), problems=_NOT_FOUND),
+)
 def list_files(control: Control, plan_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """The files that a plan would remove, with what is known of each; of other plans nothing."""
     first = decode_cursor(int, cursor) or 0
@@ -52,6 +62,7 @@ def list_files(control: Control, plan_id: str, limit: Limit = 100, cursor: Curso
 
 @router.post(
     "/{plan_id}/apply",
+    dependencies=[needs_as_its_actions(On.PLAN)],
     **operation(
         TaskView,
         status=202,
@@ -65,6 +76,7 @@ def apply_plan(control: Control, plan_id: str) -> Response:
 
 @router.post(
     "/{plan_id}/approve",
+    dependencies=[needs(Permission.APPROVE, On.PLAN)],
     **operation(
         TaskView,
         status=202,
@@ -72,7 +84,17 @@ def apply_plan(control: Control, plan_id: str) -> Response:
         problems=_QUEUING,
     ),
 )
-def approve_plan(control: Control, plan_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
-    """Let exactly that plan go beyond its budget, and queue it. What cannot be queued is approved all the same."""
+def approve_plan(
+    control: Control, caller: Caller, plan_id: str, body: Annotated[Any, Depends(json_body())]
+) -> Response:
+    """Let exactly that plan go, and queue it. What cannot be queued is approved all the same.
+
+    It has to wait for that, by itself or since it is beyond a budget: any other plan is applied. Nobody approves what
+    they asked for themselves.
+    """
     given = from_json(ApprovalGiven, body)
-    return render(task_view(control.dispatcher.approve(plan_id, given.approved_by)), 202)
+    approved_by = named(caller, given.approved_by)
+    if caller.name == control.tables.asked_by(plan_id):  # whatever the owner says who they are
+        hint = "somebody else has to approve it: `icewright token create --role approver NAME` lets them in"
+        raise Forbidden(f"{caller.name} asked for plan {plan_id}", hint=hint)
+    return render(task_view(control.dispatcher.approve(plan_id, approved_by)), 202)

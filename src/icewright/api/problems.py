@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 from icewright.domain.errors import (
     Conflict,
+    Forbidden,
     IcewrightError,
     InvalidMessage,
     InvalidName,
@@ -36,6 +37,7 @@ _STATUSES: Final[tuple[tuple[type[IcewrightError], HTTPStatus], ...]] = (
     (NotFound, HTTPStatus.NOT_FOUND),
     (InvalidMessage, HTTPStatus.BAD_REQUEST),
     (InvalidName, HTTPStatus.BAD_REQUEST),
+    (Forbidden, HTTPStatus.FORBIDDEN),
     (NotAllowed, HTTPStatus.CONFLICT),
     (VersionMismatch, HTTPStatus.CONFLICT),
     (Rejected, HTTPStatus.UNPROCESSABLE_ENTITY),

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
-from icewright.api.deps import Control
+from icewright.api.deps import Caller, Control
 from icewright.api.messages import Cursor, Limit, decode_cursor, encode_cursor, json_body, page, render
+from icewright.api.needs import On, named, needs
 from icewright.api.schema import operation, page_of, schema_of
+from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
 from icewright.domain.plans import Reason
 from icewright.services.quarantine_views import (
@@ -53,7 +55,7 @@ class PurgeOfGoneAnswer:
     waits: Reason | None
 
 
-@router.get("", **operation(page_of(QuarantineView)))
+@router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(QuarantineView)))
 def list_quarantine(control: Control, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Tasks whose removed files are in quarantine, newest first."""
     before = decode_cursor(str, cursor)
@@ -61,7 +63,11 @@ def list_quarantine(control: Control, limit: Limit = 100, cursor: Cursor = None)
     return page(found[:limit], found[limit - 1].task_id if len(found) > limit else None)
 
 
-@router.post("/{task_id}/purge", **operation(PurgeAnswer, problems={404: "That task removed nothing."}))
+@router.post(
+    "/{task_id}/purge",
+    dependencies=[needs(Permission.REMOVE, On.RUN)],
+    **operation(PurgeAnswer, problems={404: "That task removed nothing."}),
+)
 def purge_quarantine(control: Control, task_id: str, cursor: Cursor = None) -> Response:
     """Look after what a task removed now: put back what its table needs, purge what has been there for its window.
 
@@ -74,13 +80,21 @@ def purge_quarantine(control: Control, task_id: str, cursor: Cursor = None) -> R
     return render(PurgeAnswer(quarantine_view(control.deletions, control.tables, task_id), waits, after))
 
 
-@router.get("/{task_id}", **operation(QuarantineView, problems={404: "That task removed nothing."}))
+@router.get(
+    "/{task_id}",
+    dependencies=[needs(Permission.READ, On.RUN)],
+    **operation(QuarantineView, problems={404: "That task removed nothing."}),
+)
 def show_quarantine(control: Control, task_id: str) -> Response:
     """What one task has in quarantine."""
     return render(quarantine_view(control.deletions, control.tables, task_id))
 
 
-@router.get("/{task_id}/files", **operation(page_of(HeldFileView), problems={404: "That task removed nothing."}))
+@router.get(
+    "/{task_id}/files",
+    dependencies=[needs(Permission.READ, On.RUN)],
+    **operation(page_of(HeldFileView), problems={404: "That task removed nothing."}),
+)
 def list_held_files(control: Control, task_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """The files that one task has in quarantine, by the paths that they were at."""
     found = held_files(control.deletions, task_id, limit=limit + 1, after=decode_cursor(int, cursor))
@@ -89,18 +103,21 @@ def list_held_files(control: Control, task_id: str, limit: Limit = 100, cursor: 
 
 @router.post(
     "/{task_id}/purge-of-gone-table",
+    dependencies=[needs(Permission.APPROVE, On.RUN)],
     **operation(
         PurgeOfGoneAnswer,
         accepts=schema_of(PurgeOfGone),
         problems={404: "That task removed nothing.", 409: "The table is there, or no file is removed in its catalog."},
     ),
 )
-def purge_of_gone_table(control: Control, task_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def purge_of_gone_table(
+    control: Control, caller: Caller, task_id: str, body: Annotated[Any, Depends(json_body())]
+) -> Response:
     """Purge what has been in quarantine for its window of a table that is gone, by a person's word.
 
     Not while the table is there, nor any other of its uuid, nor one with a place or files where its files were, nor as
     long as not all tables of all catalogs are known. A thousand files at most: repeat it until no more are purged.
     """
     given = from_json(PurgeOfGone, body)
-    waits = control.removal_rounds.purge_gone(task_id, given.purged_by)
+    waits = control.removal_rounds.purge_gone(task_id, named(caller, given.purged_by))
     return render(PurgeOfGoneAnswer(quarantine_view(control.deletions, control.tables, task_id), waits))

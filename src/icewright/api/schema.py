@@ -68,6 +68,7 @@ def operation(
     status: int = 200,
     accepts: Schema | None = None,
     problems: Mapping[int, str] | None = None,
+    media_type: str = "application/json",
 ) -> dict[str, Any]:
     """What a route's decorator takes so that the OpenAPI document is true of it.
 
@@ -76,7 +77,7 @@ def operation(
     answer: dict[str, Any] = {"description": "Done." if returns is None else "The answer."}
     if returns is not None:
         schema = returns if isinstance(returns, dict) else schema_of(returns)
-        answer["content"] = {"application/json": {"schema": schema}}
+        answer["content"] = {media_type: {"schema": schema}}
     said = {401: "No or wrong credentials.", **(problems or {}), 503: "Something that this needs does not answer."}
     problem = {MEDIA_TYPE: {"schema": schema_of(ProblemDocument)}}
     keywords: dict[str, Any] = {

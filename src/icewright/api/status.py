@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from icewright import __version__
-from icewright.api.deps import Control, Gate
+from icewright.api.deps import Caller, Control, Gate
+from icewright.api.door import has_token
 from icewright.api.messages import render
+from icewright.api.needs import PUBLIC, On, needs
 from icewright.api.schema import operation
-from icewright.domain.errors import Unavailable
+from icewright.domain.access import Permission
+from icewright.domain.errors import Forbidden, IcewrightError, Unavailable
 from icewright.domain.jobs import PROTOCOL_VERSION
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.store import OptimizerRecord
+from icewright.services.control import ControlPlane
 from icewright.services.pulse import Doing
 
 router = APIRouter(tags=["server"])
+
+Live = Annotated[str | None, Query(max_length=10, description="Say `?live` to leave the store out.")]
+OPTIMIZER_SEEN_MS: Final = 120_000
+"""An optimizer that was heard of in this time is one that works: one without work asks for some all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,24 @@ class Health:
     """The store answers, the loop turns, and no thread beside it hangs."""
 
     status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the server needs, and how it is. What is not required leaves the server ready when it is not well."""
+
+    name: str
+    is_required: bool
+    is_well: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """The server is ready; ``parts`` has the store, each catalog, the loop, what is beside it, and optimizers."""
+
+    status: str
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +96,16 @@ class LoginCode:
     path: str
 
 
-@router.get("/healthz", **operation(Health))
-def healthz(control: Control) -> Response:
+@router.get("/healthz", dependencies=[PUBLIC], **operation(Health))
+def healthz(control: Control, live: Live = None) -> Response:
     """Whether the server and its store answer, its loop turns, and what is beside it gives signs of life.
 
     Needs no credentials and says nothing else. 503 where one of these does not hold; the detail says which.
+    With `?live` the store is not asked: for whoever starts a process again that does not answer, which mends no store.
     """
-    control.tasks.now()
-    control.tasks.counts()
+    if live is None:
+        control.tasks.now()
+        control.tasks.counts()
     if control.loop.stalled_since is not None:
         raise Unavailable("the loop of the server has not ended a round for long", hint="see the log; restart it")
     silent = [one.thread for one in control.loop.doing if one.is_silent]
@@ -86,7 +115,50 @@ def healthz(control: Control) -> Response:
     return render(Health("ok"))
 
 
-@router.get("/status", **operation(Status))
+@router.get(
+    "/readyz",
+    dependencies=[needs(Permission.READ, On.EVERYTHING)],
+    **operation(Readiness, problems={503: "Not ready; the detail names each part and its trouble."}),
+)
+def readyz(control: Control) -> Response:
+    """Whether the server can do its work, part by part.
+
+    503 while the store does not answer, or the loop, or a thread beside it, hangs. Catalogs that are left alone for a
+    while and missing optimizers are told and do not make it unready: this server could do nothing about it.
+    """
+    parts = tuple(_parts(control))
+    troubles = [f"{part.name}: {part.detail}" for part in parts if not part.is_well and part.is_required]
+    if troubles:
+        raise Unavailable("; ".join(troubles), hint="see docs/operations.md, `Is it well?`")
+    return render(Readiness("ready", parts))
+
+
+def _parts(control: ControlPlane) -> Iterator[Part]:
+    now = control.clock.now()
+    try:
+        census = control.tables.census()
+        yield Part("store", is_required=True, is_well=True, detail="it answers")
+    except IcewrightError as error:
+        census = None
+        yield Part("store", is_required=True, is_well=False, detail=error.message)
+    for name in sorted(control.catalogs):
+        until = control.loop.paused_until(name)
+        detail = (
+            "it answers, as far as is known" if until is None else f"it did not answer and is left alone until {until}"
+        )
+        yield Part(f"catalog {name}", is_required=False, is_well=until is None, detail=detail)
+    ended_at, stalled = control.loop.round_ended_at, control.loop.stalled_since is not None
+    turns = "it does not turn here" if ended_at is None else f"its last round ended at {ended_at}"
+    yield Part("loop", is_required=True, is_well=not stalled, detail=turns)
+    silent = [one.thread for one in control.loop.doing if one.is_silent]
+    yield Part("threads", is_required=True, is_well=not silent, detail=f"silent: {', '.join(silent) or 'none'}")
+    if census is not None:
+        seen = sum(now - at < OPTIMIZER_SEEN_MS for times in census.seen_at.values() for at in times)
+        detail = f"{seen} heard of within two minutes"
+        yield Part("optimizers", is_required=False, is_well=seen > 0, detail=detail)
+
+
+@router.get("/status", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(Status))
 def status(control: Control) -> Response:
     """What the server sees and does."""
     return render(
@@ -105,7 +177,13 @@ def status(control: Control) -> Response:
     )
 
 
-@router.post("/login-codes", **operation(LoginCode, status=201))
-def new_login_code(access: Gate) -> Response:
-    """A new link to the page, for a person whose own is used up: it works once."""
-    return render(LoginCode(f"/?token={access.new_login_code()}"), 201)
+@router.post("/login-codes", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(LoginCode, status=201))
+def new_login_code(request: Request, access: Gate, caller: Caller) -> Response:
+    """A new link to the page, for whoever asks, with what they may do: it works once, within 15 minutes.
+
+    Not for sessions, which would go on for ever by that.
+    """
+    if not has_token(request.headers):
+        hint = "`icewright login` prints one for whoever has a token"
+        raise Forbidden("a session opens no other session", hint=hint)
+    return render(LoginCode(f"/?token={access.new_login_code(caller)}"), 201)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.api.deps import Control, Looked
+from icewright.api.deps import Caller, Control, Looked
 from icewright.api.lookups import TableDocument, TableSummary
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
+from icewright.domain.access import Permission
 from icewright.domain.asked import Asked
 from icewright.domain.codec import from_json
 from icewright.domain.errors import TableReplaced
@@ -44,7 +47,9 @@ class LookAnswer:
     upkeep: tuple[Reason, ...] = ()
 
 
-@router.get("", **operation(page_of(TableSummary), problems=_NOT_FOUND))
+@router.get(
+    "", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(TableSummary), problems=_NOT_FOUND)
+)
 def list_tables(
     control: Control,
     lookups: Looked,
@@ -66,13 +71,17 @@ def list_tables(
     return page(items, records[limit - 1].table_id if len(records) > limit else None)
 
 
-@router.get("/{uuid}", **operation(TableDocument, problems=_NOT_FOUND))
-def show_table(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+@router.get("/{uuid}", dependencies=[needs(Permission.READ, On.TABLE)], **operation(TableDocument, problems=_NOT_FOUND))
+def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
     """One table in full: figures, effective policy with the rule that won, schema, refs."""
-    return render(lookups.document(lookups.record(uuid, catalog)))
+    return render(lookups.document(lookups.record(uuid, catalog), partial(caller.may, Permission.READ)))
 
 
-@router.get("/{uuid}/partitions", **operation(page_of(PartitionView), problems=_NOT_FOUND))
+@router.get(
+    "/{uuid}/partitions",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(page_of(PartitionView), problems=_NOT_FOUND),
+)
 def list_partitions(
     control: Control,
     lookups: Looked,
@@ -90,32 +99,49 @@ def list_partitions(
     return page(items, found[limit - 1].partition if len(found) > limit else None)
 
 
-@router.get("/{uuid}/snapshots", **operation(page_of(SnapshotView), problems=_NOT_FOUND))
+@router.get(
+    "/{uuid}/snapshots",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(page_of(SnapshotView), problems=_NOT_FOUND),
+)
 def list_snapshots(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """All snapshots in the table's metadata as it is now, newest first, on one page."""
     return page(snapshot_views(lookups.metadata(lookups.record(uuid, catalog))), None)
 
 
-@router.get("/{uuid}/refs", **operation(page_of(RefView), problems=_NOT_FOUND))
+@router.get(
+    "/{uuid}/refs", dependencies=[needs(Permission.READ, On.TABLE)], **operation(page_of(RefView), problems=_NOT_FOUND)
+)
 def list_refs(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """All branches and tags in the table's metadata as it is now, by name, on one page."""
     return page(ref_views(lookups.metadata(lookups.record(uuid, catalog))), None)
 
 
-@router.get("/{uuid}/place", **operation(PlaceView, problems=_NOT_FOUND))
-def show_place(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
-    """What the table alone owns, or why nothing may be deleted there; as all tables were last seen."""
-    return render(lookups.place(lookups.record(uuid, catalog)))
+@router.get(
+    "/{uuid}/place", dependencies=[needs(Permission.READ, On.TABLE)], **operation(PlaceView, problems=_NOT_FOUND)
+)
+def show_place(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
+    """What the table alone owns, or why nothing may be deleted there; as all tables were last seen.
+
+    Tables and catalogs that the caller may not read are not named.
+    """
+    return render(lookups.place(lookups.record(uuid, catalog), partial(caller.may, Permission.READ)))
 
 
-@router.get("/{uuid}/unneeded", **operation(UnneededView, problems=_NOT_FOUND))
+@router.get(
+    "/{uuid}/unneeded", dependencies=[needs(Permission.READ, On.TABLE)], **operation(UnneededView, problems=_NOT_FOUND)
+)
 def show_unneeded(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Files that the table does not need: orphans that passes have seen so far, and what is in quarantine of it."""
     record = lookups.record(uuid, catalog)
     return render(unneeded_view(control.sightings, control.deletions, control.tables, record.table_id))
 
 
-@router.get("/{uuid}/plans", **operation(page_of(PlanView), problems=_NOT_FOUND))
+@router.get(
+    "/{uuid}/plans",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(page_of(PlanView), problems=_NOT_FOUND),
+)
 def list_plans(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None, limit: Limit = 10) -> Response:
     """The latest plans of a table, newest first."""
     record = lookups.record(uuid, catalog)
@@ -124,6 +150,7 @@ def list_plans(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog 
 
 @router.post(
     "/{uuid}/plan",
+    dependencies=[needs(Permission.OPERATE, On.TABLE)],
     **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
 )
 def plan_table(
@@ -143,6 +170,7 @@ def plan_table(
 
 @router.post(
     "/{uuid}/plans",
+    dependencies=[needs(Permission.OPERATE, On.TABLE)],
     **operation(
         PlanView,
         status=201,

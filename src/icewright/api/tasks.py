@@ -8,8 +8,10 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from icewright.api.deps import Control, Looked
 from icewright.api.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.api.needs import On, needs, needs_as_its_actions
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.api.task_views import TaskDocument, TaskView, task_document, task_view
+from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskReport
@@ -24,7 +26,11 @@ _NOT_FOUND = {404: "No such task."}
 _LEASE = {**_NOT_FOUND, 409: "`lease-lost`: the attempt is not the caller's any more; `version-mismatch`."}
 
 
-@router.get("", **operation(page_of(TaskView), problems={404: "No such table or catalog."}))
+@router.get(
+    "",
+    dependencies=[needs(Permission.READ, On.EVERYTHING)],
+    **operation(page_of(TaskView), problems={404: "No such table or catalog."}),
+)
 def list_tasks(
     control: Control,
     lookups: Looked,
@@ -42,7 +48,9 @@ def list_tasks(
     return page([task_view(task) for task in found[:limit]], found[limit - 1].task_id if len(found) > limit else None)
 
 
-@router.get("/{task_id}", **operation(TaskDocument, problems=_NOT_FOUND))
+@router.get(
+    "/{task_id}", dependencies=[needs(Permission.READ, On.TASK)], **operation(TaskDocument, problems=_NOT_FOUND)
+)
 def show_task(control: Control, task_id: str) -> Response:
     """One task with its history and its attempts."""
     task = control.tasks.head(task_id)
@@ -50,7 +58,9 @@ def show_task(control: Control, task_id: str) -> Response:
 
 
 @router.post(
-    "/{task_id}/cancel", **operation(TaskView, problems={**_NOT_FOUND, 409: "The task has ended or is committed."})
+    "/{task_id}/cancel",
+    dependencies=[needs(Permission.OPERATE, On.TASK)],
+    **operation(TaskView, problems={**_NOT_FOUND, 409: "The task has ended or is committed."}),
 )
 def cancel_task(control: Control, task_id: str) -> Response:
     """Cancel a waiting task; ask the optimizer of a running one to stop before its commit."""
@@ -59,6 +69,7 @@ def cancel_task(control: Control, task_id: str) -> Response:
 
 @router.post(
     "/{task_id}/retry",
+    dependencies=[needs_as_its_actions(On.TASK)],
     **operation(TaskView, problems={**_NOT_FOUND, 409: "The task neither failed nor was cancelled."}),
 )
 def retry_task(control: Control, task_id: str) -> Response:
@@ -68,6 +79,7 @@ def retry_task(control: Control, task_id: str) -> Response:
 
 @router.post(
     "/{task_id}/undo",
+    dependencies=[needs(Permission.UNDO, On.TASK)],
     **operation(
         PlanView,
         status=201,
@@ -80,14 +92,20 @@ def undo_task(control: Control, task_id: str) -> Response:
 
 
 @attempts_router.post(
-    "/{task_id}/heartbeat", **operation(HeartbeatReply, accepts=schema_of(Heartbeat), problems=_LEASE)
+    "/{task_id}/heartbeat",
+    dependencies=[needs(Permission.WORK, On.EVERYTHING)],
+    **operation(HeartbeatReply, accepts=schema_of(Heartbeat), problems=_LEASE),
 )
 def heartbeat(control: Control, task_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
     """The optimizer is still at it: its lease runs on from now."""
     return render(control.dispatcher.heartbeat(task_id, from_json(Heartbeat, body)))
 
 
-@attempts_router.post("/{task_id}/report", **operation(TaskView, accepts=schema_of(TaskReport), problems=_LEASE))
+@attempts_router.post(
+    "/{task_id}/report",
+    dependencies=[needs(Permission.WORK, On.EVERYTHING)],
+    **operation(TaskView, accepts=schema_of(TaskReport), problems=_LEASE),
+)
 def report(control: Control, task_id: str, body: Annotated[Any, Depends(json_body(REPORT_BYTES_MAX))]) -> Response:
     """The attempt has ended. The server looks into the table itself before it believes so."""
     said = from_json(TaskReport, body)

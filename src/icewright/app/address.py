@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from icewright.domain.codec import from_json, to_json
@@ -16,7 +16,7 @@ class ServerAddress:
     """The URL of a running server, its bearer token, and its process id."""
 
     url: str
-    token: str
+    token: str = field(repr=False)
     pid: int
 
 

@@ -46,7 +46,7 @@ def alone_with(engine: Engine) -> Iterator[Alone]:
     once it is held: the server that holds it may know only its present schema.
     """
     if engine.dialect.name == "sqlite":
-        with _alone_with_file(Path(str(engine.url.database))):
+        with alone_with_file(Path(str(engine.url.database))):
             upgrade_store(engine)
             yield Alone(engine, lambda: None)  # the kernel's lock is not lost while the process lives
         return
@@ -57,7 +57,8 @@ def alone_with(engine: Engine) -> Iterator[Alone]:
 
 
 @contextmanager
-def _alone_with_file(store: Path) -> Iterator[None]:
+def alone_with_file(store: Path) -> Iterator[None]:
+    """Hold the file of a store on SQLite, which need not be there. Raises :class:`NotAllowed` as :func:`alone_with`."""
     lock = store.with_name(f"{store.name}.lock")
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

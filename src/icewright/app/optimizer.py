@@ -9,35 +9,40 @@ from __future__ import annotations
 import os
 import queue
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import FrameType
 from typing import Final
 
 import structlog
 
 from icewright.adapters.clock import SystemIds
+from icewright.adapters.launchers.pods import settings_secret
+from icewright.adapters.launchers.resident import ResidentLauncher
+from icewright.adapters.launchers.spark_submit import SparkSubmitLauncher, spark_home
+from icewright.adapters.launchers.submission import SparkHome
 from icewright.app.address import read_address
+from icewright.app.logs import FORMAT_VARIABLE, LEVEL_VARIABLE
+from icewright.app.submitter import Submitter
 from icewright.config.model import Config
 from icewright.config.secrets import resolve, resolve_entry
 from icewright.domain.codec import dumps
-from icewright.domain.errors import NotFound, Rejected
+from icewright.domain.errors import InvalidConfiguration, NotFound
 from icewright.domain.faults import Fault, fault
-from icewright.domain.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
+from icewright.domain.optimizers import LOG_FORMATS, RECYCLE_EXIT_CODE, DeployMode, LauncherKind, OptimizerSettings
+from icewright.domain.spark_conf import spark_settings
+from icewright.ports.launcher import Application, Launcher
 
 _log = structlog.get_logger("icewright.optimizer")
 
-COMMAND: Final = (sys.executable, "-m", "icewright_spark")
 _PAUSE_S_MIN: Final = 1.0
 _PAUSE_S_MAX: Final = 60.0
 _STEADY_S: Final = 120.0
 """An optimizer that lived this long was not failing to start: its next restart is quick again."""
 _WRONG_USE: Final = 2
-_STDERR: Final = 2
-"""Where logs go, those of Spark's own start included: standard output is for what a person asked for."""
 
 
 def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings:
@@ -69,26 +74,61 @@ def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings
         poll_interval_ms=optimizer.poll_interval_ms,
         recycle_after_tasks=optimizer.recycle_after_tasks,
         recycle_memory_bytes=optimizer.recycle_memory_bytes,
+        deploy_mode=DeployMode(optimizer.deploy_mode),
+        spark_conf_keys=optimizer.spark_conf_keys,
+        archive=optimizer.archive,
+        executor_python=optimizer.executor_python,
+        log_format=environ.get(FORMAT_VARIABLE, LOG_FORMATS[0]),
+        log_level=environ.get(LEVEL_VARIABLE, "info"),
+        tasks_max=1 if optimizer.launcher == LauncherKind.SPARK_SUBMIT else None,
     )
 
 
-def run(config: Config, environ: Mapping[str, str] = os.environ) -> int:
-    """Run an optimizer until SIGTERM or SIGINT; the exit status is 0, or 2 when it cannot run as configured.
+def run(config: Config, environ: Mapping[str, str] = os.environ, *, launcher: str | None = None) -> int:
+    """Run optimizers until SIGTERM or SIGINT; the exit status is 0, or 2 when they cannot run as configured.
 
     A running task is waited for; a second SIGINT ends it where it is, and the server finds out how far it came.
+    ``launcher`` stands over the configuration. Raises :class:`InvalidConfiguration`.
     """
-    return Supervisor(lambda: settings_of(config, environ)).run()
+    if launcher is not None:
+        if launcher not in tuple(LauncherKind):
+            raise InvalidConfiguration(f"--launcher: {launcher!r} is not allowed", hint=", ".join(LauncherKind))
+        config = replace(config, optimizer=replace(config.optimizer, launcher=launcher))
+    optimizer = config.optimizer
+
+    def settings() -> OptimizerSettings:
+        return settings_of(config, environ)
+
+    if optimizer.launcher == LauncherKind.RESIDENT:
+        return Supervisor(settings).run()
+    home = SparkHome(spark_home(optimizer.spark_home), sys.executable)
+    folder = config.server.state_dir / "applications"
+    submitting = SparkSubmitLauncher(home, folder, environ, secret=optimizer.kubernetes_secret)
+    return Submitter(settings, submitting, optimizer.applications).run()
+
+
+def kubernetes_secret(config: Config, environ: Mapping[str, str], name: str) -> str:
+    """The Secret that drivers in Kubernetes find their settings in; see :func:`settings_of` for what it raises.
+
+    Raises :class:`InvalidConfiguration` for a configuration whose applications would not use it.
+    """
+    if name != config.optimizer.kubernetes_secret:
+        raise InvalidConfiguration(f"optimizer.kubernetes_secret is not {name!r}", hint="drivers would not find it")
+    optimizer = replace(config.optimizer, launcher=LauncherKind.SPARK_SUBMIT)
+    settings = settings_of(replace(config, optimizer=optimizer), environ)
+    spark_settings(settings)
+    return settings_secret(name, dumps(settings))
 
 
 class Supervisor:
     """One optimizer process after the other. ``settings`` is asked for each and raises ``NotFound`` without server."""
 
-    def __init__(self, settings: Callable[[], OptimizerSettings], command: Sequence[str] = COMMAND) -> None:
-        self._settings, self._command = settings, command
+    def __init__(self, settings: Callable[[], OptimizerSettings], launcher: Launcher | None = None) -> None:
+        self._settings, self._launcher = settings, launcher or ResidentLauncher()
         self._signals: list[int] = []
         # Not an Event: its lock may be held by the very code that a signal interrupts. A SimpleQueue is reentrant.
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Application | None = None
 
     def run(self) -> int:
         """See :func:`run`; to be called in the main thread, where signals arrive."""
@@ -99,13 +139,13 @@ class Supervisor:
         while not self._signals:
             started_s = time.monotonic()
             try:
-                self._child = start(self._settings(), self._command)
+                self._child = self._launcher.start(self._settings())
             except NotFound as error:
                 _log.warning("waiting for the server", detail=error.message)
                 self._rest(_PAUSE_S_MIN)
                 continue
             if self._signals:  # the signal came before there was a child to pass it on to
-                self._child.terminate()
+                self._child.stop()
             code = self._child.wait()
             fault(Fault.SUPERVISOR_BURIED)
             if self._signals or code == 0:
@@ -123,32 +163,13 @@ class Supervisor:
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._signals.append(number)
         self._wake.put(None)
-        if self._child is None or self._child.poll() is not None:
+        if self._child is None:
             return
         if self._signals.count(signal.SIGINT) > 1:
-            os.killpg(self._child.pid, signal.SIGKILL)  # it leads the group of its JVM, too
+            self._child.kill()
         else:
-            self._child.terminate()
+            self._child.stop()
 
     def _rest(self, pause_s: float) -> None:
         with suppress(queue.Empty):
             self._wake.get(timeout=pause_s)
-
-
-def start(settings: OptimizerSettings, command: Sequence[str] = COMMAND) -> subprocess.Popen[bytes]:
-    """Start one optimizer process. Settings go through a pipe, so that no secret is in its arguments.
-
-    It gets a session of its own, so that Ctrl-C at a terminal reaches only this process, which passes it on.
-    Raises :class:`Rejected` when there is no such program.
-    """
-    try:
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter, as a list
-            [*command, str(os.getpid())], stdin=subprocess.PIPE, stdout=_STDERR, start_new_session=True
-        )
-    except OSError as error:
-        raise Rejected(f"the optimizer cannot be started: {error}") from error
-    fault(Fault.SUPERVISOR_STARTED)
-    if process.stdin is not None:
-        with suppress(BrokenPipeError), process.stdin as pipe:  # it has ended already: its exit status tells the rest
-            pipe.write(dumps(settings).encode())
-    return process

@@ -20,9 +20,11 @@ import uvicorn
 
 from icewright.api.access import Access, authority, loopback_hosts
 from icewright.api.app import create_app
+from icewright.api.metrics import Shown
 from icewright.app.address import ServerAddress, read_private, remove_address, write_address
 from icewright.app.alone import Watch
 from icewright.app.control import open_control_plane
+from icewright.app.listeners import listening_to_events
 from icewright.config.model import Config
 from icewright.domain.errors import Rejected, Unavailable, Unreadable
 from icewright.services.loop import Loop
@@ -32,6 +34,8 @@ _log = structlog.get_logger("icewright.server")
 PORTS_TRIED: Final = 20
 _PORT_MAX: Final = 65_535
 _TOKEN_LENGTH_MIN: Final = 32
+FIRST_CODE_MS: Final = 24 * 3_600_000
+"""How long the link can be used that is printed when the server starts."""
 LOOP_PAUSE_S: Final = 1.0
 """How long the loop rests when nothing wakes it; leases and sweeps are looked at this often."""
 
@@ -47,23 +51,28 @@ def serve(
     # What is announced to the person goes to standard output; everything else is a log.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     server = config.server
-    with open_control_plane(config, environ) as opened, listen(server.host, server.port) as listening:
+    with (
+        open_control_plane(config, environ) as opened,
+        listen(server.host, server.port) as listening,
+        listening_to_events(config, environ, opened.control.intake, opened.cursors),
+    ):
         control = opened.control
         port = int(listening.getsockname()[1])
         url = f"http://{authority(server.host, port)}"
         address = ServerAddress(url, lasting_token(server.state_dir), os.getpid())
-        access = Access(address.token, loopback_hosts(server.host, port))
-        app = create_app(control, access)
+        access = Access(address.token, loopback_hosts(server.host, port), opened.identities, opened.audit)
+        app = create_app(control, access, Shown(server.metrics_tables, server.state_dir))
         write_address(server.address_file, address)
         _outlive_signals()
         web = uvicorn.Server(
             uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=3)
         )
+        app.state.streams.is_ending = lambda: web.should_exit
         loop = threading.Thread(target=turn, args=(control.loop, web), name="loop")
         loop.start()
         try:
             if announce is not None:
-                announce(url, f"{url}/?token={access.new_login_code()}")
+                announce(url, f"{url}/?token={access.new_login_code(lifetime_ms=FIRST_CODE_MS)}")
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
             with Watch(opened.check_alone, partial(setattr, web, "should_exit", True)) as watch:
                 web.run(sockets=[listening])

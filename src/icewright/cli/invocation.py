@@ -14,9 +14,16 @@ from icewright.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from icewright.config.model import Config
+    from icewright.domain.policies import PolicyRevision, Rule
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 ShowApi = Annotated[bool, typer.Option("--show-api", help="Also print the calls of the HTTP API that this equals.")]
+LogFormat = Annotated[
+    str, typer.Option("--log-format", envvar="ICEWRIGHT_LOG_FORMAT", help="console, or json: a line each.")
+]
+LogLevel = Annotated[
+    str, typer.Option("--log-level", envvar="ICEWRIGHT_LOG_LEVEL", help="debug, info, warning or error, and above.")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]
 Cursor = Annotated[str | None, typer.Option("--cursor", help="Where the last list ended.")]
@@ -46,6 +53,27 @@ class Invocation:
         for note in config.notes:
             self.terminal.note(note)
         return config
+
+    @cached_property
+    def applied(self) -> PolicyRevision | None:
+        """The policies that are applied, as the server says; None where none runs here and none is configured."""
+        from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+        from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
+        from icewright.domain.errors import IcewrightError, NotFound  # noqa: PLC0415 - see above
+        from icewright.domain.policies import PolicyRevision  # noqa: PLC0415 - see above
+
+        try:
+            with server(self) as client:
+                return from_json(PolicyRevision, client.policies())
+        except IcewrightError as error:
+            if not isinstance(error.__cause__, NotFound):  # there is one, and it does not say
+                self.terminal.note(f"by the configuration alone, without what may be applied: {error.message}")
+            return None
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that are in effect: those that are applied, above those of the configuration."""
+        return (*(() if self.applied is None else self.applied.policies.rules), *self.config.rules)
 
 
 def begin(context: typer.Context, *, as_json: bool) -> Invocation:

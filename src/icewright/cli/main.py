@@ -13,14 +13,19 @@ from typer.core import TyperGroup
 
 from icewright import __version__
 from icewright.cli import (
+    access,
     approvals,
+    audit,
     configuration,
+    feed,
+    optimizers,
     plans,
     policies,
     procedures,
     processes,
     quarantine,
     scan,
+    store,
     tables,
     tasks,
     undo,
@@ -92,11 +97,17 @@ app.command("rollback")(procedures.rollback)
 app.add_typer(policies.app, name="policy")
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(quarantine.app, name="quarantine")
+app.command("feed")(feed.feed)
 app.command("notify")(tasks.notify)
 app.command("status")(tasks.status)
 app.add_typer(configuration.app, name="config")
+app.add_typer(store.app, name="store")
+app.add_typer(access.app, name="token")
+app.command("login")(access.login)
+app.command("logout")(access.logout)
+app.add_typer(audit.app, name="audit")
 app.command("serve")(processes.serve)
-app.command("optimizer")(processes.optimizer)
+app.add_typer(optimizers.app, name="optimizer")
 app.command("demo")(processes.demo)
 
 

@@ -24,6 +24,7 @@ from icewright.planning.place_rules import place_rules
 from icewright.services.access import assumed
 from icewright.services.observer import Observer
 from icewright.services.planner import Planned, Planner
+from icewright.services.policy_source import PolicySource
 from icewright.services.registry import Registry
 from icewright.services.storage_views import StorageView, storage_view
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from icewright.config.model import Config
     from icewright.domain.asked import Asked
     from icewright.domain.expire_snapshots import ExpiryRule
+    from icewright.domain.policies import Rule
     from icewright.ports.catalog import Catalog
     from icewright.ports.properties import TableProperties
     from icewright.services.reachable import Progress
@@ -39,10 +41,11 @@ if TYPE_CHECKING:
 class Offline:
     """The catalogs of a configuration, opened one by one as they are asked for."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, rules: Sequence[Rule] | None = None) -> None:
+        """``rules`` are those to plan by, by default the configuration's alone."""
         if not config.catalogs:
             raise no_catalogs(config)
-        self._config = config
+        self._config, self._rules = config, config.rules if rules is None else rules
         self.places: Final = place_rules(config.catalogs, own_places(config, config.catalogs))
         self.registry: Final = Registry({}, SystemClock(), self.places)
         """What the tables that were planned say of places."""
@@ -68,7 +71,7 @@ class Offline:
         clock = SystemClock()
         tables = MemoryTableStore(clock)
         observer = Observer({name.catalog: self.catalog(name.catalog)}, tables, clock, registry=self.registry)
-        planner = Planner(observer, tables, clock, SystemIds(clock), self._config.rules)
+        planner = Planner(observer, tables, clock, SystemIds(clock), PolicySource(self._rules))
         observation = assumed(observer.observe(name))
         return planner.plan_observed(observation) if asked is None else planner.plan_asked(observation, asked)
 

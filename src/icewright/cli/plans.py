@@ -244,7 +244,7 @@ def plan_of(invocation: Invocation, table: str, asked: Asked | None, *, show_api
         return _plan_by_server(invocation, name, asked, show_api=show_api)
     except (NotFound, Unavailable) as error:
         invocation.terminal.note(f"planned here: {error.message}")
-        planned = Offline(invocation.config).plan(name, asked)
+        planned = Offline(invocation.config, invocation.rules).plan(name, asked)
         if planned.observation.access_detail:
             invocation.terminal.note(f"access to its files is {planned.observation.access_detail}")
         return Planned(plan_view(planned.plan), from_server=False)

@@ -1,4 +1,4 @@
-"""``icewright policy ...``: what an owner wants of a table, shown and changed. Needs no server."""
+"""``icewright policy ...``: what an owner wants of a table, shown and changed. A table's own needs no server."""
 
 from __future__ import annotations
 
@@ -8,22 +8,38 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from icewright.cli.invocation import AsJson, TableArgument, begin
+from icewright.cli.policy_files import apply, history, print_rules, rollback, schema, which_wins
 from icewright.cli.terminal import FINE, FOUND, Column
+from icewright.domain.codec import from_json
+from icewright.domain.errors import Rejected
 
 if TYPE_CHECKING:
+    from icewright.cli.invocation import Invocation
     from icewright.cli.terminal import Terminal
     from icewright.domain.tables import TableMetadata
     from icewright.services.policy_views import PolicyChangeView, PolicyView
     from icewright.services.schema_views import LayoutView
 
-app = typer.Typer(help="What an owner wants of a table: show, set, unset.", no_args_is_help=True)
+app = typer.Typer(
+    help="What owners want of tables: their own properties, and policies as files in git.", no_args_is_help=True
+)
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; without it is only said what would be done.")]
 
 
 @app.command()
-def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
-    """Show every setting in effect for a table, where it comes from, and what cannot be used.
+def show(
+    context: typer.Context,
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="The table; else the policies that are applied.")
+    ] = None,
+    *,
+    revision: Annotated[
+        int | None, typer.Option("--revision", metavar="N", min=0, help="Policies as they were applied then.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every setting in effect for a table and where it comes from; without a table, the applied policies.
 
     Exit status 1 when something cannot be used.
     """
@@ -31,13 +47,25 @@ def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
     from icewright.services.policy_views import policy_view  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
+    if table is None:
+        _show_applied(invocation, revision)
+        return
+    if revision is not None:
+        raise Rejected("a table has the policies that are applied now", hint="leave out --revision, or the table")
     name = table_name(invocation.config, table)
-    view = policy_view(Offline(invocation.config).catalog(name.catalog).load(name), invocation.config.rules)
+    view = policy_view(Offline(invocation.config).catalog(name.catalog).load(name), invocation.rules)
     if as_json:
         invocation.terminal.document(view)
     else:
         _print_policy(invocation.terminal, view)
     raise typer.Exit(FOUND if _is_wrong(view) else FINE)
+
+
+app.command()(apply)
+app.command("test")(which_wins)
+app.command()(history)
+app.command()(rollback)
+app.command()(schema)
 
 
 @app.command("set")
@@ -109,13 +137,25 @@ def _change(
     after = with_changes(found, changes)
     if yes and changes:
         offline.properties(name.catalog).change(found, changes)
-    rules = invocation.config.rules
-    view = PolicyChangeView(property_changes(found, changes), yes and bool(changes), policy_view(after, rules))
+    policy = policy_view(after, invocation.rules)
+    view = PolicyChangeView(property_changes(found, changes), yes and bool(changes), policy)
     if as_json:
         invocation.terminal.document(view)
     else:
         _print_change(invocation.terminal, view)
     raise typer.Exit(FOUND if changes and not yes else FINE)
+
+
+def _show_applied(invocation: Invocation, revision: int | None) -> None:
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.policies import PolicyRevision  # noqa: PLC0415 - see above
+
+    with server(invocation) as client:
+        found = from_json(PolicyRevision, client.policies(revision))
+    if invocation.terminal.as_json:
+        invocation.terminal.document(found)
+    else:
+        print_rules(invocation.terminal, found)
 
 
 def _is_wrong(view: PolicyView) -> bool:

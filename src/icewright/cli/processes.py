@@ -1,4 +1,4 @@
-"""``icewright serve``, ``optimizer`` and ``demo``: long-running processes, built by the composition root."""
+"""``icewright serve`` and ``demo``: long-running processes, built by the composition root."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Annotated
 
 import typer
 
-from icewright.cli.invocation import begin
+from icewright.cli.invocation import LogFormat, LogLevel, begin
 
 
-def serve(context: typer.Context) -> None:
+def serve(context: typer.Context, *, log_format: LogFormat = "console", log_level: LogLevel = "info") -> None:
     """Run the server: it observes, plans, and hands out tasks. Listens on loopback only; Ctrl-C ends it."""
+    from icewright.app.logs import configure_logs  # noqa: PLC0415 - `--help` stays quick
     from icewright.app.server import serve as run  # noqa: PLC0415 - `--help` stays quick
+    from icewright.app.tracing import export_spans  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=False)
+    configure_logs(log_format, log_level)
+    export_spans(os.environ)
     terminal = invocation.terminal
 
     def announce(url: str, link: str) -> None:
@@ -24,13 +28,6 @@ def serve(context: typer.Context) -> None:
         terminal.out.file.flush()
 
     run(invocation.config, os.environ, announce=announce)
-
-
-def optimizer(context: typer.Context) -> None:
-    """Run an optimizer: a Spark session that takes tasks from the server. Needs Java 17 or 21."""
-    from icewright.app.optimizer import run  # noqa: PLC0415 - `--help` stays quick
-
-    raise typer.Exit(run(begin(context, as_json=False).config, os.environ))
 
 
 def demo(

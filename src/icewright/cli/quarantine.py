@@ -50,19 +50,13 @@ def list_quarantine(
     with server(invocation, show_api=show_api) as client:
         page = client.quarantine(limit=limit, cursor=cursor)
     found = [from_json(QuarantineView, item) for item in page.items]
-    if as_json:
-        invocation.terminal.documents(found, page.next_cursor)
+    invocation.terminal.page(found, page.next_cursor, _HELD, _cells, none="nothing is in quarantine")
+    if as_json or not found:
         return
-    if not found:
-        invocation.terminal.say("nothing is in quarantine")
-        return
-    invocation.terminal.table(_HELD, [_cells(one) for one in found])
     for one in found:
         _tell_unknown(invocation.terminal, one)
         _tell_overdue(invocation.terminal, one)
         _tell_gone(invocation.terminal, one)
-    if page.next_cursor is not None:
-        invocation.terminal.aside(f"there are more: --cursor {page.next_cursor}")
     invocation.terminal.say()
     invocation.terminal.say("To have files back: icewright undo TASK_ID")
 

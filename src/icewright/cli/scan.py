@@ -73,7 +73,7 @@ def scan(
     terminal = invocation.terminal
     chosen = [invocation.config.catalog(name).name for name in catalog or ()]
     names = chosen or [entry.name for entry in invocation.config.catalogs]
-    offline = Offline(invocation.config)
+    offline = Offline(invocation.config, invocation.rules)
     looked = list(_with_progress(terminal, offline, names))
     others = [entry.name for entry in invocation.config.catalogs if entry.name not in names]
     owned = _ownership(looked, others, offline)

@@ -52,7 +52,7 @@ def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
     from icewright.services.views import observed_table_view  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
-    offline, name = Offline(invocation.config), table_name(invocation.config, table)
+    offline, name = Offline(invocation.config, invocation.rules), table_name(invocation.config, table)
     planned = offline.plan(name)
     place = place_view(offline.registry.ownership().without((others_not_looked_at(),)).place(name))
     view = observed_table_view(planned.observation, planned.policy, place)
@@ -145,7 +145,7 @@ def _look(invocation: Invocation, table: str) -> tuple[Planned, Catalog]:
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
 
     name = table_name(invocation.config, table)
-    offline = Offline(invocation.config)
+    offline = Offline(invocation.config, invocation.rules)
     return offline.plan(name), offline.catalog(name.catalog)
 
 

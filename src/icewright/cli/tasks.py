@@ -75,15 +75,7 @@ def list_tasks(
         of_table = None if table is None else client.table(table_name(invocation.config, table))
         page = client.tasks(states=tuple(state or ()), table=of_table, limit=limit, cursor=cursor)
     tasks = [read_task(item) for item in page.items]
-    if as_json:
-        invocation.terminal.documents(tasks, page.next_cursor)
-        return
-    if not tasks:
-        invocation.terminal.say("no tasks")
-        return
-    invocation.terminal.table(_TASKS, [_task_cells(task) for task in tasks])
-    if page.next_cursor is not None:
-        invocation.terminal.aside(f"there are more: --cursor {page.next_cursor}")
+    invocation.terminal.page(tasks, page.next_cursor, _TASKS, _task_cells, none="no tasks")
 
 
 @app.command()
@@ -294,6 +286,9 @@ def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> 
     for record in optimizers:
         hello, seen = record.hello, text.instant(record.seen_at)
         terminal.say(f"optimizer {hello.optimizer_id}: {hello.slots} at once, Spark {hello.spark_version}, seen {seen}")
+        if hello.workers is not None:
+            packages = ", ".join(f"{name} {version}" for name, version in sorted(hello.workers.packages.items()))
+            terminal.say(f"  its workers: Python {hello.workers.python}, Spark {hello.workers.spark}, {packages}")
     if not optimizers:
         terminal.say("no optimizer yet: `icewright optimizer` starts one")
     for doing in (from_json(Doing, item) for item in answer.get("doing", ())):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from icewright.domain.codec import to_json
 from icewright.domain.errors import IcewrightError, NotAllowed, Rejected, Unsupported
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FINE, FOUND, WRONG_USE = 0, 1, 2
 """Exit statuses: all is well; something was found, refused or did not answer; the request itself is wrong."""
 
+T = TypeVar("T")
 _PIPED_WIDTH = 100_000
 _REFUSALS = (NotAllowed, Unsupported)
 
@@ -98,6 +99,26 @@ class Terminal:
             self.out.print(drawn, crop=False)
         # rich fills the last column with blanks, which a pipe has no use for.
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+    def page(
+        self,
+        found: Sequence[T],
+        next_cursor: str | None,
+        columns: Sequence[Column],
+        cells: Callable[[T], Sequence[str]],
+        *,
+        none: str,
+    ) -> None:
+        """Print a page of a list as JSON, or as a table and how to go on; ``none`` is said of a list of nothing."""
+        if self.as_json:
+            self.documents(found, next_cursor)
+            return
+        if not found:
+            self.say(none)
+            return
+        self.table(columns, [cells(one) for one in found])
+        if next_cursor is not None:
+            self.aside(f"there are more: --cursor {next_cursor}")
 
     def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
         """Print names and values, one pair a line, without those that have no value."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from icewright.config import catalogs, layers, values
+from icewright.config.events import events_config
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.model import Config, OptimizerConfig, ServerConfig
 from icewright.config.pyiceberg import Discovery, discover
@@ -19,7 +20,7 @@ from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERV
 from icewright.domain.errors import InvalidConfiguration
 
 DEFAULT_ORIGIN = "default"
-_TOP = ("catalogs", "policies", "server", "optimizer")
+_TOP = ("catalogs", "policies", *SECTIONS)
 
 
 def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Config:
@@ -44,7 +45,8 @@ def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Con
         catalogs=entries,
         rules=(*(rule for _, rule in built if rule is not None), *namespace_rules),
         server=_server(given, environ, file.parent if file is not None else cwd),
-        optimizer=_optimizer(given),
+        optimizer=_optimizer(given, str(file)),
+        events=events_config(given, entries),
         path=file,
         origins={
             **{dotted((section, setting.key)): DEFAULT_ORIGIN for section in SECTIONS for setting in SECTIONS[section]},
@@ -88,7 +90,9 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
         store_url,
         found["store_password"],
         found["keep_tasks_days"],
+        found["keep_audit_days"],
         found["lease_ms"],
+        found["metrics_tables"],
     )
 
 
@@ -110,7 +114,13 @@ def _directory(text: str, environ: Mapping[str, str], base: Path) -> Path:
     return layers.home(environ) / text[2:] if text.startswith("~/") else (base / text).absolute()
 
 
-def _optimizer(given: Mapping[Key, Given]) -> OptimizerConfig:
+def _optimizer(given: Mapping[Key, Given], file: str) -> OptimizerConfig:
     found = {setting.key: values.value(given, ("optimizer",), setting) for setting in OPTIMIZER}
     _require_reference(given, ("optimizer", "server_token"), found["server_token"], "token")
+    keys = given.get(("optimizer", "spark_conf_keys"))
+    if keys is not None and keys.origin != file:
+        raise InvalidConfiguration(
+            f"{keys.origin}: optimizer.spark_conf_keys belongs into the configuration file alone",
+            hint="it lets whoever sets these keys run any program",
+        )
     return OptimizerConfig(**found)

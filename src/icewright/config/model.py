@@ -25,24 +25,38 @@ class ServerConfig:
     store_url: str
     store_password: str | None
     keep_tasks_days: int
+    keep_audit_days: int
     lease_ms: int
+    metrics_tables: int
 
     @property
     def address_file(self) -> Path:
         """Where a running server writes its URL and token, for its owner's eyes only (mode 0600)."""
         return self.state_dir / "server.json"
 
+    @property
+    def login_file(self) -> Path:
+        """Where ``icewright login`` keeps the URL and the token of another server (mode 0600)."""
+        return self.state_dir / "login.json"
+
 
 @dataclass(frozen=True, slots=True)
 class OptimizerConfig:
-    """The resident optimizer: its Spark session, what it takes on, and when it starts afresh.
+    """Optimizers: how they are started, their Spark session, what they take on, and when they start afresh.
 
     ``jars`` are local files that replace ``packages`` on machines without a package registry.
     ``server_url`` is None when the server runs on this machine and its address file says the rest;
     ``server_token`` is a reference to a secret (:mod:`icewright.config.secrets`).
     """
 
+    launcher: str
+    applications: int
     master: str
+    deploy_mode: str
+    spark_home: str | None
+    kubernetes_secret: str | None
+    archive: str | None
+    executor_python: str | None
     memory: str
     slots: int
     batch_tasks: int
@@ -52,10 +66,35 @@ class OptimizerConfig:
     jars: tuple[str, ...]
     poll_interval_ms: int
     spark_conf: Mapping[str, str]
+    spark_conf_keys: tuple[str, ...]
     recycle_after_tasks: int
     recycle_memory_bytes: int
     server_url: str | None
     server_token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaConfig:
+    """A topic with events. ``properties`` are librdkafka's, with secrets in place."""
+
+    brokers: str
+    topic: str
+    group: str
+    properties: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EventsConfig:
+    """How commit events come in beside HTTP.
+
+    ``prefixes`` are catalogs by the prefix of their REST addresses, ``hive`` those whose notification logs are read.
+    ``kafka`` is the section as it is written, for :func:`icewright.config.events.kafka_config`.
+    """
+
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    hive: tuple[str, ...] = ()
+    hive_interval_ms: int = 2_000
+    kafka: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +114,7 @@ class Config:
     rules: tuple[PolicyRule, ...]
     server: ServerConfig
     optimizer: OptimizerConfig
+    events: EventsConfig = field(default_factory=EventsConfig)
     path: Path | None = None
     """The TOML file that was read, None when there is none."""
     origins: Mapping[str, str] = field(default_factory=dict)

@@ -13,11 +13,9 @@ from pathlib import Path
 
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.secret_keys import names_a_secret
 
 MASK = "***"
-_SECRET_KEY = re.compile(
-    r"password|passwd|secret|token|credential|access[-_.]?key|account[-_.]?key|sas|private|auth", re.IGNORECASE
-)
 _PASSWORD_IN_URI = re.compile(r"(?P<head>://[^:/@\s]*:)(?P<password>.+)(?P<tail>@)")
 _SECRET_IN_QUERY = re.compile(r"(?P<head>[?&;](?:password|secret|token)=)[^&;]+", re.IGNORECASE)
 
@@ -73,6 +71,6 @@ def redact(key: str, value: str) -> str:
     """``value`` as it may be shown: references as they are, what looks like a secret masked."""
     if is_reference(value) or not value:
         return value
-    if _SECRET_KEY.search(key):
+    if names_a_secret(key):
         return MASK
     return _SECRET_IN_QUERY.sub(rf"\g<head>{MASK}", _PASSWORD_IN_URI.sub(rf"\g<head>{MASK}\g<tail>", value))

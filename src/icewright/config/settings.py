@@ -14,17 +14,24 @@ from enum import StrEnum
 from typing import Any
 
 from icewright.domain.catalogs import CatalogKind
-from icewright.domain.optimizers import ICEBERG_RUNTIME
+from icewright.domain.optimizers import ICEBERG_RUNTIME, DeployMode, LauncherKind
 from icewright.domain.policy import Mode
 from icewright.domain.undo import UNDO_KEPT_MS
 
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
+_KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _PORT_MAX = 65_535
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
+METRICS_TABLES_MAX = 200
+"""Each is a series of its own, for as long as Prometheus keeps any."""
+HIVE_INTERVAL_MS_MIN = 100
 KEEP_TASKS_DAYS_MIN = UNDO_KEPT_MS // 86_400_000
 """A task that is forgotten cannot be undone, nor does one that undid an expiry keep others from following it."""
+
+KEEP_AUDIT_DAYS_MIN = 90
+"""Shorter than that, what was done would be forgotten before anybody asks."""
 
 
 class Kind(StrEnum):
@@ -101,6 +108,14 @@ SERVER = (
         accepts=lambda value: value >= KEEP_TASKS_DAYS_MIN,
     ),
     Setting(
+        "keep_audit_days",
+        Kind.INTEGER,
+        "How long entries of the audit are kept, in days.",
+        default=400,
+        allowed=f"{KEEP_AUDIT_DAYS_MIN} or more",
+        accepts=lambda value: value >= KEEP_AUDIT_DAYS_MIN,
+    ),
+    Setting(
         "lease_ms",
         Kind.INTEGER,
         "How long an optimizer may stay silent before its task is taken from it, in milliseconds.",
@@ -108,10 +123,52 @@ SERVER = (
         allowed=f"{LEASE_MS_MIN} or more",
         accepts=lambda value: value >= LEASE_MS_MIN,
     ),
+    Setting(
+        "metrics_tables",
+        Kind.INTEGER,
+        "For how many tables the metrics have series of their own: those whose tasks have waited longest.",
+        default=20,
+        allowed=f"0 to {METRICS_TABLES_MAX}",
+        accepts=lambda value: 0 <= value <= METRICS_TABLES_MAX,
+    ),
 )
 
 OPTIMIZER = (
-    Setting("master", Kind.TEXT, "Spark master.", default="local[*]"),
+    Setting(
+        "launcher",
+        Kind.TEXT,
+        "How optimizers run: as a process that stays, or as an application of Spark's for each task.",
+        default=LauncherKind.RESIDENT.value,
+        allowed=", ".join(LauncherKind),
+        accepts=lambda value: value in tuple(LauncherKind),
+    ),
+    Setting(
+        "applications",
+        Kind.INTEGER,
+        "How many applications are submitted at the same time, at most.",
+        default=2,
+        allowed="1 or more",
+        accepts=_positive,
+    ),
+    Setting(
+        "master", Kind.TEXT, "Spark master: local[N], spark://host:port, yarn or k8s://https://...", default="local[*]"
+    ),
+    Setting(
+        "deploy_mode",
+        Kind.TEXT,
+        "Where drivers of submitted applications run: here (client), or in the cluster (YARN and Kubernetes alone).",
+        default=DeployMode.CLIENT.value,
+        allowed=", ".join(DeployMode),
+        accepts=lambda value: value in tuple(DeployMode),
+    ),
+    Setting("spark_home", Kind.TEXT, "Folder whose bin/spark-submit is run; by default that of PySpark."),
+    Setting(
+        "kubernetes_secret",
+        Kind.TEXT,
+        "The Kubernetes Secret with the settings of drivers that run there; see `icewright optimizer secret`.",
+        allowed="a name of lower-case letters, digits and '-'",
+        accepts=lambda value: _KUBERNETES_NAME.match(value) is not None,
+    ),
     Setting(
         "memory",
         Kind.TEXT,
@@ -144,6 +201,16 @@ OPTIMIZER = (
         allowed="1 or more",
         accepts=_positive,
     ),
+    Setting(
+        "archive",
+        Kind.TEXT,
+        "Archive of Python packages for the executors of a cluster; `icewright optimizer pack` makes one.",
+    ),
+    Setting(
+        "executor_python",
+        Kind.TEXT,
+        "Python of a cluster's executors, of the same minor version; by default the path of this one.",
+    ),
     Setting("resource_group", Kind.TEXT, "The group whose tasks this optimizer takes.", default="default"),
     Setting(
         "packages",
@@ -165,7 +232,13 @@ OPTIMIZER = (
         allowed="1 or more",
         accepts=_positive,
     ),
-    Setting("spark_conf", Kind.MAPPING, "More Spark configuration."),
+    Setting("spark_conf", Kind.MAPPING, "More Spark configuration, of the keys that are allowed."),
+    Setting(
+        "spark_conf_keys",
+        Kind.TEXTS,
+        "Keys that spark_conf may have beside these. Whoever sets them can run any program; in the file only.",
+        default=(),
+    ),
     Setting(
         "recycle_after_tasks",
         Kind.INTEGER,
@@ -190,6 +263,37 @@ OPTIMIZER = (
         accepts=lambda value: value.startswith(("http://", "https://")),
     ),
     Setting("server_token", Kind.TEXT, "That server's token: env:NAME or file:/path, never the token itself."),
+)
+
+EVENTS = (
+    Setting(
+        "prefixes",
+        Kind.MAPPING,
+        "Which catalog a prefix of Iceberg's REST addresses stands for, where reports of commits are mirrored: "
+        'warehouse-1 = "lake"; "" is for addresses without one. By default the catalog of that name, and without a '
+        "prefix the only REST catalog.",
+    ),
+    Setting(
+        "hive",
+        Kind.TEXTS,
+        "Catalogs on Hive Metastores whose notification logs are read.",
+        default=(),
+    ),
+    Setting(
+        "hive_interval_ms",
+        Kind.INTEGER,
+        "How long a notification log in which nothing is new is left alone, in milliseconds.",
+        default=2_000,
+        allowed="100 or more",
+        accepts=lambda value: value >= HIVE_INTERVAL_MS_MIN,
+    ),
+    Setting(
+        "kafka",
+        Kind.MAPPING,
+        "A Kafka topic to read events from: brokers (host:port, several with commas), topic, group (by default "
+        'icewright) and properties of librdkafka for security, such as "properties.sasl.password"; secrets as env:NAME '
+        "or file:/path.",
+    ),
 )
 
 _KINDS = tuple(CatalogKind)
@@ -253,4 +357,4 @@ CATALOG = (
 )
 
 POLICY_MODE_KEY = "icewright.mode"
-SECTIONS: Mapping[str, tuple[Setting, ...]] = {"server": SERVER, "optimizer": OPTIMIZER}
+SECTIONS: Mapping[str, tuple[Setting, ...]] = {"server": SERVER, "optimizer": OPTIMIZER, "events": EVENTS}

@@ -60,7 +60,7 @@ class CatalogEntry:
     kind: CatalogKind
     uri: str
     warehouse: str
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     aliases: Mapping[str, str] = field(default_factory=dict)
     roots: tuple[str, ...] = ()
     quarantine: tuple[str, ...] = ()

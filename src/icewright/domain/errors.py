@@ -64,6 +64,10 @@ class TableReplaced(Conflict):
     code = "table-replaced"
 
 
+class LookLost(Conflict):
+    """Another look at the same table was written first; what this one moves forward from is not stored any more."""
+
+
 class InvalidName(Rejected):
     """A table name that cannot be parsed."""
 
@@ -80,6 +84,12 @@ class InvalidConfiguration(Rejected):
     """The configuration cannot be used as it is."""
 
     code = "invalid-configuration"
+
+
+class InvalidResourceGroup(InvalidConfiguration):
+    """A resource group that cannot be as it is written."""
+
+    code = "invalid-resource-group"
 
 
 class InvalidMessage(Rejected):
@@ -100,12 +110,28 @@ class NotAllowed(Rejected):
     code = "not-allowed"
 
 
+class Forbidden(Rejected):
+    """Whoever asks has not the permission that it needs."""
+
+    code = "forbidden"
+
+
 class StoreAway(Unavailable):
     """icewright's own store does not answer; catalogs and tables are not concerned."""
 
 
 class StoreTaken(StoreAway):
-    """Another server holds the store by now; this one may write nothing more and must end."""
+    """Another server leads by now; what this one began as the leader writes nothing more."""
+
+
+class InboxFull(Unavailable):
+    """So many events wait that no more are taken in; what they tell of is found by the sweep."""
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(
+            f"{waiting:,} events wait already",
+            hint="send it again later, or leave it to the sweep, which finds every commit",
+        )
 
 
 class OutOfMemory(Unavailable):

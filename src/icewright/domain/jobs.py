@@ -12,6 +12,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 from icewright.domain.actions import Action, RewriteDataFiles, rewrite_of
 from icewright.domain.errors import VersionMismatch
 from icewright.domain.names import TableId, TableName
+from icewright.domain.optimizers import WorkerEnvironment
 from icewright.domain.tasks import Progress
 
 PROTOCOL_VERSION = 11
@@ -195,7 +196,10 @@ class TableCheck:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerHello:
-    """An optimizer introduces itself. ``catalogs`` are those that its Spark session can reach."""
+    """An optimizer introduces itself. ``catalogs`` are those that its Spark session can reach.
+
+    ``workers`` is what its Python workers have, None of one that did not say.
+    """
 
     protocol_version: int
     optimizer_id: str
@@ -205,6 +209,7 @@ class OptimizerHello:
     catalogs: tuple[str, ...]
     spark_version: str
     iceberg_version: str
+    workers: WorkerEnvironment | None = None
 
 
 def check_protocol(version: int, who: str) -> None:

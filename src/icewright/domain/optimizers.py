@@ -7,9 +7,12 @@ stands in its arguments or environment.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
 
 from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.tables import Instant
 
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 """Maven coordinates of the Iceberg that the optimizer's Spark runs with: the version that was tested."""
@@ -18,17 +21,39 @@ RECYCLE_EXIT_CODE = 75
 """The exit status (BSD's EX_TEMPFAIL) by which an optimizer asks to be started anew with a fresh Spark session."""
 
 
+class LauncherKind(StrEnum):
+    """How optimizers come to run: one process that stays, or an application of Spark's for each task."""
+
+    RESIDENT = "resident"
+    SPARK_SUBMIT = "spark-submit"
+
+
+class DeployMode(StrEnum):
+    """Where the driver of a submitted application runs: on the machine that submits it, or in the cluster."""
+
+    CLIENT = "client"
+    CLUSTER = "cluster"
+
+
+LOG_FORMATS: Final = ("console", "json")
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
 @dataclass(frozen=True, slots=True)
 class OptimizerSettings:
     """Everything that an optimizer reads; it looks at no other configuration.
 
     ``packages`` are Maven coordinates that Spark resolves; ``jars`` are local files for machines without a registry
     and, when there are any, stand in for ``packages``. At most ``batch_tasks`` small tasks share a Spark job; together
-    they read at most ``batch_bytes``.
+    they read at most ``batch_bytes``. ``tasks_max`` is after how many tasks, or batches of them, the optimizer ends by
+    itself, and then also when there is nothing to do; None is never. ``spark_conf_keys`` are the keys of ``spark_conf``
+    that the administrator's own file allows beyond :mod:`icewright.domain.spark_keys`. ``archive`` is the archive of
+    Python packages for executors on a cluster, and ``executor_python`` the interpreter there; None is that of this one.
+    ``log_format`` and ``log_level`` are of :data:`LOG_FORMATS` and :data:`LOG_LEVELS`.
     """
 
     server_url: str
-    token: str
+    token: str = field(repr=False)
     optimizer_id: str
     resource_group: str
     slots: int
@@ -38,8 +63,37 @@ class OptimizerSettings:
     driver_memory: str
     packages: tuple[str, ...]
     jars: tuple[str, ...]
-    spark_conf: Mapping[str, str]
+    spark_conf: Mapping[str, str] = field(repr=False)
     catalogs: tuple[CatalogEntry, ...]
     poll_interval_ms: int
     recycle_after_tasks: int
     recycle_memory_bytes: int
+    deploy_mode: DeployMode = DeployMode.CLIENT
+    spark_conf_keys: tuple[str, ...] = ()
+    tasks_max: int | None = None
+    archive: str | None = None
+    executor_python: str | None = None
+    log_format: str = "console"
+    log_level: str = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEnvironment:
+    """What an optimizer's Python workers have: versions of Python, of Spark and of packages, by their names."""
+
+    python: str
+    spark: str
+    packages: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What waits for optimizers of a resource group right now.
+
+    ``tasks`` could be claimed at this moment, and are counted up to a limit; ``probes`` are storages to be tried out.
+    ``seen_at`` has the optimizers of the group that were heard of lately, and when, by the server's clock.
+    """
+
+    tasks: int
+    probes: int
+    seen_at: Mapping[str, Instant]

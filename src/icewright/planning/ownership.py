@@ -34,6 +34,20 @@ _MeantBy = Mapping[TableName, frozenset[TableName]]
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """A finding that names other tables, between the two halves of its text."""
+
+    code: str
+    before: str
+    others: frozenset[TableName]
+    after: str
+
+    def reason(self, is_seen: Callable[[TableName], bool] = lambda _: True) -> Reason:
+        """The finding in words, for somebody who may see these tables."""
+        return Reason(self.code, f"{self.before}{_words(self.others, is_seen)}{self.after}")
+
+
+@dataclass(frozen=True, slots=True)
 class Ownership:
     """All claims together, judged. Made by :func:`ownership`."""
 
@@ -47,6 +61,8 @@ class Ownership:
     rules: PlaceRules
     missing: Mapping[str, tuple[Missing, ...]] = field(default_factory=dict)
     """Whose places are not known, by catalog."""
+    beside: Mapping[TableName, tuple[Beside, ...]] = field(default_factory=dict)
+    """The last of the findings, where they name other tables."""
 
     def without(self, missing: Iterable[Missing]) -> Ownership:
         """The same claims, where these tables and catalogs are not known: in place of others that were not."""
@@ -118,10 +134,10 @@ def ownership(claims: Iterable[Claim], missing: Iterable[Missing] = (), rules: P
     found: dict[TableName, list[Reason]] = defaultdict(list)
     for one in by_name.values():
         found[one.name].extend(_by_itself(one, rules, reserved))
-    for name, reason in _together(by_name.values(), rules):
-        found[name].append(reason)
-    for name, reason in _held_among_tables(by_name.values(), rules):
-        found[name].append(reason)
+    beside: dict[TableName, list[Beside]] = defaultdict(list)
+    for name, naming in (*_together(by_name.values(), rules), *_held_among_tables(by_name.values(), rules)):
+        found[name].append(naming.reason())
+        beside[name].append(naming)
     unplaced = (Missing(c.name.catalog, str(c.name), _no_place(at)) for c in by_name.values() for at in c.unplaced)
     judged = Ownership(
         claims=by_name,
@@ -129,6 +145,7 @@ def ownership(claims: Iterable[Claim], missing: Iterable[Missing] = (), rules: P
         unplaced=tuple(unplaced),
         straying=_straying(by_name.values(), rules),
         rules=rules,
+        beside={name: tuple(ones) for name, ones in beside.items()},
     )
     return judged.without(missing)
 
@@ -179,7 +196,7 @@ def _of_root(catalog: str, root: str, rules: PlaceRules, reserved: Mapping[str, 
             yield Reason("reserved-place", f"its place {wording.quoted(root)} {text}")
 
 
-def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, Reason]]:
+def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, Beside]]:
     """What is wrong with claims beside others."""
     claims = tuple(claims)
     exact = overlaps(_owners(claims, str))
@@ -211,7 +228,7 @@ def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[Tabl
     )
 
 
-def _held_among_tables(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, Reason]]:
+def _held_among_tables(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[TableName, Beside]]:
     """Tables whose removed files would wait where another table is: who cleans up there takes what can come back.
 
     Nor is anything purged from a quarantine that another table has files in: somebody took them for their own.
@@ -233,11 +250,9 @@ def _held_among_tables(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[t
         for place in rules.held.get(one.name.catalog, ()):
             others = frozenset(taken.get(place, set()) - {one.name})
             if others and storage_and_key(alike[place])[0] in storages:
-                text = f"removed files would wait in {wording.quoted(place)}, where {_words(others)} is or has files"
-                yield (
-                    one.name,
-                    Reason("quarantine-in-table", f"{text}; configure another quarantine, or move the table"),
-                )
+                before = f"removed files would wait in {wording.quoted(place)}, where "
+                after = " is or has files; configure another quarantine, or move the table"
+                yield one.name, Beside("quarantine-in-table", before, others, after)
 
 
 def _owners(claims: Iterable[Claim], form: Callable[[str], str]) -> dict[str, set[TableName]]:
@@ -275,10 +290,11 @@ def _merged(readings: Iterable[_MeantBy]) -> _MeantBy:
     return found
 
 
-def _reasons(found: _MeantBy, code: str, text: str) -> Iterable[tuple[TableName, Reason]]:
+def _reasons(found: _MeantBy, code: str, text: str) -> Iterable[tuple[TableName, Beside]]:
+    before, _, after = text.partition("{}")
     for name, others in found.items():
         if others:
-            yield name, Reason(code, text.format(_words(others)))
+            yield name, Beside(code, before, others, after)
 
 
 def lookalike(place: str, storages: frozenset[str]) -> str:
@@ -301,7 +317,9 @@ def _no_place(location: str) -> Reason:
     return Reason("no-place", text)
 
 
-def _words(names: frozenset[TableName]) -> str:
-    """``lake.db.t, lake.db.u and others``."""
-    told = ", ".join(wording.cut(str(name)) for name in some(names, _NAMED_MAX))
-    return told if len(names) <= _NAMED_MAX else f"{told} and others"
+def _words(names: frozenset[TableName], is_seen: Callable[[TableName], bool]) -> str:
+    """``lake.db.t, lake.db.u and others``; of those that are not to be seen, only that there are any."""
+    told = some(filter(is_seen, names), _NAMED_MAX)
+    if not told:
+        return "another table"
+    return ", ".join(wording.cut(str(name)) for name in told) + (" and others" if len(names) > len(told) else "")

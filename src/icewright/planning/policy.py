@@ -1,4 +1,7 @@
-"""The effective policy of a table: its own properties over namespace rules over the catalog's rule over defaults.
+"""The effective policy of a table: its own properties over the rules of policy files over those of the configuration.
+
+Of the latter, namespace rules are over the catalog's rule, and that is over defaults; in which order rules of policy
+files count is in :mod:`icewright.planning.named_rules`.
 
 Each setting is looked up by itself, in the deepest layer that has it. Nothing is guessed: an unknown key or an
 invalid value in *any* layer that concerns the table becomes a :class:`PolicyProblem`, and then nothing is done to the
@@ -7,17 +10,19 @@ table; in particular the value of the next lower layer does not step in for an i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from icewright.domain.names import quote_part
+from icewright.domain.names import TableName, quote_part
+from icewright.domain.policies import NamedRule, Rule
 from icewright.domain.policy import Policy, PolicyProblem, PolicyRule
 from icewright.domain.tables import TableMetadata
 from icewright.domain.undo import SIGNATURE_KEY
 from icewright.planning import wording
 from icewright.planning.consumers import CONSUMER_PREFIX, consumer_problem
+from icewright.planning.named_rules import Concerning, matching
 from icewright.planning.settings import BY_KEY, PREFIX, SETTINGS, value_problem
 
 DEFAULT_ORIGIN = "default"
@@ -26,19 +31,29 @@ _KEY_LENGTH_MAX = 100  # longer ones are nobody's typing error
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class Layer:
+    """What one place says of a table: its own properties, or a rule that concerns it."""
+
     origin: str
     properties: Mapping[str, str]
+    source: PolicyRule | Concerning | None = None
+    """The rule; None for the table itself."""
 
 
-def effective_policy(metadata: TableMetadata, rules: Sequence[PolicyRule]) -> Policy:
-    """What the owner wants of this table.
+def effective_policy(metadata: TableMetadata, rules: Sequence[Rule]) -> Policy:
+    """What the owner wants of this table. See :func:`policy_of`."""
+    return policy_of(metadata.name, metadata.properties, rules)
 
-    ``rules`` may be those of all catalogs, in any order; of two for the same namespace that disagree, neither wins:
-    that is a problem, too. With problems in a setting its default is in the policy, and ``origins`` says so.
+
+def policy_of(name: TableName, properties: Mapping[str, str], rules: Sequence[Rule]) -> Policy:
+    """What the owner wants of a table of that name, with these properties.
+
+    ``rules`` may be those of all catalogs, in any order; of two of the configuration for the same namespace that
+    disagree, neither wins: that is a problem, too. With problems in a setting its default is in the policy, and
+    ``origins`` says so.
     """
-    layers = _layers(metadata, rules)
-    problems = [*_contradictions(metadata, rules)]
+    layers = layers_of(name, properties, rules)
+    problems = [*_contradictions(layers)]
     for layer in layers:
         problems.extend(_layer_problems(layer, every_key=layer.origin != TABLE_ORIGIN))
     invalid = {problem.key for problem in problems}
@@ -58,7 +73,7 @@ def effective_policy(metadata: TableMetadata, rules: Sequence[PolicyRule]) -> Po
 
 def rule_problems(rule: PolicyRule) -> tuple[PolicyProblem, ...]:
     """What is wrong with one rule of the configuration, to be told at start rather than on each table."""
-    return tuple(_layer_problems(_Layer(rule_origin(rule), rule.properties), every_key=True))
+    return tuple(_layer_problems(Layer(rule_origin(rule), rule.properties), every_key=True))
 
 
 def rule_origin(rule: PolicyRule) -> str:
@@ -67,35 +82,44 @@ def rule_origin(rule: PolicyRule) -> str:
     return f"namespace {name}" if rule.namespace else f"catalog {name}"
 
 
-def _layers(metadata: TableMetadata, rules: Sequence[PolicyRule]) -> list[_Layer]:
-    """What concerns the table, the deepest first."""
-    matching = sorted(_matching(metadata, rules), key=lambda rule: -len(rule.namespace))
+def named_origin(name: str) -> str:
+    """As :func:`rule_origin`, of a rule of a policy file."""
+    return f"rule {name}"
+
+
+def layers_of(name: TableName, properties: Mapping[str, str], rules: Iterable[Rule]) -> list[Layer]:
+    """What concerns the table, the one that wins first."""
+    rules = tuple(rules)
+    named = matching(name, properties, (rule for rule in rules if isinstance(rule, NamedRule)))
+    configured = sorted(
+        (rule for rule in rules if isinstance(rule, PolicyRule) and _is_for(rule, name)),
+        key=lambda rule: -len(rule.namespace),
+    )
     return [
-        _Layer(TABLE_ORIGIN, metadata.properties),
-        *(_Layer(rule_origin(rule), rule.properties) for rule in matching),
+        Layer(TABLE_ORIGIN, properties),
+        *(Layer(named_origin(one.rule.name), one.rule.settings, one) for one in named),
+        *(Layer(rule_origin(rule), rule.properties, rule) for rule in configured),
     ]
 
 
-def _matching(metadata: TableMetadata, rules: Sequence[PolicyRule]) -> list[PolicyRule]:
-    name = metadata.name
-    return [
-        rule
-        for rule in rules
-        if rule.catalog == name.catalog and name.namespace[: len(rule.namespace)] == rule.namespace
-    ]
+def _is_for(rule: PolicyRule, name: TableName) -> bool:
+    return rule.catalog == name.catalog and name.namespace[: len(rule.namespace)] == rule.namespace
 
 
-def _contradictions(metadata: TableMetadata, rules: Sequence[PolicyRule]) -> Iterator[PolicyProblem]:
-    said: dict[tuple[tuple[str, ...], str], str] = {}
-    for rule in _matching(metadata, rules):
-        for key, value in rule.properties.items():
-            first = said.setdefault((rule.namespace, key), value)
+def _contradictions(layers: Sequence[Layer]) -> Iterator[PolicyProblem]:
+    """Where two rules of the configuration for the same namespace say something else."""
+    said: dict[tuple[str, str], str] = {}
+    for layer in layers:
+        if not isinstance(layer.source, PolicyRule):
+            continue
+        for key, value in layer.properties.items():
+            first = said.setdefault((layer.origin, key), value)
             if first != value:
-                problem = f"{rule_origin(rule)} says both {wording.quoted(first)} and {wording.quoted(value)}"
-                yield PolicyProblem(key, value, rule_origin(rule), problem)
+                problem = f"{layer.origin} says both {wording.quoted(first)} and {wording.quoted(value)}"
+                yield PolicyProblem(key, value, layer.origin, problem)
 
 
-def _layer_problems(layer: _Layer, *, every_key: bool) -> Iterator[PolicyProblem]:
+def _layer_problems(layer: Layer, *, every_key: bool) -> Iterator[PolicyProblem]:
     """``every_key``: a rule has nothing but settings, while a table has many properties that are not ours."""
     for key, value in sorted(layer.properties.items()):
         setting = BY_KEY.get(key)

@@ -10,7 +10,7 @@ Whether a window is open, and when it opens next, is computed from the instant a
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Final
@@ -21,6 +21,7 @@ from cronsim import CronSim, CronSimError
 from icewright.domain.names import TableId
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
+from icewright.domain.windows import Window
 
 CRON_LENGTH_MAX: Final = 100
 _CRON_FIELDS: Final = 5
@@ -33,19 +34,6 @@ _OF_THIS_MACHINE: Final = frozenset({"localtime", "posixrules", "Factory"})
 
 class WindowTextError(ValueError):
     """Text that is no cron expression or no time zone; the message says what is wrong with it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A window of one table: ``delay_ms`` after each time that ``cron`` names until ``duration_ms`` after it.
-
-    ``time_zone`` is a name of the IANA's. The delay is what spreads the tables that have the same window.
-    """
-
-    cron: str
-    time_zone: str
-    duration_ms: int
-    delay_ms: int = 0
 
 
 def window_of(policy: Policy) -> Window | None:

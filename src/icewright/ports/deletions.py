@@ -23,8 +23,9 @@ class Tally:
 class DeletionStore(Protocol):
     """Runs and their intents. Every method is one transaction; instants are by the store's own clock.
 
-    Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer. What writes takes the epoch of
-    its server and raises :class:`~icewright.domain.errors.StoreTaken` when that is not the present one.
+    Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer. What writes of runs and
+    files takes the epoch of its server and raises :class:`~icewright.domain.errors.StoreTaken` when that is not the
+    present one. Approvals are people's, and come in at any server.
     """
 
     def now(self) -> Instant:
@@ -87,7 +88,7 @@ class DeletionStore(Protocol):
         """
         ...
 
-    def approve(self, epoch: int, approval: Approval) -> Approval:
+    def approve(self, approval: Approval) -> Approval:
         """Remember an approval; the first one for a plan stays, and is given back."""
         ...
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from icewright.domain.actions import ActionKind
-from icewright.domain.events import CommitEvent, StoredEvent
+from icewright.domain.event_messages import WAITING_MAX
+from icewright.domain.events import Channel, CommitEvent, EventFigures, Reporting, StoredEvent, Told
 from icewright.domain.files import Partition
 from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -13,7 +15,6 @@ from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
-from icewright.domain.storage import AccessRecord
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     Attempt,
@@ -26,6 +27,9 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.ports.census import TableCensus, TaskCensus
+from icewright.ports.feed import Feed
+from icewright.ports.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,11 @@ class TaskStore(Protocol):
     Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
     """
 
+    @property
+    def feed(self) -> Feed:
+        """Where each change of a task is told, in the same transaction: :func:`icewright.scheduling.told.fact_of`."""
+        ...
+
     def now(self) -> Instant:
         """The store's clock, by which all leases run."""
         ...
@@ -104,6 +113,10 @@ class TaskStore(Protocol):
         other task of its table is active. Best: :func:`icewright.scheduling.rank.rank`. Claims by several callers at
         once never give out the same task, nor two of one table.
         """
+        ...
+
+    def claimable(self, resource_group: str, catalogs: frozenset[str]) -> int:
+        """How many tasks :meth:`claim` could give out at this moment, counted up to some limit; nothing changes."""
         ...
 
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
@@ -173,6 +186,14 @@ class TaskStore(Protocol):
         """Tasks by state; every state is there."""
         ...
 
+    def restored_at(self) -> Instant | None:
+        """When the store was made from a backup, which does not know what happened after it; None if it never was."""
+        ...
+
+    def census(self, oldest_max: int) -> TaskCensus:
+        """The queue in figures, for metrics, with at most so many of the tasks that wait or run longest."""
+        ...
+
     def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
         """All tries at the tasks of a table, by state; every state is there."""
         ...
@@ -189,7 +210,11 @@ class TaskStore(Protocol):
 class TableRecord:
     """What the store knows of a table. ``problem`` is why it cannot be observed or planned, if so.
 
-    ``marks`` tell when its snapshots were first seen.
+    ``marks`` tell when its snapshots were first seen, ``reporting`` how well its commits are reported.
+    ``properties`` are the table's own, as far as policies may be matched with them
+    (:func:`icewright.planning.known_properties.known_properties`); None while they are not known.
+    ``storage_root`` is where its new files go, None on a local file system. ``revision`` grows with each write: 0 is
+    that of a record which is not stored yet.
     """
 
     table_id: TableId
@@ -205,6 +230,10 @@ class TableRecord:
     problem: Reason | None
     dropped_at: Instant | None = None
     marks: tuple[Mark, ...] = ()
+    reporting: Reporting | None = None
+    properties: Mapping[str, str] | None = None
+    storage_root: str | None = None
+    revision: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +262,10 @@ class OptimizerRecord:
 
 EVENTS_KEPT_MS: Final = 24 * 3_600_000
 """How long an event that was worked on is kept; should it come in again later, the table is looked at once more."""
-ACCESS_KEPT_MS: Final = 30 * 24 * 3_600_000
-"""How long it is kept what was found out of a storage; each table that is looked after has it found out anew daily."""
 OPTIMIZERS_KEPT_MS: Final = 30 * 24 * 3_600_000
 """How long an optimizer that is not heard of any more is kept for people to see; one that works says hello often."""
+AT_ONCE: Final[Instant] = 0
+"""From here on down, the ``next_look_at`` of a table that is to be looked at before all others: each wish lowers it."""
 PLANS_KEPT: Final = 20
 """How many plans of a table are kept whatever became of them."""
 
@@ -253,7 +282,7 @@ class WaitingPlan:
     since: Instant
 
 
-class TableStore(Protocol):
+class TableStore(Findings, Protocol):
     """What icewright knows of tables: records, inventory, plans, the inbox of events, and optimizers seen.
 
     Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
@@ -272,10 +301,10 @@ class TableStore(Protocol):
         ...
 
     def save_record(self, record: TableRecord) -> None:
-        """Insert or replace what is known of a table.
+        """Insert or replace what is known of a table, if nobody has since ``record`` was read: the next revision.
 
-        Another table that was last seen under the same name becomes dropped, as of ``observed_at``; unless the saved
-        one is dropped itself.
+        Raises :class:`~icewright.domain.errors.LookLost` otherwise, and nothing changes. Another table that was last
+        seen under the same name becomes dropped, as of ``observed_at``; unless the saved one is dropped itself.
         """
         ...
 
@@ -283,10 +312,23 @@ class TableStore(Protocol):
         """Tables, not known to be dropped, whose ``next_look_at`` has come, longest overdue first."""
         ...
 
-    def apply_inventory(self, update: InventoryUpdate) -> None:
-        """Move a table's inventory forward, together with its record.
+    def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
+        """Have tables looked at by then, where that is sooner than planned; harmless for what is not known."""
+        ...
 
-        Applying an update twice, or removing what is not there, is harmless.
+    def apply_inventory(self, update: InventoryUpdate) -> None:
+        """Move a table's inventory forward, together with its record: from what was stored when that was read.
+
+        Removing what is not there is harmless. Raises :class:`~icewright.domain.errors.LookLost` when somebody else has
+        written the record since, as :meth:`save_record`: the update may be no step from what is stored now.
+        """
+        ...
+
+    def look_at_once(self, name: TableName) -> None:
+        """Have the table of that name looked at before all others, by whichever server leads.
+
+        A look that is being taken does not count, since it may have begun before: it finds ``next_look_at`` lower than
+        it was. Harmless where no such table is known.
         """
         ...
 
@@ -325,6 +367,10 @@ class TableStore(Protocol):
         """A plan. Raises :class:`~icewright.domain.errors.NotFound`."""
         ...
 
+    def asked_by(self, plan_id: str) -> str | None:
+        """On whose behalf a plan was saved that was asked for; None of others, and of those that are not there."""
+        ...
+
     def plans(self, table_id: TableId, *, limit: int) -> Sequence[Plan]:
         """The latest plans of a table, newest first."""
         ...
@@ -348,35 +394,43 @@ class TableStore(Protocol):
         """
         ...
 
-    def receive(self, event: CommitEvent) -> bool:
-        """Put an event into the inbox; False when it was there already (same table, same snapshot id)."""
+    def receive(self, *events: CommitEvent, channel: Channel = Channel.HTTP, waiting_max: int = WAITING_MAX) -> int:
+        """Put events into the inbox, all of them or none; how many were new.
+
+        One that was there already (same table, same snapshot id), by whatever channel, stays as it came first. Raises
+        ``Unavailable`` for new ones where ``waiting_max`` wait already.
+        """
         ...
 
-    def inbox(self, limit: int) -> Sequence[StoredEvent]:
-        """Events not worked on yet, oldest first."""
+    def inbox(self, limit: int, *, known: bool | None = None) -> Sequence[StoredEvent]:
+        """Events not worked on yet, oldest first; with ``known``, of tables that have, or do not have, a record."""
         ...
 
-    def done(self, event_ids: Sequence[int]) -> None:
-        """Mark events as worked on; they still keep the same events from coming in again, until they are pruned."""
+    def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
+        """Mark events as worked on; they still keep the same events from coming in again, until they are pruned.
+
+        ``committed_at`` is by event, where the table says so.
+        """
+        ...
+
+    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+        """Which of these snapshots events told of, worked on or not, and whether one told of the table since then."""
+        ...
+
+    def event_figures(self, *, limit: int) -> EventFigures:
+        """How events come in, with at most ``limit`` of the tables that have most commits only the sweep found."""
         ...
 
     def prune(self, now: Instant) -> None:
         """Delete what nothing needs any more.
 
         Those are events that were worked on more than ``EVENTS_KEPT_MS`` ago, what was found out of storages more than
-        ``ACCESS_KEPT_MS`` ago, optimizers that were not heard of for ``OPTIMIZERS_KEPT_MS``, and plans.
+        ``ACCESS_KEPT_MS`` ago, findings that count no more, questions that nobody repeated for ``PROBES_KEPT_MS``,
+        optimizers that were not heard of for ``OPTIMIZERS_KEPT_MS``, and plans.
 
         Needed are a table's present plan, plans that wait for a person, the plans that tasks were made from, and the
         newest ``PLANS_KEPT`` of each table. No plan of a table that was dropped waits any more.
         """
-        ...
-
-    def save_access(self, record: AccessRecord) -> None:
-        """Keep what is known of the workers' access to a storage, in place of what was."""
-        ...
-
-    def access(self, catalog: str, root: str) -> AccessRecord | None:
-        """What is known of the workers' access to a storage."""
         ...
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
@@ -385,4 +439,8 @@ class TableStore(Protocol):
 
     def optimizers(self) -> Sequence[OptimizerRecord]:
         """Optimizers, the one seen last first."""
+        ...
+
+    def census(self) -> TableCensus:
+        """What is known of tables in figures, for metrics."""
         ...

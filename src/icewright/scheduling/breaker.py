@@ -16,6 +16,9 @@ FAILURES_MAX = 5
 """So many tasks without a success in a row open the breaker."""
 PARKED_MS = 24 * 60 * 60 * 1000
 
+PARKED = "parked"
+"""The code of a reason that says: nothing is queued for a table for a day."""
+
 VERIFICATION_FAILED = "verification-failed"
 """The code of an outcome that says: committed, and the table is not what it was to become."""
 
@@ -57,7 +60,7 @@ def parked(latest: Sequence[TaskHead], now: Instant) -> Reason | None:
         return None
     said = "" if last is None else f"; the last: {last.text}"
     text = f"the last {FAILURES_MAX} tasks of the table came to nothing, so it is left alone for a day{said}"
-    return Reason("parked", text, {"until": until, "tasks": FAILURES_MAX})
+    return Reason(PARKED, text, {"until": until, "tasks": FAILURES_MAX})
 
 
 def _alarm(task: TaskHead, now: Instant) -> Reason | None:
@@ -67,7 +70,7 @@ def _alarm(task: TaskHead, now: Instant) -> Reason | None:
         return None
     kept = "the rows" if task.kind is ActionKind.REWRITE_DATA_FILES else "the table as it should have"
     text = f"task {task.task_id} did not keep {kept}, so the table is left alone for a day: {last.text}"
-    return Reason("parked", text, {"until": until, "tasks": 1})
+    return Reason(PARKED, text, {"until": until, "tasks": 1})
 
 
 def _counts(task: TaskHead) -> bool:

@@ -38,11 +38,17 @@ SECOND_LIVE_TASK = "task {task_id} cannot be taken up again: another task of the
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change to be written: the task as it now is, its new history row, and the attempt where that changed."""
+    """A change to be written: the task as it now is, its new history row, and the attempt where that changed.
+
+    ``before`` is the state that it had, None for a new task; ``ends_attempt`` tells the end of an attempt from what
+    corrects how it ended.
+    """
 
     task: Task
     entry: HistoryEntry
     attempt: Attempt | None = None
+    before: TaskState | None = None
+    ends_attempt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,7 @@ def coalesce(task: Task, new: NewTask, now: Instant) -> Step:
         version=task.version + 1,
         updated_at=now,
     )
-    return Step(newer, _entry(newer, new.reason))
+    return Step(newer, _entry(newer, new.reason), before=task.state)
 
 
 def claim(task: Task, *, optimizer_id: str, fencing_token: int, now: Instant, lease_ms: int) -> Step:
@@ -124,7 +130,7 @@ def claim(task: Task, *, optimizer_id: str, fencing_token: int, now: Instant, le
     )
     attempt = Attempt(task.task_id, number, optimizer_id, fencing_token, AttemptState.RUNNING, now, None, None, None)
     reason = Reason("claimed", f"try {number}, by {optimizer_id}", {"fencing_token": fencing_token})
-    return Step(running, _entry(running, reason), attempt)
+    return Step(running, _entry(running, reason), attempt, before=task.state)
 
 
 def require_lease(task: Task, fencing_token: int, now: Instant) -> Lease:
@@ -182,7 +188,8 @@ def change(
         cancel_requested=task.cancel_requested and not queued,
         outcome=outcome,
     )
-    return Step(changed, _entry(changed, outcome.reason), ended)
+    ends = ended is not None and attempt is not None and attempt.ended_at is None
+    return Step(changed, _entry(changed, outcome.reason), ended, task.state, ends)
 
 
 def cancel(task: Task, reason: Reason, now: Instant) -> Step | None:
@@ -194,7 +201,7 @@ def cancel(task: Task, reason: Reason, now: Instant) -> Step | None:
     asked = replace(task, version=task.version + 1, updated_at=now, cancel_requested=True)
     if task.state is TaskState.QUEUED:
         asked = replace(asked, state=TaskState.CANCELLED, outcome=Outcome(reason))
-    return Step(asked, _entry(asked, reason))
+    return Step(asked, _entry(asked, reason), before=task.state)
 
 
 def _require_transition(task: Task, state: TaskState) -> None:

@@ -22,6 +22,7 @@ from icewright.ports.clock import Clock
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore, WaitingPlan
 from icewright.services.leave import unwanted
+from icewright.services.tidings import Tidings
 
 _log = structlog.get_logger("icewright.approvals")
 
@@ -33,14 +34,24 @@ APPROVED_BY: Final = "approved_by"
 class Approvals:
     """Keeps which plans wait, and what was approved."""
 
-    def __init__(self, tables: TableStore, deletions: DeletionStore, clock: Clock) -> None:
-        self._tables, self._deletions, self._clock = tables, deletions, clock
-        self._epoch = deletions.epoch()
+    def __init__(self, tables: TableStore, deletions: DeletionStore, clock: Clock, tidings: Tidings) -> None:
+        self._tables, self._deletions, self._clock, self._tidings = tables, deletions, clock, tidings
 
     def missing(self, plan: Plan) -> Reason | None:
         """Why a plan must not be carried out before somebody approves it; None when it may be."""
         reason = beyond_budget(plan)
         return None if reason is None or self.given(plan) is not None else reason
+
+    def may_be_given(self, plan: Plan) -> bool:
+        """Whether a plan waits for somebody, or did until it was approved: all others are applied, not approved.
+
+        Also one that the server made by itself, in whose place another one of its kind waits by now.
+        """
+        if beyond_budget(plan) is not None or self.given(plan) is not None:
+            return True
+        kinds = (ActionKind(action.kind) for action in plan.actions)
+        waiting = [self._tables.waits(plan.table_id, kind) for kind in kinds]
+        return any(one is not None and (one.plan_id == plan.plan_id or not plan.asked) for one in waiting)
 
     def given(self, plan: Plan) -> Approval | None:
         """Who approved this very plan."""
@@ -59,13 +70,15 @@ class Approvals:
         name = approved_by.strip()
         if not name or len(name) > NAME_LENGTH_MAX or not name.isprintable():
             raise InvalidMessage("nobody is named who approves", hint=f"a name of 1 to {NAME_LENGTH_MAX} characters")
-        return self._deletions.approve(self._epoch, Approval(approval_hash(plan), name, self._clock.now()))
+        return self._deletions.approve(Approval(approval_hash(plan), name, self._clock.now()))
 
     def wait(self, plan: Plan, reason: Reason) -> None:
         """Let a plan wait for a person, in place of one of the same kind that waits for the table already."""
         (action,) = plan.actions
         kind = ActionKind(action.kind)
-        self._tables.wait(WaitingPlan(plan.plan_id, plan.table_id, plan.table_name, kind, reason, self._clock.now()))
+        waiting = WaitingPlan(plan.plan_id, plan.table_id, plan.table_name, kind, reason, self._clock.now())
+        self._tables.wait(waiting)
+        self._tidings.waits(waiting)
         _log.info("plan waits for approval", table=str(plan.table_name), plan=plan.plan_id, because=reason.text)
 
     def unwanted(self, plan: Plan, policy: Policy) -> Reason | None:

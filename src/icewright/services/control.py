@@ -15,6 +15,7 @@ from icewright.ports.clock import Clock, Ids
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
+from icewright.ports.policies import PolicyStore
 from icewright.ports.removals import RemovalPorts
 from icewright.ports.rollback import Rollbacks
 from icewright.ports.second_tables import SecondTables
@@ -22,16 +23,21 @@ from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.access import AccessBook
 from icewright.services.approvals import Approvals
+from icewright.services.audit_keeping import KeptAudit
+from icewright.services.backlog import Backlogs
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.expired_files import ExpiredFilesPlanner
 from icewright.services.expirer import Expirer
 from icewright.services.first_expiries import FirstExpiries
 from icewright.services.housekeeper import Carrier, Housekeeper
+from icewright.services.intake import Intake
 from icewright.services.keeper import TableKeeper
 from icewright.services.loop import TASKS_KEPT_MS, Loop
 from icewright.services.observer import Observer
 from icewright.services.orphan_planner import OrphanPlanner
 from icewright.services.planner import Planner
+from icewright.services.policy_book import PolicyBook
+from icewright.services.policy_source import PolicySource
 from icewright.services.pulse import Pulse, heard
 from icewright.services.registry import Registry
 from icewright.services.removal_rounds import Plans, RemovalRounds
@@ -40,6 +46,7 @@ from icewright.services.resource_groups import SERVER_FILES
 from icewright.services.restores import RestorePlanner
 from icewright.services.rollback import Rollbacker
 from icewright.services.second_tables import SecondTabler
+from icewright.services.tidings import Tidings
 from icewright.services.undo import NothingKept, Undoer, Undoing
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
@@ -64,6 +71,9 @@ class ControlPlane:
     deletions: DeletionStore
     sightings: Sightings
     removal_rounds: RemovalRounds
+    backlogs: Backlogs
+    intake: Intake
+    policies: PolicyBook
 
 
 def build_control_plane(
@@ -75,8 +85,10 @@ def build_control_plane(
     removals: RemovalPorts,
     *,
     rules: Sequence[PolicyRule] = (),
+    policies: PolicyStore | None = None,
     limits: DispatchLimits | None = None,
     keep_tasks_ms: int = TASKS_KEPT_MS,
+    audit: KeptAudit | None = None,
     carriers: Mapping[ActionKind, Carrier] = MappingProxyType({}),
     expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
     places: PlaceRules | None = None,
@@ -85,25 +97,31 @@ def build_control_plane(
     pause: Callable[[int], None] = sleep_ms,
     rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
     seconds: Mapping[str, SecondTables] = MappingProxyType({}),
+    event_prefixes: Mapping[str, str] = MappingProxyType({}),
 ) -> ControlPlane:
     """Wire the services over these ports.
 
-    ``keep_tasks_ms`` is how long tasks are kept that have ended, ``carriers`` are what the server carries out itself.
+    ``rules`` are those of the configuration; ``policies`` keeps the applied ones above them, if any can be applied.
+    ``keep_tasks_ms`` is how long tasks are kept that have ended, ``audit`` what is forgotten of the audit, and
+    ``carriers`` are what the server carries out itself.
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
     ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``kept``
     is where it is kept what tasks take, without which none takes anything, and
     ``pause`` waits for so many ms. ``rollbacks`` set
     ``main`` back, and ``seconds`` register tables beside others, by the names of their catalogs.
+    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for.
     """
     limits, pulse = limits or DispatchLimits(), Pulse(clock)
     removals = heard(removals, pulse)
     access = AccessBook(tables, clock)
-    unfit = UnfitFiles(clock)
+    unfit = UnfitFiles(tables, clock)
     registry = Registry(catalogs, clock, places, claims)
     observer = Observer(catalogs, tables, clock, access, unfit, registry)
-    planner = Planner(observer, tables, clock, ids, rules)
-    approvals = Approvals(tables, removals.store, clock)
-    dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, rules, unfit=unfit, approvals=approvals)
+    source = PolicySource(rules, policies)
+    planner = Planner(observer, tables, clock, ids, source)
+    tidings = Tidings(tasks.feed, clock)
+    approvals = Approvals(tables, removals.store, clock, tidings)
+    dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals)
     remover = build_remover(removals, registry, tasks, tables, pause)
     kept = NothingKept() if kept is None else kept
     expired = ExpiredFilesPlanner(
@@ -127,6 +145,7 @@ def build_control_plane(
         orphans=orphans,
         want_pass=rounds.want,
         firsts=FirstExpiries(tables, tasks, dispatcher, approvals),
+        tidings=tidings,
         chance=limits.chance,
     )
     expirer = Expirer(expiries, tasks, kept, registry.namesakes)
@@ -156,7 +175,9 @@ def build_control_plane(
         removals=rounds,
         pulse=pulse,
         keep_tasks_ms=keep_tasks_ms,
+        audit=audit,
         kept=kept,
+        tidings=tidings,
     )
     return ControlPlane(
         catalogs,
@@ -174,4 +195,7 @@ def build_control_plane(
         removals.store,
         removals.sightings,
         rounds,
+        Backlogs(tasks, tables, access, catalogs),
+        Intake(catalogs, tables, loop.wake, event_prefixes),
+        PolicyBook(source, tables, clock),
     )

@@ -7,10 +7,9 @@ optimizers around it.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from queue import Empty, SimpleQueue
 from typing import Final
 
 from icewright.domain.codec import dumps
@@ -40,10 +39,9 @@ from icewright.domain.jobs import (
     TaskSpec,
     check_protocol,
 )
-from icewright.domain.names import TableName
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Plan, Reason
-from icewright.domain.policy import Mode, PolicyRule
+from icewright.domain.policy import Mode
 from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.domain.tasks import (
@@ -60,7 +58,6 @@ from icewright.domain.tasks import (
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import obstacle_of
 from icewright.planning.expire_data import planned_ahead
-from icewright.planning.policy import effective_policy
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import TRIES_CARRIED_OUT
@@ -70,7 +67,9 @@ from icewright.services.approvals import Approvals
 from icewright.services.effects import done_by_others, effect_of
 from icewright.services.leave import APPROVED, NOT_OBSERVE, Leave
 from icewright.services.observer import Observer
+from icewright.services.policy_source import PolicySource
 from icewright.services.resource_groups import OWN, resource_group
+from icewright.services.telemetry import watched
 from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
 
 STALE_MAX: Final = 100
@@ -99,31 +98,19 @@ class Dispatcher:
         access: AccessBook,
         ids: Ids,
         limits: DispatchLimits,
-        rules: Sequence[PolicyRule] = (),
+        policies: PolicySource,
         *,
         unfit: UnfitFiles,
         approvals: Approvals,
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
-        self._access, self._unfit, self._rules, self._approvals = access, unfit, tuple(rules), approvals
-        self.leave = Leave(tables, observer, self._rules, tasks.now)
-        self._moved: SimpleQueue[TableName] = SimpleQueue()
+        self._access, self._unfit, self._policies, self._approvals = access, unfit, policies, approvals
+        self.leave = Leave(tables, observer, policies, tasks.now)
 
     @property
     def lease_ms(self) -> int:
         """How long a lease runs from one heartbeat to the next."""
         return self._limits.lease_ms
-
-    def moved(self) -> Iterator[TableName]:
-        """Tables that turned out to have moved on since they were planned, each told once: worth a look at once.
-
-        Not kept anywhere: the sweep finds what a dead process forgot.
-        """
-        while True:
-            try:
-                yield self._moved.get_nowait()
-            except Empty:
-                return
 
     def enqueue(self, plan: Plan, *, priority: int = 0) -> Enqueued | None:
         """Queue what a plan says; None when it says to do nothing."""
@@ -159,7 +146,7 @@ class Dispatcher:
         if not plan.actions:
             raise NotAllowed(f"plan {plan_id} is to do nothing: {plan.reason.text}")
         metadata = self._observer.catalog(plan.table_name.catalog).load(plan.table_name)
-        policy = effective_policy(metadata, self._rules)
+        policy = self._policies.policy(metadata)
         (action,) = plan.actions
         if Mode.OBSERVE in (plan.mode, policy.mode) and not isinstance(action, RestoreFiles):
             raise NotAllowed(f"{plan.table_name} is in mode observe: plans and explanations only", hint=NOT_OBSERVE)
@@ -185,14 +172,18 @@ class Dispatcher:
         return enqueued.task
 
     def approve(self, plan_id: str, approved_by: str) -> Task:
-        """Let a plan go beyond its budget because somebody says so, who is remembered with it; and queue it.
+        """Let a plan that waits for somebody go because they say so, who are remembered with it; and queue it.
 
-        Raises as :meth:`apply`, and ``InvalidMessage`` where nobody is named. What cannot be queued is approved all the
-        same, and may be applied later.
+        Raises as :meth:`apply`, ``NotAllowed`` for a plan that waits for nobody, since whoever may approve need not be
+        one who may apply, and ``InvalidMessage`` where nobody is named. What cannot be queued is approved all the same,
+        and may be applied later.
         """
         plan = self._tables.plan(plan_id)
         if not plan.actions:
             raise NotAllowed(f"plan {plan_id} is to do nothing: {plan.reason.text}")
+        if not self._approvals.may_be_given(plan):
+            hint = f"`icewright approve` lists what waits; any other is applied: `icewright apply {plan_id}`"
+            raise NotAllowed(f"plan {plan_id} waits for nobody's approval", hint=hint)
         self._approvals.give(plan, approved_by)
         return self.apply(plan_id)
 
@@ -244,11 +235,12 @@ class Dispatcher:
 
     def _may_start(self, task: Task) -> bool:
         """Whether a task that was just claimed may run; else it ends here."""
-        change = self._stale(task)
+        with watched("claim", task):
+            change = self._stale(task)
         fault(Fault.CLAIM_CHECKED)
         if change is None:
             return True
-        self._moved.put(task.table_name)
+        self._tables.look_at_once(task.table_name)
         with suppress(Conflict):  # cancelled in the same moment: its lease runs out, and then it ends so
             self._tasks.change(change)
         return False
@@ -279,7 +271,7 @@ class Dispatcher:
         for report in reports.reports:
             changed = self._access.settle(optimizer_id, report)
             if changed is not None:
-                self._moved.put(changed)
+                self._tables.look_at_once(changed)
 
     def _stale(self, task: Task) -> Change | None:
         """What becomes of a task that was just claimed and must not run, None when it may."""
@@ -347,7 +339,7 @@ class Dispatcher:
             raise LeaseLost(f"task {report.task_id} changed meanwhile: {error.message}") from error
         fault(Fault.REPORT_AFTER)
         if task.state is TaskState.SUPERSEDED:
-            self._moved.put(task.table_name)
+            self._tables.look_at_once(task.table_name)
         return task
 
     def _note_unfit(self, task: Task, report: TaskReport) -> None:

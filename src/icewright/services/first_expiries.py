@@ -41,6 +41,11 @@ _UNDOS_MAX: Final = 20
 RENEWED_MS: Final = 20 * 3_600_000
 """How long a plan waits before it is planned anew: once a day, also within a window."""
 
+RESTORED_SINCE: Final = Reason(
+    "restored", "the store was restored from a backup, which does not know what was taken back since: look and approve"
+)
+"""Why a person has to begin anew what takes something away."""
+
 LatestOf = Callable[[ActionKind], Sequence[TaskHead]]
 """The latest tasks of a table by their kind, the newest first."""
 
@@ -58,6 +63,11 @@ class FirstExpiries:
         if kind not in TAKE_BACK:
             return None
         tasks = latest(kind)
+        restored_at = self._tasks.restored_at()
+        if restored_at is not None and not any(
+            task.state is TaskState.SUCCEEDED and task.created_at >= restored_at for task in tasks
+        ):
+            return RESTORED_SINCE
         reason = person_wanted(tasks, _undos(kind, latest))
         if reason is None and kind is ActionKind.EXPIRE_DATA:
             reason = rolled_back(tasks, metadata)

@@ -33,6 +33,7 @@ from icewright.domain.tasks import COMMITTING, Progress, Task
 from icewright.ports.clock import Clock
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.resource_groups import SERVER
+from icewright.services.telemetry import watched
 
 _log = structlog.get_logger("icewright.housekeeper")
 
@@ -97,7 +98,10 @@ class Housekeeper:
             raise TypeError(f"task {task.task_id} was claimed without a lease")
         token, started_at, cpu_s = task.lease.fencing_token, self._clock.now(), time.thread_time()
 
-        with self._beating(task, token) as may_commit:
+        with (
+            watched("attempt", task),
+            self._beating(task, token) as may_commit,
+        ):
             result = self._result(task, may_commit)
         fault(Fault.HOUSEKEEPING_DONE)
         return self._dispatcher.report(

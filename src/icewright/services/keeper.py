@@ -8,19 +8,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, Final
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import Asked, AskedRemoveOrphanFiles
-from icewright.domain.errors import Conflict, IcewrightError, NotFound, Rejected, TableReplaced, Unreadable
+from icewright.domain.errors import Conflict, IcewrightError, LookLost, NotFound, Rejected, TableReplaced, Unreadable
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import Instant, Snapshot, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.ports.clock import Clock
-from icewright.ports.store import Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import FAILURES_MAX, alarmed, parked
 from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
@@ -36,11 +36,18 @@ from icewright.services.orphan_planner import OrphanPlanner
 from icewright.services.planner import Planner
 from icewright.services.put_off import files_put_off
 from icewright.services.refused import PlanRefused
+from icewright.services.telemetry import note_look, watched
+from icewright.services.tidings import Tidings
 from icewright.services.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.services.written import written
 
 _TASKS_LOOKED_AT = 4 * FAILURES_MAX
 _LOCKS = 64
+LOOKS_MAX: Final = 3
+"""How often a table is looked at for one look, when other servers look at it meanwhile."""
+_MadeFrom = tuple[str, WorkerAccess, str, str, int]
+"""The metadata, the workers' access to its files, and what speaks against copying their row groups, and against
+merging them by key, and the revision of the policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Looked:
     """What a look at a table came to: its plan, whether that was made just now, and what was queued.
 
     ``late`` are tasks that had ended, and whose commits came all the same; they are verified next. ``upkeep`` is what
-    was found out and queued besides.
+    was found out and queued besides. ``snapshots`` are those that the table has.
     """
 
     plan: Plan
@@ -56,6 +63,7 @@ class Looked:
     enqueued: Enqueued | None
     late: tuple[Task, ...] = ()
     upkeep: KeptUp = NOTHING_KEPT_UP
+    snapshots: tuple[Snapshot, ...] = ()
 
 
 class TableKeeper:
@@ -74,19 +82,18 @@ class TableKeeper:
         orphans: OrphanPlanner,
         want_pass: Callable[[TableMetadata, Policy], None],
         firsts: FirstExpiries,
+        tidings: Tidings,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """``want_pass`` is told of each table that was looked at and may be acted on: orphan files are due, perhaps."""
         self._observer, self._planner, self._dispatcher, self._access = observer, planner, dispatcher, access
         self._tables, self._tasks, self._clock, self._chance = tables, tasks, clock, chance
-        self._orphans, self._want_pass, self._firsts = orphans, want_pass, firsts
+        self._orphans, self._want_pass, self._firsts, self._tidings = orphans, want_pass, firsts, tidings
         self._latecomers = Latecomers(tasks)
         self._upkeep = Upkeep(planner, dispatcher, tables, tasks, firsts)
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
-        self._planned_from: dict[TableId, tuple[str, WorkerAccess, str, str]] = {}
-        """The metadata, the workers' access to its files, and what speaks against copying their row groups, and
-        against merging them by key: what a table's present plan was made from, by this process, whose rules never
-        change."""
+        self._planned_from: dict[TableId, tuple[str, _MadeFrom]] = {}
+        """A table's present plan, if it is of this process, and what it was made from."""
 
     def look(self, name: TableName, *, plan_anew: bool = False) -> Looked:
         """Observe the table; plan when its present plan does not stand any more; queue where the owner lets us.
@@ -94,10 +101,14 @@ class TableKeeper:
         A waiting task is withdrawn where its owner does not let us any more, and where it would come to nothing.
         A table that cannot be read or planned keeps the reason in its record and is looked at again later; a dropped
         one is marked so; both errors pass through. Raises :class:`~icewright.domain.errors.Unavailable` when the
-        catalog is away; then nothing changes.
+        catalog is away; then nothing changes. Raises :class:`~icewright.domain.errors.LookLost` when other servers
+        wrote first, again and again.
         """
-        # The inventory moves forward from what is stored: two looks at one table must not do so at the same time.
-        with self._lock(name):
+        # Spares the looks of this process the comparison in the store, which one of two would lose.
+        with self._lock(name), watched("look", table=name):
+            for _ in range(LOOKS_MAX - 1):
+                with suppress(LookLost):
+                    return self._look(name, plan_anew=plan_anew)
             return self._look(name, plan_anew=plan_anew)
 
     def plan_asked(self, name: TableName, asked: Asked, table_id: TableId | None = None) -> Plan:
@@ -132,22 +143,26 @@ class TableKeeper:
 
     def _look(self, name: TableName, *, plan_anew: bool) -> Looked:
         before = self._tables.record_by_name(name)
+        revision = self._planner.policies.present().revision  # read first: should it change now, it is planned again
         try:
             observation = self._observer.observe(name)
+            if before is not None:
+                note_look(observation.metadata, before.snapshot_id, self._clock)
             late = tuple(self._latecomers.take_up(observation.metadata))
             everything, now = self._latest(observation.metadata.table_id), self._tasks.now()
             latest = self._of_kind(everything, observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
             alarm = alarmed(everything, now)
             problem = alarm or parked(latest, now)
-            plan = None if plan_anew else self._standing_plan(observation, latest, problem)
+            plan = None if plan_anew else self._standing_plan(observation, revision, latest, problem)
             is_new = plan is None
             if plan is None:
-                plan = self._planner.plan_observed(self._with_experience(observation, latest)).plan
+                with watched("plan"):
+                    plan = self._planner.plan_observed(self._with_experience(observation, latest)).plan
         except (NotFound, Rejected, Unreadable, PlanRefused) as error:
             self._note(name, error)
             raise
         metadata = observation.metadata
-        self._planned_from[metadata.table_id] = _made_from(observation)
+        self._planned_from[metadata.table_id] = plan.plan_id, _made_from(observation, revision)
         if before is not None and before.table_id != metadata.table_id:
             self._gone(before.table_id, f"{name} is another table now (uuid {metadata.table_id.uuid})")
         if plan.mode is not Mode.OBSERVE and plan.verdicts:  # without any the whole table is left alone
@@ -164,8 +179,11 @@ class TableKeeper:
         elif plan.mode is not Mode.AUTO:
             self._firsts.forget_others(metadata.table_id, frozenset())
         # A refused plan is said, and looked at again when it is time, not in each round.
-        self._save(observation, plan, kept.problem or problem, kept.look_at)
-        return Looked(plan, is_new, enqueued, late, kept)
+        wished_at = None if before is None else before.next_look_at
+        self._save(observation, plan, kept.problem or problem, kept.look_at, wished_at)
+        had = None if before is None or before.table_id != metadata.table_id else before.problem
+        self._tidings.problem(metadata.table_id, metadata.name, had, kept.problem or problem)
+        return Looked(plan, is_new, enqueued, late, kept, metadata.snapshots)
 
     def _with_experience(self, observation: Observation, latest: Sequence[TaskHead]) -> Observation:
         """The observation with what the table's latest tasks tell."""
@@ -175,14 +193,14 @@ class TableKeeper:
         return replace(observation, experience=experience(self._tasks, latest))
 
     def _standing_plan(
-        self, observation: Observation, latest: Sequence[TaskHead], parked_by: Reason | None
+        self, observation: Observation, revision: int, latest: Sequence[TaskHead], parked_by: Reason | None
     ) -> Plan | None:
         """The plan that still stands: the table is as it was, its time has not come, and its work is in hand."""
         metadata = observation.metadata
         record = self._tables.record(metadata.table_id)
-        if self._planned_from.get(metadata.table_id) != _made_from(observation):
-            return None
         if record is None or record.plan_id is None:
+            return None
+        if self._planned_from.get(metadata.table_id) != (record.plan_id, _made_from(observation, revision)):
             return None
         plan = self._tables.plan(record.plan_id)
         if plan.table_name != metadata.name:
@@ -242,10 +260,17 @@ class TableKeeper:
     def _latest(self, table_id: TableId, kind: ActionKind | None = None) -> Sequence[TaskHead]:
         return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=_TASKS_LOOKED_AT)
 
-    def _save(self, observation: Observation, plan: Plan, problem: Reason | None, upkeep_at: Instant | None) -> None:
+    def _save(
+        self,
+        observation: Observation,
+        plan: Plan,
+        problem: Reason | None,
+        upkeep_at: Instant | None,
+        wished_at: Instant | None,
+    ) -> None:
         record = self._tables.record(observation.metadata.table_id)
-        if record is None:
-            return  # replaced in the same moment; the next sweep sees it
+        if record is None or record.next_look_at < (AT_ONCE + 1 if wished_at is None else wished_at):
+            return  # replaced in the same moment, or wished for since the look began: the next round sees it
         look_at = next_look(
             self._clock.now(),
             commit_interval_ms=observation.commit_interval_ms,
@@ -253,7 +278,8 @@ class TableKeeper:
             jitter=self._chance(),
             look_again_at=min((at for at in (plan.look_again_at, upkeep_at) if at is not None), default=None),
         )
-        self._tables.save_record(replace(record, next_look_at=look_at, problem=problem))
+        with suppress(LookLost):  # what was written since is newer, and says when to look again
+            self._tables.save_record(replace(record, next_look_at=look_at, problem=problem))
 
     def _note(self, name: TableName, error: IcewrightError) -> None:
         """Keep in the record why the look failed. Read anew: it may have been observed before the failure."""
@@ -262,6 +288,7 @@ class TableKeeper:
             return
         now = self._clock.now()
         problem = Reason(error.code, error.message)
+        self._tidings.problem(record.table_id, name, record.problem, problem)
         why = _why_gone(record, error)
         if why is not None:
             self._gone(record.table_id, why)
@@ -272,7 +299,8 @@ class TableKeeper:
     def _change_record(self, name: TableName, **changes: Any) -> None:
         record = self._tables.record_by_name(name)
         if record is not None:
-            self._tables.save_record(replace(record, **changes))
+            with suppress(LookLost):  # somebody else has seen more of it meanwhile
+                self._tables.save_record(replace(record, **changes))
 
 
 def _why_gone(record: TableRecord, error: IcewrightError) -> str | None:
@@ -284,9 +312,9 @@ def _why_gone(record: TableRecord, error: IcewrightError) -> str | None:
     return None
 
 
-def _made_from(observation: Observation) -> tuple[str, WorkerAccess, str, str]:
+def _made_from(observation: Observation, revision: int) -> _MadeFrom:
     metadata, access = observation.metadata, observation.worker_access
-    return metadata.metadata_location, access, observation.not_stitched, observation.not_sorted
+    return metadata.metadata_location, access, observation.not_stitched, observation.not_sorted, revision
 
 
 def _work_is_lost(plan: Plan, latest: Sequence[TaskHead]) -> bool:

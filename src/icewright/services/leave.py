@@ -5,7 +5,7 @@ Asked when a task is kept waiting, when it is given out, and right before its co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from icewright.domain.actions import Action, RewriteDataFiles
@@ -14,7 +14,7 @@ from icewright.domain.errors import NotFound
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.expire_snapshots import RETAIN_LAST_MIN, ExpireSnapshots
 from icewright.domain.plans import Plan, Reason
-from icewright.domain.policy import Mode, Policy, PolicyRule
+from icewright.domain.policy import Mode, Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
@@ -25,11 +25,11 @@ from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import obstacle_of
 from icewright.planning.executors import executor_obstacle
 from icewright.planning.expire_snapshots import automatic_rule
-from icewright.planning.policy import effective_policy
 from icewright.planning.windows import window_of
 from icewright.ports.store import TableStore
 from icewright.services.maintenance import closed
 from icewright.services.observer import Observer
+from icewright.services.policy_source import PolicySource
 
 APPROVED: Final = "approved"
 """The figure in a task's reason that says: a person applied exactly this plan."""
@@ -41,16 +41,16 @@ class Leave:
     """Answers for all tasks, by the tables as they are now."""
 
     def __init__(
-        self, tables: TableStore, observer: Observer, rules: Sequence[PolicyRule], now: Callable[[], Instant]
+        self, tables: TableStore, observer: Observer, policies: PolicySource, now: Callable[[], Instant]
     ) -> None:
         """``now`` is by the store's clock."""
-        self._tables, self._observer, self._rules, self._now = tables, observer, tuple(rules), now
+        self._tables, self._observer, self._policies, self._now = tables, observer, policies, now
 
     def obstacle(self, task: Task, metadata: TableMetadata) -> Reason | None:
         """Why a task that has not committed must not run on its table as it is now, None when it may."""
         if task.table_name != metadata.name:
             return Reason("table-renamed", f"{task.table_name} is called {metadata.name} now")
-        policy = effective_policy(metadata, self._rules)
+        policy = self._policies.policy(metadata)
         return (
             self._mode_obstacle(task, policy.mode)
             or _upkeep_obstacle(task, policy)
@@ -98,7 +98,7 @@ class Leave:
         if found is not None:
             text = f"the owner rolled snapshot {found.snapshot_id} back, which an earlier attempt committed"
             return Reason("rolled-back", text)
-        policy = effective_policy(metadata, self._rules)
+        policy = self._policies.policy(metadata)
         return (
             self._mode_obstacle(task, policy.mode)
             or _upkeep_obstacle(task, policy)

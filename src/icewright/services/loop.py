@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from icewright.domain.errors import (
     Conflict,
@@ -24,24 +25,28 @@ from icewright.domain.errors import (
     Unknown,
     Unreadable,
 )
-from icewright.domain.events import StoredEvent
 from icewright.domain.faults import Fault, fault
+from icewright.domain.feed import FEED_KEPT_MS
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.tables import Instant, Snapshot
 from icewright.domain.tasks import Task, TaskState
 from icewright.domain.undo import UNDO_KEPT_MS
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.kept import KeptStore
-from icewright.ports.store import TableStore, TaskFilter, TaskStore
+from icewright.ports.store import AT_ONCE, TableStore, TaskFilter, TaskStore
+from icewright.scheduling.reporting import committed_at
 from icewright.scheduling.sweep import INTERVAL_MIN_MS
+from icewright.services.audit_keeping import KeptAudit
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.housekeeper import Housekeeper
+from icewright.services.inbox import next_events
 from icewright.services.keeper import Looked, TableKeeper
 from icewright.services.pulse import Doing, Pulse
 from icewright.services.registry import Registry
 from icewright.services.removal_rounds import RemovalRounds
+from icewright.services.tidings import Tidings
 from icewright.services.verifier import Verifier
 
 _log = structlog.get_logger("icewright.loop")
@@ -65,8 +70,10 @@ ROUND_MS_MAX: Final = 15 * 60_000
 """A round that takes longer hangs: its steps take at most :data:`BATCH_MAX` each, a second or so for a large table."""
 PRUNING_INTERVAL_MS: Final = 3_600_000
 """How often the store is asked to forget what nothing needs any more."""
+FACTS_MAX: Final = 2_000
+"""Facts of the feed that are forgotten in one transaction."""
 PRUNED_BATCHES_MAX: Final = 10
-"""Times :data:`BATCH_MAX` ended tasks that one round forgets at most; each batch is a transaction."""
+"""Times :data:`BATCH_MAX` ended tasks, or :data:`FACTS_MAX` facts, that a round forgets; each batch a transaction."""
 TASKS_KEPT_MS: Final = 90 * 24 * 3_600_000
 """How long a task is kept that has ended, with its history and attempts."""
 
@@ -89,12 +96,14 @@ class Loop:
         kept: KeptStore,
         removals: RemovalRounds,
         pulse: Pulse,
+        tidings: Tidings,
         keep_tasks_ms: int = TASKS_KEPT_MS,
+        audit: KeptAudit | None = None,
     ) -> None:
-        self._keep_tasks_ms, self._kept = keep_tasks_ms, kept
+        self._keep_tasks_ms, self._kept, self._tidings = keep_tasks_ms, kept, tidings
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
         self._keeper, self._dispatcher, self._verifier, self._housekeeper = keeper, dispatcher, verifier, housekeeper
-        self._registry, self._removals, self._pulse = registry, removals, pulse
+        self._registry, self._removals, self._pulse, self._audit = registry, removals, pulse, audit
         self._wake = threading.Event()
         self._stop = threading.Event()
         # All by the wall clock, which may be set back: what was noted later than now was noted before that.
@@ -115,6 +124,11 @@ class Loop:
     def paused_until(self, catalog: str) -> Instant | None:
         """Until when a catalog is left alone because it did not answer; None when it is not."""
         return self._paused_at[catalog] + CATALOG_PAUSE_MS if self._is_paused(catalog) else None
+
+    @property
+    def round_ended_at(self) -> Instant | None:
+        """When the last round ended well; None before the loop turns."""
+        return self._round_ended_at
 
     @property
     def stalled_since(self) -> Instant | None:
@@ -168,7 +182,7 @@ class Loop:
         """As :meth:`round`, but for what the server carries out itself."""
         steps: tuple[Callable[[], None], ...] = (
             self._work_inbox,
-            self._look_at_moved,
+            self._look_at_once,
             self._expire_leases,
             self._settle_doubts,
             self._verify_commits,
@@ -199,26 +213,19 @@ class Loop:
                 step()
 
     def _work_inbox(self) -> None:
-        events = self._events()
-        for name in dict.fromkeys(stored.event.table_name for stored in events):
-            ids = [stored.event_id for stored in events if stored.event.table_name == name]
-            if self._look(name):
+        by_table, more = next_events(self._tables, self._is_paused, BATCH_MAX)
+        for name, told in by_table.items():
+            snapshots = self._look(name)
+            if snapshots is not None:
                 fault(Fault.EVENT_WORKED)
-                self._tables.done(ids)
+                self._tables.done([stored.event_id for stored in told], committed_at(told, snapshots))
+        if more:
+            self._wake.set()
 
-    def _look_at_moved(self) -> None:
-        for name in dict.fromkeys(self._dispatcher.moved()):
-            self._look(name)
-
-    def _events(self) -> Sequence[StoredEvent]:
-        """The next events that can be worked on; those of catalogs that are away wait without being in the way."""
-        limit = BATCH_MAX
-        while True:
-            oldest = self._tables.inbox(limit)
-            ready = [stored for stored in oldest if not self._is_paused(stored.event.table_name.catalog)]
-            if len(ready) >= BATCH_MAX or len(oldest) < limit:
-                return ready[:BATCH_MAX]
-            limit *= 2
+    def _look_at_once(self) -> None:
+        for record in self._tables.due(AT_ONCE, BATCH_MAX):
+            if not self._is_paused(record.name.catalog):
+                self._look(record.name)
 
     def _sweep(self) -> None:
         for record in self._tables.due(self._clock.now(), BATCH_MAX):
@@ -251,6 +258,7 @@ class Loop:
             self._pause(catalog.name, error)
             return
         self._registry.listed(catalog.name, names, asked_at)
+        self._tidings.answers(catalog.name)
         listing_ms = max(0, self._clock.now() - asked_at)
         self._listed[catalog.name] = asked_at, max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
         for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
@@ -270,7 +278,8 @@ class Loop:
         now = self._clock.now()
         if not _within(PRUNING_INTERVAL_MS, self._pruned_at, now):
             fault(Fault.PRUNE_BEFORE)
-            more = [self._prune_tasks(), self._forget_kept()]
+            more = [self._prune_tasks(), self._forget_kept(), self._forget_told()]
+            more.append(self._audit is not None and self._audit.prune(now))
             self._tables.prune(now)
             fault(Fault.PRUNE_AFTER)
             self._pruned_at = None if any(more) else now
@@ -284,6 +293,11 @@ class Loop:
         """Forget what tasks took that cannot be undone any more; whether there may be more of it."""
         kept_before = self._tasks.now() - UNDO_KEPT_MS
         return all(self._kept.forget(kept_before, BATCH_MAX) == BATCH_MAX for _ in range(PRUNED_BATCHES_MAX))
+
+    def _forget_told(self) -> bool:
+        """Forget old facts of the feed; whether there may be more of them."""
+        told_before, feed = self._tasks.now() - FEED_KEPT_MS, self._tasks.feed
+        return all(feed.forget(told_before, FACTS_MAX) == FACTS_MAX for _ in range(PRUNED_BATCHES_MAX))
 
     def _expire_leases(self) -> None:
         for task in self._tasks.expired(BATCH_MAX):
@@ -325,20 +339,20 @@ class Loop:
                     yield task
             before = page[-1].task_id
 
-    def _look(self, name: TableName, *, plan_anew: bool = False) -> bool:
-        """Look at a table; False when nothing could be seen, so that whoever asked asks again."""
+    def _look(self, name: TableName, *, plan_anew: bool = False) -> Sequence[Snapshot] | None:
+        """Look at a table: its snapshots; None when nothing could be seen, so that whoever asked asks again."""
         if self._is_paused(name.catalog):
-            return False
+            return None
         try:
             looked = self._keeper.look(name, plan_anew=plan_anew)
         except NotFound:
             self.unreadable.pop(name, None)
         except (Unavailable, Unknown) as error:
-            return self._not_seen(name, error)
+            return () if self._not_seen(name, error) else None
         except Conflict as error:
             _log.info("table moved while it was looked at", table=str(name), detail=error.message)
             self._keeper.put_off(name, self._clock.now() + INTERVAL_MIN_MS)
-            return False
+            return None
         except IcewrightError as error:
             self._set_aside(name, Reason(error.code, error.message))
         except Exception as error:  # noqa: BLE001 - the service's loop: a defect met at one table never stops the rest
@@ -350,7 +364,8 @@ class Loop:
             self.unreadable.pop(name, None)
             self._storage_away_for.pop(name.catalog, None)
             _tell(name, looked)
-        return True
+            return looked.snapshots
+        return ()
 
     def _not_seen(self, name: TableName, error: Unavailable | Unknown) -> bool:
         """Leave the table alone for a while, or its whole catalog; whether the table alone is in trouble."""
@@ -384,6 +399,7 @@ class Loop:
         if isinstance(error, StoreAway | Unknown):
             raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
         self._paused_at[catalog] = self._clock.now()
+        self._tidings.away(catalog, error.message)
         _log.warning("catalog away", catalog=catalog, detail=error.message)
 
     def _is_paused(self, catalog: str) -> bool:
@@ -392,7 +408,8 @@ class Loop:
     @contextmanager
     def _asking(self, step: str, task: Task) -> Iterator[None]:
         """As :meth:`_going_on`; a catalog that does not answer is then left alone for a while."""
-        with self._going_on(step, task.task_id):
+        words = {"task": task.task_id, "attempt": task.attempt, "table": str(task.table_name)}
+        with bound_contextvars(**words), self._going_on(step, task.task_id):
             try:
                 yield
             except (Unreadable, StorageAway):

@@ -9,8 +9,8 @@ from typing import Final
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead
+from icewright.domain.windows import Window
 from icewright.planning import windows, wording
-from icewright.planning.windows import Window
 from icewright.services.due import Due
 
 WINDOW_CLOSED: Final = "window-closed"

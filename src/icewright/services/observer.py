@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from icewright.domain.errors import NotAllowed, NotFound, Unreadable
+from icewright.domain.events import Reporting, Told
 from icewright.domain.faults import Fault, fault
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.first_sight import marked
@@ -22,10 +23,13 @@ from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 from icewright.planning.commits import commit_interval_ms, rhythm_ms
 from icewright.planning.histogram import NegativeCount
 from icewright.planning.inventory import advance, affected_partitions, manifest_changes, needing_remaining, recompute
+from icewright.planning.known_properties import known_properties
 from icewright.planning.removals import CLOCK_AHEAD_MS_MAX
+from icewright.planning.storage import storage_root
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
+from icewright.scheduling.reporting import counted, new_commits, wanted
 from icewright.services.access import AccessBook
 from icewright.services.registry import Registry
 from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
@@ -76,7 +80,7 @@ class Observer:
         """
         self._catalogs, self._tables, self._clock = catalogs, tables, clock
         self._access = access or AccessBook(tables, clock)
-        self._unfit = unfit or UnfitFiles(clock)
+        self._unfit = unfit or UnfitFiles(tables, clock)
         self._registry = registry or Registry(catalogs, clock)
         self._removals: dict[tuple[TableId, int], _Removal] = {}
 
@@ -102,7 +106,8 @@ class Observer:
 
         Raises what :meth:`icewright.ports.catalog.Catalog.load` raises,
         :class:`~icewright.domain.errors.Unreadable` for damaged manifests, and :class:`OtherName` for a table that
-        is looked after under another name; then the store is as it was.
+        is looked after under another name; then the store is as it was. And
+        :class:`~icewright.domain.errors.LookLost` when another look moved the inventory meanwhile.
         """
         catalog = self.catalog(name.catalog)
         metadata = catalog.load(name)
@@ -111,6 +116,7 @@ class Observer:
         _check_name(catalog, metadata, record)
         inventory = self._move_forward(catalog, metadata, record)
         access, detail = self._access.known(metadata)
+        unfit = self._unfit.why(metadata.table_id)
         return Observation(
             metadata=metadata,
             observed_at=self._clock.now(),
@@ -119,8 +125,8 @@ class Observer:
             commit_interval_ms=commit_interval_ms(metadata),
             worker_access=access,
             access_detail=detail,
-            not_stitched=self._unfit.why(metadata.table_id, NOT_STITCHABLE),
-            not_sorted=self._unfit.why(metadata.table_id, NOT_SORTED),
+            not_stitched=unfit.get(NOT_STITCHABLE, ""),
+            not_sorted=unfit.get(NOT_SORTED, ""),
         )
 
     def _move_forward(self, catalog: Catalog, metadata: TableMetadata, record: TableRecord | None) -> Inventory:
@@ -202,8 +208,20 @@ class Observer:
             next_look_at=now if record is None else record.next_look_at,
             plan_id=None if record is None else record.plan_id,
             problem=None,
+            properties=known_properties(metadata.properties),
             marks=marked(() if record is None else record.marks, metadata, now),
+            reporting=self._reporting(metadata, record, now),
+            storage_root=storage_root(metadata),
+            revision=0 if record is None else record.revision,
         )
+
+    def _reporting(self, metadata: TableMetadata, record: TableRecord | None, now: Instant) -> Reporting:
+        """How well the table's commits are reported, as of this look. The inbox is asked only where one is new."""
+        before = None if record is None else record.reporting
+        new = () if record is None else new_commits(metadata, record.snapshot_id, record.observed_at)
+        ids = wanted(before, new)
+        told = self._tables.told(metadata.name, ids, before.counted_at) if before is not None and ids else Told({})
+        return counted(before, new, told, now)
 
     def _look_for_removals(self, catalog: Catalog, metadata: TableMetadata) -> Removals:
         times: dict[Partition, list[Instant]] = {}

@@ -29,7 +29,7 @@ from icewright.domain.layouts import Layout
 from icewright.domain.names import TableName
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Migration, Plan, Reason, Verdict
-from icewright.domain.policy import Mode, Policy, PolicyRule
+from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, SortField, TableMetadata
 from icewright.planning import outcome
 from icewright.planning.candidates import asked_fields
@@ -38,7 +38,6 @@ from icewright.planning.layouts import resolve
 from icewright.planning.migration import only_to_migrate, to_migrate
 from icewright.planning.ordering import Levels
 from icewright.planning.plan_table import plan_table
-from icewright.planning.policy import effective_policy
 from icewright.planning.rules import rules
 from icewright.planning.shortlist import shortlist
 from icewright.planning.triggers import WITH_INTERVALS, our_commits, rewritten_at
@@ -52,6 +51,7 @@ from icewright.services.expiry_planner import ExpiryPlanner
 from icewright.services.kept_plans import keep_plan
 from icewright.services.manifests_planner import ManifestsPlanner
 from icewright.services.observer import Observer
+from icewright.services.policy_source import PolicySource
 from icewright.services.rollback import RollbackPlanner
 from icewright.services.statistics_planner import StatisticsPlanner
 
@@ -68,11 +68,9 @@ class Planned:
 class Planner:
     """Makes plans, and keeps them in the store."""
 
-    def __init__(
-        self, observer: Observer, tables: TableStore, clock: Clock, ids: Ids, rules: Sequence[PolicyRule]
-    ) -> None:
+    def __init__(self, observer: Observer, tables: TableStore, clock: Clock, ids: Ids, policies: PolicySource) -> None:
         self._observer, self._tables, self._clock, self._ids = observer, tables, clock, ids
-        self._rules = tuple(rules)
+        self.policies = policies
         self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
         self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
         self._rollbacks = RollbackPlanner(tables, clock, ids, self.policy)
@@ -82,7 +80,7 @@ class Planner:
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
-        return effective_policy(metadata, self._rules)
+        return self.policies.policy(metadata)
 
     def plan(self, name: TableName) -> Planned:
         """Observe the table and say what should be done to it.

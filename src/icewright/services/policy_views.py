@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from icewright.domain.policy import Mode, PolicyProblem, PolicyRule
+from icewright.domain.policies import Rule
+from icewright.domain.policy import Mode, PolicyProblem
 from icewright.domain.tables import TableMetadata
 from icewright.planning.policy import effective_policy
 from icewright.planning.settings import MODE_KEY
@@ -51,7 +52,7 @@ class PolicyChangeView:
     policy: PolicyView
 
 
-def policy_view(table: TableMetadata, rules: Sequence[PolicyRule]) -> PolicyView:
+def policy_view(table: TableMetadata, rules: Sequence[Rule]) -> PolicyView:
     """The policy of a table as it is."""
     policy = effective_policy(table, rules)
     return PolicyView(

@@ -34,6 +34,7 @@ from icewright.scheduling.upkeep import UPKEEP_PRIORITY
 from icewright.services.approvals import Approvals
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.expired_files import GRACE_MS, ExpiredFilesPlanner
+from icewright.services.first_expiries import RESTORED_SINCE
 from icewright.services.housekeeper import Housekeeper
 from icewright.services.maintenance import closed
 from icewright.services.orphan_planner import OrphanPlanner
@@ -275,6 +276,9 @@ class RemovalRounds:
         last = self._store.runs(table_id=table_id, limit=1)
         if not last:
             return _FIRST
+        restored_at = self._tasks.restored_at()
+        if restored_at is not None and last[0].begun_at < restored_at:
+            return RESTORED_SINCE
         undone = self._tasks.listed(TaskFilter(table_id=table_id, kind=ActionKind.RESTORE_FILES), limit=1)
         is_undone = bool(undone) and undone[0].task_id > last[0].run_id  # both begin with the time
         needed = self._store.tally(last[0].run_id)[IntentState.RESTORED].files

@@ -33,6 +33,7 @@ from icewright.services.deleter import ASKED_FILES, OUTDATED, RESTING, Batch, De
 from icewright.services.gone_tables import GoneTables
 from icewright.services.housekeeper import MayGoOn
 from icewright.services.needs import NeedsOf
+from icewright.services.telemetry import watched
 
 RESTORING: Final = "restoring"
 """The phase of an attempt that puts files back."""
@@ -132,7 +133,7 @@ class Remover:
             may_commit(Progress(REMOVING, total - left, total))
 
         while True:
-            with hands.lock:
+            with hands.lock, watched("removal", task):
                 batch = hands.deleter.advance(task.task_id, may_go_on)
             run = self._store.run(task.task_id)
             if batch.is_done or not run.is_open:

@@ -16,9 +16,10 @@ from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
+from icewright.domain.windows import Window
 from icewright.planning.expire_data import NOTHING_EXPIRES
 from icewright.planning.manifests_upkeep import may_be_in_danger
-from icewright.planning.windows import Window, spread, window_of
+from icewright.planning.windows import spread, window_of
 from icewright.ports.store import Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import parked
 from icewright.scheduling.upkeep import (

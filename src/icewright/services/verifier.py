@@ -57,6 +57,7 @@ from icewright.services.position_delete_evidence import (
 from icewright.services.removals import Remover
 from icewright.services.reports import report_of
 from icewright.services.statistics_evidence import problem_of_commit, verified_statistics
+from icewright.services.telemetry import note_optimized, watched
 from icewright.services.undo import Undoer
 
 VERIFY_PATIENCE_MS = 60 * 60 * 1000
@@ -101,7 +102,8 @@ class Verifier:
         """
         if self._tasks.now() - task.updated_at < self._dispatcher.lease_ms:
             return task  # a commit that was under way when its attempt was lost may still arrive
-        change = self._settlement(task)
+        with watched("settle", task):
+            change = self._settlement(task)
         fault(Fault.SETTLE_BEFORE)
         settled = self._tasks.change(change)
         fault(Fault.SETTLE_AFTER)
@@ -126,7 +128,8 @@ class Verifier:
         is hoped for.
         """
         try:
-            change = self._verification(task)
+            with watched("verify", task):
+                change = self._verification(task)
         except Unreadable as error:
             if self._tasks.now() - task.updated_at < VERIFY_PATIENCE_MS:
                 raise
@@ -197,6 +200,8 @@ class Verifier:
             if other.task_id == task.task_id and other != snapshot and outcome.reason.code != VERIFICATION_FAILED:
                 verdict = self._verdict(catalog, metadata, other, task)
                 outcome = verdict if verdict.reason.code == VERIFICATION_FAILED else outcome
+        if outcome.reason.code != VERIFICATION_FAILED:
+            note_optimized(metadata, snapshot, self._tasks.now())
         return outcome
 
     def _of_commit(self, task: Task, metadata: TableMetadata, said: _Said) -> Outcome:

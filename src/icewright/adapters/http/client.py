@@ -6,18 +6,23 @@ Answers are JSON objects; the caller knows which view it asked for and reads it 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Self
 from urllib.parse import quote, urlencode
 
 import httpx2
 
+from icewright.adapters.http.problems import problem
+from icewright.adapters.http.stream import followed
 from icewright.domain.asked import Asked, AskedRemoveOrphanFiles
 from icewright.domain.codec import to_json
-from icewright.domain.errors import IcewrightError, NotFound, Rejected, Unavailable
+from icewright.domain.errors import NotFound, Rejected, Unavailable
 from icewright.domain.events import CommitEvent
+from icewright.domain.identity import NewToken
 from icewright.domain.names import TableName
+from icewright.domain.policies import NewRevision, Policies
 from icewright.domain.tables import Json
 from icewright.domain.tasks import TaskState
 
@@ -25,8 +30,6 @@ _TIMEOUT_S: Final = 30.0
 _LONG_S: Final = 3600.0
 """How long it may take to list all files of a table, or to read all its metadata before any of them goes."""
 _API: Final = "/api/v1"
-_SERVER_ERRORS_FROM: Final = 500
-_UNAUTHORIZED: Final = 401
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,37 @@ class Client:
         """What the server sees and does."""
         return self._object("GET", "/status")
 
+    def backlog(self, resource_group: str, catalogs: Sequence[str]) -> Json:
+        """What waits for optimizers of a group that reach these catalogs: a ``Backlog``."""
+        return self._object("GET", "/backlog", {"resource_group": resource_group, "catalog": list(catalogs)})
+
     def login_code(self) -> Json:
         """A one-time way into the server's page: ``{"path": ...}``, to be put behind the server's URL."""
         return self._object("POST", "/login-codes")
+
+    def me(self) -> Json:
+        """Who the server takes us for, and what we may do."""
+        return self._object("GET", "/me")
+
+    def create_token(self, new: NewToken) -> Json:
+        """A new token, the only time that it is shown. Raises ``NotAllowed`` for a name that is taken."""
+        return self._object("POST", "/tokens", body=to_json(new))
+
+    def tokens(self, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """Tokens by name."""
+        return self._page("/tokens", {"limit": limit, "cursor": cursor})
+
+    def revoke_token(self, name: str) -> Json:
+        """Let a token in no more. Raises ``NotFound``."""
+        return self._object("POST", f"/tokens/{_part(name)}/revoke")
+
+    def audit(self, *, limit: int = 100, cursor: str | None = None, after: int | None = None) -> Page:
+        """What was done by whom: the newest first, or those behind ``after`` in order."""
+        return self._page("/audit", {"limit": limit, "cursor": cursor, "after": after})
+
+    def audit_head(self) -> Json:
+        """Where the audit begins and ends: ``{"start": ..., "head": ...}``."""
+        return self._object("GET", "/audit/head")
 
     def tables(self, *, name: TableName | None = None, limit: int = 100, cursor: str | None = None) -> Page:
         """Tables that the server has seen."""
@@ -178,6 +209,42 @@ class Client:
         """Have it planned to take a task back, to be applied: a ``PlanView``."""
         return self._object("POST", f"/tasks/{_part(task_id)}/undo")
 
+    def feed(
+        self, *, kinds: Sequence[str] = (), under: Sequence[str] = (), limit: int = 100, cursor: str | None = None
+    ) -> Page:
+        """What happened, oldest first: a ``FactView`` each."""
+        return self._page("/feed", {"kind": [*kinds], "under": [*under], "limit": limit, "cursor": cursor})
+
+    def follow(
+        self, *, kinds: Sequence[str] = (), under: Sequence[str] = (), after: int | None = None
+    ) -> Iterator[Json]:
+        """What happens from now on, or after a number, as it happens: a ``FactView`` each, until the caller stops.
+
+        A stream that ends is taken up again where it ended. ``{"asked_after": ..., "begins_after": ...}`` comes where
+        facts in between are not kept any more.
+        """
+        query = [*_query_pairs({"kind": [*kinds], "under": [*under]})]
+        url = f"{self.url}{_API}/feed/stream" + (f"?{urlencode(query, errors='surrogatepass')}" if query else "")
+        self.calls.append(ApiCall("GET", url, None))
+        yield from followed(self._http, url, after)
+
+    def policies(self, revision: int | None = None) -> Json:
+        """A revision of the policies, by default the present one: a ``PolicyRevision``. Raises ``NotFound``."""
+        return self._object("GET", "/policies" if revision is None else f"/policies/revisions/{revision}")
+
+    def policy_revisions(self, *, limit: int = 20, cursor: str | None = None) -> Page:
+        """What was applied, newest first."""
+        return self._page("/policies/revisions", {"limit": limit, "cursor": cursor})
+
+    def preview_policies(self, policies: Policies) -> Json:
+        """What applying these would change: a ``PolicyDifference``."""
+        return self._object("POST", "/policies/preview", body=to_json(policies), timeout_s=_LONG_S)
+
+    def apply_policies(self, new: NewRevision, expected: int) -> Json:
+        """Apply these in place of revision ``expected``: a ``PolicyRevision``. Raises ``Conflict``."""
+        headers = {"If-Match": f'"{expected}"'}
+        return self._object("POST", "/policies", body=to_json(new), timeout_s=_LONG_S, headers=headers)
+
     def notify(self, event: CommitEvent) -> Json:
         """Say that somebody committed."""
         return self._object("POST", "/events/commits", body=to_json(event))
@@ -197,13 +264,14 @@ class Client:
         body: Json | None = None,
         *,
         timeout_s: float = _TIMEOUT_S,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> dict[str, Any]:
         pairs = list(_query_pairs(query or {}))
         url = f"{self.url}{_API}{path}" + (f"?{urlencode(pairs, errors='surrogatepass')}" if pairs else "")
         self.calls.append(ApiCall(method, url, body))
         # Bodies go out in ASCII: names may hold characters that UTF-8 cannot.
         content = None if body is None else json.dumps(body).encode("ascii")
-        headers = {} if body is None else {"Content-Type": "application/json"}
+        headers = {**headers, **({} if body is None else {"Content-Type": "application/json"})}
         try:
             response = self._http.request(method, url, content=content, headers=headers, timeout=timeout_s)
         except httpx2.InvalidURL as error:
@@ -222,26 +290,6 @@ class Client:
         if not isinstance(found, dict):
             raise Unavailable(f"{self.url} does not answer as icewright does")
         return found
-
-
-def problem(status: int, found: Any) -> IcewrightError:
-    """A problem document (RFC 9457) as the error of the same code, else as one that suits the HTTP status."""
-    document = found if isinstance(found, dict) else {}
-    message = str(document.get("detail") or document.get("title") or f"the server answered {status}")
-    hint = str(document.get("hint") or "")
-    error = next((error for error in _errors(IcewrightError) if error.code == document.get("code")), None)
-    if error is not None:
-        return error(message, hint=hint)
-    if status == _UNAUTHORIZED:
-        return Rejected(message, hint=hint or "the token is not this server's")
-    return (Unavailable if status >= _SERVER_ERRORS_FROM else Rejected)(message, hint=hint)
-
-
-def _errors(cls: type[IcewrightError]) -> Iterator[type[IcewrightError]]:
-    """The tree, parents first: a code that a child inherits is its parent's."""
-    yield cls
-    for below in cls.__subclasses__():
-        yield from _errors(below)
 
 
 def _part(text: str) -> str:

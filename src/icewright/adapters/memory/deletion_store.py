@@ -6,6 +6,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from icewright.adapters.memory.audit import MemoryAudit
+from icewright.domain.audit import of_approval, of_files, of_run
 from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, changed
 from icewright.domain.errors import Conflict, NotFound, StoreTaken
 from icewright.domain.names import TableId
@@ -17,8 +19,9 @@ from icewright.ports.deletions import HELD_STATES, OPEN_STATES, Tally
 class MemoryDeletionStore:
     """A :class:`~icewright.ports.deletions.DeletionStore` that is gone with the process. ``server`` is its epoch."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, audit: MemoryAudit | None = None) -> None:
         self.server = 1
+        self._audit = audit or MemoryAudit(clock)
         self._clock = clock
         self._lock = threading.RLock()
         self._runs: dict[str, DeletionRun] = {}
@@ -46,6 +49,7 @@ class MemoryDeletionStore:
                 raise Conflict(f"another run of table {run.table_id} is under way")
             self._runs[run.run_id] = run
             self._intents[run.run_id] = {intent.number: intent for intent in intents}
+            self._audit.append(of_run(run, len(intents)))
             return run
 
     def run(self, run_id: str) -> DeletionRun:
@@ -110,6 +114,7 @@ class MemoryDeletionStore:
             become = [changed(self._stored(one), one, now) for one in changes]
             for one in become:
                 self._intents[one.run_id][one.number] = one
+            self._audit.extend(of_files(become))
             return become
 
     def with_held(self, *, table_id: TableId | None = None, limit: int, before: str | None = None) -> Sequence[str]:
@@ -124,11 +129,13 @@ class MemoryDeletionStore:
             ]
         return found[:limit]
 
-    def approve(self, epoch: int, approval: Approval) -> Approval:
+    def approve(self, approval: Approval) -> Approval:
         """See the port."""
         with self._lock:
-            self._require(epoch)
-            return self._approvals.setdefault(approval.plan_hash, approval)
+            if approval.plan_hash not in self._approvals:
+                self._approvals[approval.plan_hash] = approval
+                self._audit.append(of_approval(approval))
+            return self._approvals[approval.plan_hash]
 
     def approval(self, plan_hash: str) -> Approval | None:
         """See the port."""

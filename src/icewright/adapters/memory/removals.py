@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.deletion_store import MemoryDeletionStore
 from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
@@ -15,9 +16,13 @@ from icewright.ports.clock import Clock
 from icewright.ports.removals import CatalogFiles, RemovalPorts
 
 
-def memory_removals(clock: Clock, catalogs: Mapping[str, CatalogFiles] | None = None) -> RemovalPorts:
+def memory_removals(
+    clock: Clock, catalogs: Mapping[str, CatalogFiles] | None = None, audit: MemoryAudit | None = None
+) -> RemovalPorts:
     """Nothing is remembered beyond the process; without ``catalogs``, nothing is looked for anywhere."""
-    return RemovalPorts(MemoryDeletionStore(clock), MemorySightings(clock), open_memory_spool, dict(catalogs or {}))
+    return RemovalPorts(
+        MemoryDeletionStore(clock, audit), MemorySightings(clock), open_memory_spool, dict(catalogs or {})
+    )
 
 
 def memory_files(catalog: MemoryCatalog, clock: Clock) -> CatalogFiles:

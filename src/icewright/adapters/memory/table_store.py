@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
 
+from icewright.adapters.memory.findings import MemoryFindings
+from icewright.adapters.memory.inbox import MemoryInbox
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict, NotFound
-from icewright.domain.events import CommitEvent, StoredEvent
+from icewright.domain.errors import Conflict, LookLost, NotFound
+from icewright.domain.event_messages import WAITING_MAX
+from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
-from icewright.domain.storage import AccessRecord
 from icewright.domain.tables import Instant
+from icewright.ports.audit import acting
+from icewright.ports.census import TableCensus
 from icewright.ports.clock import Clock
 from icewright.ports.store import (
-    ACCESS_KEPT_MS,
+    AT_ONCE,
     EVENTS_KEPT_MS,
     OPTIMIZERS_KEPT_MS,
     PLANS_KEPT,
@@ -38,23 +43,22 @@ class _StoredInventory:
     runs: dict[int, Run] = field(default_factory=dict)
 
 
-class MemoryTableStore:
+class MemoryTableStore(MemoryFindings):
     """A :class:`~icewright.ports.store.TableStore` that is gone with the process. One lock makes it thread-safe.
 
     ``tasks`` is the queue whose tasks' plans are kept; without one no task is taken to need a plan.
     """
 
     def __init__(self, clock: Clock, tasks: MemoryTaskStore | None = None) -> None:
+        super().__init__()
         self._clock = clock
         self._tasks = tasks
-        self._lock = threading.RLock()
         self._records: dict[TableId, TableRecord] = {}
         self._inventories: dict[TableId, _StoredInventory] = {}
         self._plans: dict[str, Plan] = {}
+        self._asked_by: dict[str, str] = {}
         self._waiting: dict[tuple[TableId, ActionKind], WaitingPlan] = {}
-        self._events_received = 0
-        self._events: dict[tuple[TableName, int], StoredEvent] = {}
-        self._accesses: dict[tuple[str, str], AccessRecord] = {}
+        self._inbox = MemoryInbox()
         self._optimizers: dict[str, OptimizerRecord] = {}
 
     def record(self, table_id: TableId) -> TableRecord | None:
@@ -82,16 +86,27 @@ class MemoryTableStore:
     def save_record(self, record: TableRecord) -> None:
         """See the port."""
         with self._lock:
+            stored = self._records.get(record.table_id)
+            if record.revision != (0 if stored is None else stored.revision):
+                raise LookLost(f"another look at {record.name} was written first")
             former = self.record_by_name(record.name)
             if former is not None and former.table_id != record.table_id and record.dropped_at is None:
-                self._records[former.table_id] = replace(former, dropped_at=record.observed_at)
-            self._records[record.table_id] = record
+                self._change(former, dropped_at=record.observed_at)
+            self._change(record)
 
     def due(self, now: Instant, limit: int) -> Sequence[TableRecord]:
         """See the port."""
         with self._lock:
             found = [r for r in self._records.values() if r.dropped_at is None and r.next_look_at <= now]
             return sorted(found, key=lambda record: (record.next_look_at, record.table_id))[:limit]
+
+    def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
+        """See the port."""
+        with self._lock:
+            for table_id in table_ids:
+                record = self._records.get(table_id)
+                if record is not None and record.next_look_at > at:
+                    self._change(record, next_look_at=at)
 
     def apply_inventory(self, update: InventoryUpdate) -> None:
         """See the port."""
@@ -109,6 +124,16 @@ class MemoryTableStore:
             for snapshot_id in update.removed_runs:
                 stored.runs.pop(snapshot_id, None)
             stored.runs.update(update.added_runs)
+
+    def look_at_once(self, name: TableName) -> None:
+        """See the port."""
+        with self._lock:
+            record = self.record_by_name(name)
+            if record is not None:
+                self._change(record, next_look_at=min(AT_ONCE, record.next_look_at - 1))
+
+    def _change(self, record: TableRecord, **changes: Any) -> None:
+        self._records[record.table_id] = replace(record, revision=record.revision + 1, **changes)
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
         """See the port."""
@@ -141,10 +166,12 @@ class MemoryTableStore:
         with self._lock:
             if self._plans.get(plan.plan_id, plan) != plan:
                 raise Conflict(f"there is another plan {plan.plan_id} already")
+            if plan.asked or plan.migration is not None:
+                self._asked_by.setdefault(plan.plan_id, acting())
             self._plans[plan.plan_id] = plan
             record = self._records.get(plan.table_id)
             if record is not None and is_present:
-                self._records[plan.table_id] = replace(record, plan_id=plan.plan_id)
+                self._change(record, plan_id=plan.plan_id)
 
     def plan(self, plan_id: str) -> Plan:
         """See the port."""
@@ -153,6 +180,11 @@ class MemoryTableStore:
             if plan is None:
                 raise NotFound(f"no plan {plan_id}")
             return plan
+
+    def asked_by(self, plan_id: str) -> str | None:
+        """See the port."""
+        with self._lock:
+            return self._asked_by.get(plan_id)
 
     def plans(self, table_id: TableId, *, limit: int) -> Sequence[Plan]:
         """See the port."""
@@ -187,42 +219,40 @@ class MemoryTableStore:
         record = self._records.get(table_id)
         return record is not None and record.dropped_at is None
 
-    def receive(self, event: CommitEvent) -> bool:
+    def receive(self, *events: CommitEvent, channel: Channel = Channel.HTTP, waiting_max: int = WAITING_MAX) -> int:
         """See the port."""
         with self._lock:
-            key = (event.table_name, event.snapshot_id)
-            if key in self._events:
-                return False
-            self._events_received += 1
-            self._events[key] = StoredEvent(self._events_received, event, self._clock.now(), None)
-            return True
+            now = self._clock.now()
+            self._inbox.require_room(events, waiting_max)
+            return sum(self._inbox.receive(event, channel, now) for event in events)
 
-    def inbox(self, limit: int) -> Sequence[StoredEvent]:
+    def inbox(self, limit: int, *, known: bool | None = None) -> Sequence[StoredEvent]:
         """See the port."""
         with self._lock:
-            return [event for event in self._events.values() if event.done_at is None][:limit]
+            names = {record.name for record in self._records.values() if record.dropped_at is None}
+            waiting = [stored for stored in self._inbox.events if stored.done_at is None]
+            return [one for one in waiting if known is None or (one.event.table_name in names) is known][:limit]
 
-    def done(self, event_ids: Sequence[int]) -> None:
+    def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
         """See the port."""
         with self._lock:
-            ids, now = set(event_ids), self._clock.now()
-            for key, event in self._events.items():
-                if event.event_id in ids and event.done_at is None:
-                    self._events[key] = replace(event, done_at=now)
+            self._inbox.done(event_ids, committed_at, self._clock.now())
+
+    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+        """See the port."""
+        with self._lock:
+            return self._inbox.told(name, snapshot_ids, since)
+
+    def event_figures(self, *, limit: int) -> EventFigures:
+        """See the port."""
+        with self._lock:
+            records = [record for _, record in sorted(self._records.items()) if record.dropped_at is None]
+            return self._inbox.figures(records, limit)
 
     def prune(self, now: Instant) -> None:
         """See the port."""
         with self._lock:
-            worked_on = [
-                key
-                for key, event in self._events.items()
-                if event.done_at is not None and event.done_at < now - EVENTS_KEPT_MS
-            ]
-            for key in worked_on:
-                del self._events[key]
-            old = [key for key, access in self._accesses.items() if access.decided_at < now - ACCESS_KEPT_MS]
-            for key_of_access in old:
-                del self._accesses[key_of_access]
+            self._inbox.forget(now - EVENTS_KEPT_MS)
             self._optimizers = {
                 optimizer_id: seen
                 for optimizer_id, seen in self._optimizers.items()
@@ -236,16 +266,7 @@ class MemoryTableStore:
             for table_id in {plan.table_id for plan in self._plans.values()}:
                 needed |= {plan.plan_id for plan in self.plans(table_id, limit=PLANS_KEPT)}
             self._plans = {plan_id: plan for plan_id, plan in self._plans.items() if plan_id in needed}
-
-    def save_access(self, record: AccessRecord) -> None:
-        """See the port."""
-        with self._lock:
-            self._accesses[record.catalog, record.root] = record
-
-    def access(self, catalog: str, root: str) -> AccessRecord | None:
-        """See the port."""
-        with self._lock:
-            return self._accesses.get((catalog, root))
+            self._prune_findings(now)
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""
@@ -256,6 +277,23 @@ class MemoryTableStore:
         """See the port."""
         with self._lock:
             return sorted(self._optimizers.values(), key=lambda seen: (-seen.seen_at, seen.hello.optimizer_id))
+
+    def census(self) -> TableCensus:
+        """See the port."""
+        with self._lock:
+            present = [record for record in self._records.values() if record.dropped_at is None]
+            waiting = [stored for stored in self._inbox.events if stored.done_at is None]
+            seen: dict[str, list[Instant]] = {}
+            for optimizer in self._optimizers.values():
+                seen.setdefault(optimizer.hello.resource_group, []).append(optimizer.seen_at)
+            return TableCensus(
+                tables=len(present),
+                put_aside=sum(record.problem is not None for record in present),
+                next_look_at=min((record.next_look_at for record in present), default=None),
+                events_waiting=len(waiting),
+                oldest_event_at=min((stored.received_at for stored in waiting), default=None),
+                seen_at={group: sorted(times) for group, times in sorted(seen.items())},
+            )
 
     def _inventory(self, table_id: TableId) -> _StoredInventory:
         return self._inventories.get(table_id, _StoredInventory())

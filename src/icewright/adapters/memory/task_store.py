@@ -6,7 +6,10 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from icewright.adapters.memory.audit import MemoryAudit
+from icewright.adapters.memory.feed import MemoryFeed
 from icewright.domain.actions import shareable_bytes
+from icewright.domain.audit import of_task
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
@@ -23,22 +26,35 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.domain.totals import TotalKey
+from icewright.ports.census import TaskCensus, WaitingTask
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.scheduling import lifecycle
 from icewright.scheduling.rank import rank
+from icewright.scheduling.told import fact_of
+from icewright.scheduling.totals import added
 
 
 class MemoryTaskStore:
     """A :class:`~icewright.ports.store.TaskStore` that is gone with the process. One lock makes it thread-safe."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, audit: MemoryAudit | None = None) -> None:
         self._clock = clock
+        self._audit = audit or MemoryAudit(clock)
+        self._feed = MemoryFeed(clock)
         self._lock = threading.RLock()
         self._tasks: dict[str, Task] = {}
         self._history: dict[str, list[HistoryEntry]] = {}
         self._attempts: dict[str, list[Attempt]] = {}
         self._fencing_token = 0
+        self.restored: Instant | None = None
+        self._totals: Counter[TotalKey] = Counter()
+
+    @property
+    def feed(self) -> MemoryFeed:
+        """See the port."""
+        return self._feed
 
     def now(self) -> Instant:
         """See the port."""
@@ -51,10 +67,14 @@ class MemoryTaskStore:
             if live is not None and not lifecycle.may_coalesce(live):
                 return Enqueued(live, created=False, coalesced=False)
             if live is not None:
-                return Enqueued(self._write(lifecycle.coalesce(live, new, self.now())), created=False, coalesced=True)
+                task = self._write(lifecycle.coalesce(live, new, self.now()))
+                self._audit.extend([of_task(task, before=live.state)])
+                return Enqueued(task, created=False, coalesced=True)
             if new.task_id in self._tasks:
                 raise Conflict(f"there is a task {new.task_id} already")
-            return Enqueued(self._write(lifecycle.create(new, self.now())), created=True, coalesced=False)
+            task = self._write(lifecycle.create(new, self.now()))
+            self._audit.extend([of_task(task)])
+            return Enqueued(task, created=True, coalesced=False)
 
     def claim(
         self,
@@ -68,17 +88,7 @@ class MemoryTaskStore:
         """See the port."""
         with self._lock:
             now = self.now()
-            busy = {task.table_id for task in self._tasks.values() if task.state in ACTIVE_STATES}
-            ready = [
-                task
-                for task in self._tasks.values()
-                if task.state is TaskState.QUEUED
-                and task.resource_group == resource_group
-                and task.table_id.catalog in catalogs
-                and task.not_before_at <= now
-                and task.table_id not in busy
-                and (shareable_bytes_max is None or _fits_batch(task, shareable_bytes_max))
-            ]
+            ready = self._ready(now, resource_group, catalogs, shareable_bytes_max)
             if not ready:
                 return None
             best = min(ready, key=lambda task: rank(task, now))
@@ -92,6 +102,26 @@ class MemoryTaskStore:
                     lease_ms=lease_ms,
                 )
             )
+
+    def claimable(self, resource_group: str, catalogs: frozenset[str]) -> int:
+        """See the port."""
+        with self._lock:
+            return len(self._ready(self.now(), resource_group, catalogs, None))
+
+    def _ready(
+        self, now: Instant, resource_group: str, catalogs: frozenset[str], shareable_bytes_max: int | None
+    ) -> list[Task]:
+        busy = {task.table_id for task in self._tasks.values() if task.state in ACTIVE_STATES}
+        return [
+            task
+            for task in self._tasks.values()
+            if task.state is TaskState.QUEUED
+            and task.resource_group == resource_group
+            and task.table_id.catalog in catalogs
+            and task.not_before_at <= now
+            and task.table_id not in busy
+            and (shareable_bytes_max is None or _fits_batch(task, shareable_bytes_max))
+        ]
 
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
         """See the port."""
@@ -131,7 +161,9 @@ class MemoryTaskStore:
                 raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id))
             if step.task.state in ACTIVE_STATES and task.state not in ACTIVE_STATES and self._is_busy(task.table_id):
                 raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id))
-            return self._write(step)
+            written = self._write(step)
+            self._audit.extend([of_task(written, before=task.state)])
+            return written
 
     def expired(self, limit: int) -> Sequence[Task]:
         """See the port."""
@@ -149,7 +181,10 @@ class MemoryTaskStore:
         with self._lock:
             task = self.get(task_id)
             step = lifecycle.cancel(task, reason, self.now())
-            return task if step is None else self._write(step)
+            if step is None:
+                return task
+            self._audit.extend([of_task(task, cancelled=True)])
+            return self._write(step)
 
     def get(self, task_id: str) -> Task:
         """See the port."""
@@ -198,6 +233,21 @@ class MemoryTaskStore:
             counted = Counter(task.state for task in self._tasks.values())
             return {state: counted[state] for state in TaskState}
 
+    def restored_at(self) -> Instant | None:
+        """See the port: what is in memory is in no backup, but for what a test says."""
+        return self.restored
+
+    def census(self, oldest_max: int) -> TaskCensus:
+        """See the port."""
+        with self._lock:
+            live = sorted(
+                (task for task in self._tasks.values() if task.state in lifecycle.LIVE_STATES),
+                key=lambda task: (task.created_at, task.task_id),
+            )
+            oldest = [WaitingTask(t.table_name, t.kind, t.state, t.created_at) for t in live[:oldest_max]]
+            counted = Counter((task.state, task.kind) for task in live)
+            return TaskCensus(self.now(), counted, oldest, dict(self._totals))
+
     def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
         """See the port."""
         with self._lock:
@@ -238,10 +288,15 @@ class MemoryTaskStore:
         )
 
     def _write(self, step: lifecycle.Step) -> Task:
+        before = self._tasks.get(step.task.task_id)
         self._tasks[step.task.task_id] = step.task
+        self._totals.update(added(step))
         self._history.setdefault(step.task.task_id, []).append(step.entry)
         if step.attempt is not None:
             self._put_attempt(step.attempt)
+        fact = fact_of(None if before is None else before.state, step)
+        if fact is not None:
+            self._feed.append(fact)
         return step.task
 
     def _put_attempt(self, attempt: Attempt) -> None:

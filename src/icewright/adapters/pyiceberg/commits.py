@@ -63,7 +63,7 @@ class HiveCommits(HivePointers):
 
     def move(self, name: TableName, before: str, after: str, changes: Mapping[str, str | None]) -> bool:
         """Move the pointer and the copy of the properties beside it, unless somebody else did since."""
-        with self._client() as client, _locked(client, name):
+        with self.client() as client, _locked(client, name):
             table = self._table(client, name)
             parameters = dict(table.parameters or {})
             if parameters.get(_LOCATION) != before:

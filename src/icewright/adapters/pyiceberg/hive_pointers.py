@@ -50,7 +50,7 @@ class HivePointers:
 
     def tables(self) -> Iterator[TableName]:
         """All Iceberg tables, database by database."""
-        with self._client() as client:
+        with self.client() as client:
             names = [name for database in client.get_all_databases() for name in self._tables_of(client, database)]
         yield from names
 
@@ -100,7 +100,7 @@ class HivePointers:
     def _parameters(self, name: TableName) -> Mapping[str, str]:
         if name.catalog != self._name or len(name.namespace) != _NAMESPACE_LEVELS:
             raise NotFound(f"no table {name} in catalog {self._name}")
-        with self._client() as client:
+        with self.client() as client:
             try:
                 table = client.get_table(name.namespace[0], name.name)
             except (NoSuchObjectException, UnknownDBException) as error:
@@ -113,7 +113,7 @@ class HivePointers:
         return table.parameters or {}
 
     @contextmanager
-    def _client(self) -> Iterator[Client]:
+    def client(self) -> Iterator[Client]:
         """A connection of its own: a Thrift client belongs to one thread, and a metastore closes those that idle."""
         with asking(self._name), _connected(self._name, self._addresses) as transport:
             limits = {"string_length_limit": _TEXT_BYTES_MAX, "container_length_limit": _ELEMENTS_MAX}

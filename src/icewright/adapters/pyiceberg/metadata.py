@@ -110,7 +110,30 @@ def _check_references(table: TableMetadata) -> None:
 def _schemas(raw: Json) -> tuple[Schema, ...]:
     """All schemas; v1 may have the current one alone, under ``schema``."""
     items: Sequence[Json] = raw.get("schemas") or [raw["schema"]]
+    for item in items:
+        _check_fields(item["fields"])
     return tuple(Schema(_int(item.get("schema-id", 0)), tuple(item["fields"])) for item in items)
+
+
+def _check_fields(fields: Sequence[Json]) -> None:
+    """Whoever reads a schema later takes for granted that each field has an id and a type."""
+    for field in fields:
+        _int(field["id"])
+        _str(field["name"])
+        _check_type(field["type"])
+
+
+def _check_type(kind: Any) -> None:
+    if isinstance(kind, str):
+        return
+    match _str(kind["type"]):  # of others nobody reads anything
+        case "struct":
+            _check_fields(kind["fields"])
+        case "list":
+            _check_type(kind["element"])
+        case "map":
+            _check_type(kind["key"])
+            _check_type(kind["value"])
 
 
 def _specs(raw: Json) -> tuple[PartitionSpec, ...]:

@@ -9,10 +9,13 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine, bindparam, func, insert, select, update
 
 from icewright.adapters.sql import transactions
+from icewright.adapters.sql.audit import record
 from icewright.adapters.sql.documents import dump, load
 from icewright.adapters.sql.schema import deletion_approvals, deletion_intents, deletion_runs
 from icewright.adapters.sql.table_rows import id_columns, is_table
 from icewright.adapters.sql.transactions import reading, server_epoch, writing
+from icewright.domain.audit import of_approval, of_files
+from icewright.domain.audit import of_run as act_of_run
 from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, changed
 from icewright.domain.errors import Conflict, NotFound, StoreTaken
 from icewright.domain.names import TableId
@@ -67,6 +70,7 @@ class SqlDeletionStore:
             connection.execute(insert(deletion_runs).values(_run_row(run)))
             if intents:
                 connection.execute(insert(deletion_intents), [_intent_row(intent) for intent in intents])
+            record(connection, transactions.now(connection, self._clock), act_of_run(run, len(intents)))
             return run
 
     def run(self, run_id: str) -> DeletionRun:
@@ -143,6 +147,7 @@ class SqlDeletionStore:
             become = [changed(stored[one.run_id, one.number], one, now) for one in changes]
             if become:
                 connection.execute(_REPLACE, [_replacement(one) for one in become])
+                record(connection, now, *of_files(become))
             return become
 
     def with_held(self, *, table_id: TableId | None = None, limit: int, before: str | None = None) -> Sequence[str]:
@@ -162,15 +167,15 @@ class SqlDeletionStore:
         with reading(self._engine) as connection:
             return list(connection.scalars(query))
 
-    def approve(self, epoch: int, approval: Approval) -> Approval:
+    def approve(self, approval: Approval) -> Approval:
         """See the port."""
         with writing(self._engine) as connection:
-            _require(connection, epoch)
             found = _approval(connection, approval.plan_hash)
             if found is not None:
                 return found
             row = {"plan_hash": approval.plan_hash, "approval": dump(approval)}
             connection.execute(insert(deletion_approvals).values(row))
+            record(connection, transactions.now(connection, self._clock), of_approval(approval))
             return approval
 
     def approval(self, plan_hash: str) -> Approval | None:

@@ -40,6 +40,11 @@ def load_optional(cls: type[T], text: str | None) -> T | None:
     return None if text is None else load(cls, text)
 
 
+def text_of(stored: str) -> str:
+    """A text that was dumped as it is: it may hold what no column can."""
+    return str(json.loads(stored))
+
+
 def pack(value: Any) -> bytes:
     """``value`` as compressed JSON, for documents that are many, long and repetitive."""
     return zlib.compress(dump(value).encode("ascii"))

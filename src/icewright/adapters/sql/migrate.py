@@ -22,6 +22,13 @@ _ALEMBIC = threading.Lock()
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
+def newest_revision() -> str:
+    """The schema that this icewright has."""
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    return str(ScriptDirectory.from_config(config).get_current_head())
+
+
 def upgrade(connection: Connection, revision: str = "head") -> None:
     """Run the missing migrations up to ``revision`` in the transaction that ``connection`` is in: all or none.
 

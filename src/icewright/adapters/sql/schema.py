@@ -16,7 +16,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     PrimaryKeyConstraint,
     Table,
     Text,
@@ -26,18 +25,17 @@ from sqlalchemy import (
     text,
 )
 
+from icewright.adapters.sql import feed_schema, findings_schema  # noqa: F401 - the metadata have their tables, too
+from icewright.adapters.sql.schema_access import Key as _Key
+from icewright.adapters.sql.schema_access import metadata as metadata  # noqa: PLC0414 - the tables of all these modules
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
 from icewright.ports.deletions import HELD_STATES
 from icewright.scheduling.lifecycle import LIVE_STATES
 
-metadata = MetaData()
-
-# By code point, as Python compares; PostgreSQL would otherwise sort by the locale of the database.
-_Key = Text().with_variant(Text(collation="C"), "postgresql")
-
-
 FENCING_TOKEN = "fencing_token"  # noqa: S105 - a counter's name, not a secret
 SERVER_EPOCH = "server_epoch"
+RESTORED_AT = "restored_at"
+"""When the store was made from a backup; there is no such counter where it never was."""
 
 counters = Table(
     "counters",
@@ -45,6 +43,17 @@ counters = Table(
     Column("name", _Key, nullable=False),
     Column("value", BigInteger, nullable=False),
     PrimaryKeyConstraint("name", name="pk_counters"),
+)
+
+# Sums over all that ever happened; whoever changes a task adds to them in the same transaction.
+totals = Table(
+    "totals",
+    metadata,
+    Column("total", _Key, nullable=False),
+    Column("kind", _Key, nullable=False),
+    Column("by", _Key, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    PrimaryKeyConstraint("total", "kind", "by", name="pk_totals"),
 )
 
 tasks = Table(
@@ -198,6 +207,12 @@ tables = Table(
     Column("problem", Text),
     Column("dropped_at", BigInteger),
     Column("marks", Text),  # of when snapshots were first seen; NULL where there are none
+    Column("reporting", Text),  # how well its commits are reported; NULL before the first look that counts them
+    Column("commits_told", BigInteger, nullable=False, server_default="0"),
+    Column("commits_sweep_only", BigInteger, nullable=False, server_default="0"),
+    Column("properties", LargeBinary),  # as they were last seen; NULL until then, and where they are too many
+    Column("storage_root", Text),
+    Column("revision", BigInteger, nullable=False, server_default="1"),  # what a writer compares that read before
     PrimaryKeyConstraint("catalog", "table_uuid", name="pk_tables"),
 )
 _PRESENT = tables.c.dropped_at.is_(None)
@@ -267,6 +282,7 @@ plans = Table(
     Column("table_uuid", _Key, nullable=False),
     Column("planned_at", BigInteger, nullable=False),
     Column("plan", LargeBinary, nullable=False),
+    Column("asked_by", Text),  # NULL for plans that nobody asked for, or are older than the column
     PrimaryKeyConstraint("plan_id", name="pk_plans"),
 )
 Index("ix_plans_table", plans.c.catalog, plans.c.table_uuid, plans.c.planned_at, plans.c.plan_id)
@@ -277,16 +293,27 @@ inbox = Table(
     # SQLite counts up only what it calls INTEGER; AUTOINCREMENT never gives an id twice.
     Column("event_id", BigInteger().with_variant(Integer, "sqlite"), nullable=False),
     Column("name_digest", _Key, nullable=False),
-    Column("snapshot_id", BigInteger, nullable=False),
+    Column("snapshot_id", BigInteger),  # NULL for an event that tells of the table alone, which is always another one
     Column("event", Text, nullable=False),
     Column("received_at", BigInteger, nullable=False),
     Column("done_at", BigInteger),
+    Column("channel", _Key, nullable=False, server_default="http"),
+    Column("committed_at", BigInteger),  # as the table says, once a look has seen the snapshot
     PrimaryKeyConstraint("event_id", name="pk_inbox"),
     UniqueConstraint("name_digest", "snapshot_id", name="uq_inbox_snapshot"),
     sqlite_autoincrement=True,
 )
 _WAITING = inbox.c.done_at.is_(None)
 Index("ix_inbox_waiting", inbox.c.event_id, sqlite_where=_WAITING, postgresql_where=_WAITING)
+
+# How far logs were read whose keepers do not remember that for their readers.
+event_cursors = Table(
+    "event_cursors",
+    metadata,
+    Column("name", _Key, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    PrimaryKeyConstraint("name", name="pk_event_cursors"),
+)
 
 optimizers = Table(
     "optimizers",
@@ -403,3 +430,11 @@ kept_of_tasks = Table(
     PrimaryKeyConstraint("task_id", name="pk_kept_of_tasks"),
 )
 Index("ix_kept_of_tasks_age", kept_of_tasks.c.kept_at, kept_of_tasks.c.task_id)
+
+policy_revisions = Table(
+    "policy_revisions",
+    metadata,
+    Column("number", BigInteger, nullable=False, autoincrement=False),
+    Column("revision", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("number", name="pk_policy_revisions"),
+)

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, RowMapping, Table
 
-from icewright.adapters.sql.documents import digest, dump, dump_optional, load, load_optional, pack
-from icewright.domain.events import CommitEvent, StoredEvent
+from icewright.adapters.sql.documents import digest, dump, dump_optional, load, load_optional, pack, unpack
+from icewright.domain.events import Reporting
 from icewright.domain.files import Partition
 from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -17,6 +17,7 @@ from icewright.domain.plans import Reason
 from icewright.ports.store import TableRecord
 
 _MARKS: Final = tuple[Mark, ...]
+_PROPERTIES: Final = dict[str, str]
 
 
 def id_columns(table_id: TableId) -> dict[str, str]:
@@ -46,6 +47,12 @@ def record_row(record: TableRecord) -> dict[str, Any]:
         "problem": dump_optional(record.problem),
         "dropped_at": record.dropped_at,
         "marks": dump(record.marks) if record.marks else None,
+        "reporting": dump_optional(record.reporting),
+        "commits_told": 0 if record.reporting is None else sum(record.reporting.told.values()),
+        "commits_sweep_only": 0 if record.reporting is None else record.reporting.sweep_only,
+        "properties": None if record.properties is None else pack(record.properties),
+        "storage_root": record.storage_root,
+        "revision": record.revision + 1,
     }
 
 
@@ -65,6 +72,10 @@ def record_of(row: RowMapping) -> TableRecord:
         problem=load_optional(Reason, row["problem"]),
         dropped_at=row["dropped_at"],
         marks=() if row["marks"] is None else load(_MARKS, row["marks"]),
+        reporting=load_optional(Reporting, row["reporting"]),
+        properties=None if row["properties"] is None else unpack(_PROPERTIES, row["properties"]),
+        storage_root=row["storage_root"],
+        revision=row["revision"],
     )
 
 
@@ -115,8 +126,3 @@ def run_row(table_id: TableId, snapshot_id: int, run: Run) -> dict[str, Any]:
 def run_of(row: RowMapping) -> Run:
     """A row of ``runs`` as a run."""
     return Run(Level(row["level"]), row["layout"], row["committed_at"])
-
-
-def event_of(row: RowMapping) -> StoredEvent:
-    """A row of ``inbox`` as an event."""
-    return StoredEvent(row["event_id"], load(CommitEvent, row["event"]), row["received_at"], row["done_at"])

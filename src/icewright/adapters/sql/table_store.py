@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
@@ -12,6 +13,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    case,
     delete,
     exists,
     func,
@@ -23,8 +25,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
+from icewright.adapters.sql import inbox as inbox_rows
 from icewright.adapters.sql import transactions
-from icewright.adapters.sql.documents import digest, dump, load, pack, unpack
+from icewright.adapters.sql.census import table_census
+from icewright.adapters.sql.documents import digest, dump, load, pack, text_of, unpack
+from icewright.adapters.sql.findings import SqlFindings, prune_findings
 from icewright.adapters.sql.schema import (
     inbox,
     manifests,
@@ -35,10 +40,8 @@ from icewright.adapters.sql.schema import (
     tables,
     tasks,
     waiting_plans,
-    worker_access,
 )
 from icewright.adapters.sql.table_rows import (
-    event_of,
     id_columns,
     is_table,
     manifest_key_of,
@@ -52,19 +55,21 @@ from icewright.adapters.sql.table_rows import (
 )
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.actions import ActionKind
-from icewright.domain.errors import Conflict, NotFound
-from icewright.domain.events import CommitEvent, StoredEvent
+from icewright.domain.errors import Conflict, LookLost, NotFound
+from icewright.domain.event_messages import WAITING_MAX
+from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
-from icewright.domain.storage import AccessRecord
 from icewright.domain.tables import Instant
+from icewright.ports.audit import acting
+from icewright.ports.census import TableCensus
 from icewright.ports.clock import Clock
 from icewright.ports.store import (
-    ACCESS_KEPT_MS,
+    AT_ONCE,
     EVENTS_KEPT_MS,
     OPTIMIZERS_KEPT_MS,
     PLANS_KEPT,
@@ -78,14 +83,14 @@ FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
 
 
-class SqlTableStore:
+class SqlTableStore(SqlFindings):
     """A :class:`~icewright.ports.store.TableStore` over an engine of :func:`icewright.adapters.sql.engine.open_store`.
 
     What it stamps with the time takes the database's clock unless ``clock`` is given.
     """
 
     def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._clock = clock
 
     def record(self, table_id: TableId) -> TableRecord | None:
@@ -133,6 +138,19 @@ class SqlTableStore:
         with reading(self._engine) as connection:
             return [record_of(row) for row in connection.execute(query).mappings()]
 
+    def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
+        """See the port."""
+        if not table_ids:
+            return
+        query = update(tables).where(
+            tables.c.catalog == bindparam("of_catalog"),
+            tables.c.table_uuid == bindparam("of_uuid"),
+            tables.c.next_look_at > at,
+        )
+        found = [{"of_catalog": table_id.catalog, "of_uuid": table_id.uuid} for table_id in table_ids]
+        with writing(self._engine) as connection:
+            connection.execute(query.values(next_look_at=at, revision=tables.c.revision + 1), found)
+
     def apply_inventory(self, update: InventoryUpdate) -> None:
         """See the port."""
         table_id = update.record.table_id
@@ -150,6 +168,14 @@ class SqlTableStore:
             _replace_each(connection, partitions, table_id, ("spec_id", "values_digest"), list(changed.values()))
             _delete_each(connection, runs, table_id, removed_runs)
             _replace_each(connection, runs, table_id, ("snapshot_id",), added_runs)
+
+    def look_at_once(self, name: TableName) -> None:
+        """See the port."""
+        named = (tables.c.name_digest == digest(name), tables.c.dropped_at.is_(None))
+        with writing(self._engine) as connection:
+            lower = case((tables.c.next_look_at > AT_ONCE, AT_ONCE), else_=tables.c.next_look_at - 1)
+            wanted = {"next_look_at": lower, "revision": tables.c.revision + 1}
+            connection.execute(update(tables).where(*named).values(wanted))
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
         """See the port."""
@@ -198,6 +224,7 @@ class SqlTableStore:
             **id_columns(plan.table_id),
             "planned_at": plan.planned_at,
             "plan": pack(plan),
+            "asked_by": dump(acting()) if plan.asked or plan.migration is not None else None,
         }
         with writing(self._engine) as connection:
             try:
@@ -207,7 +234,8 @@ class SqlTableStore:
                 if _plan(connection, plan.plan_id) != plan:
                     raise Conflict(f"there is another plan {plan.plan_id} already") from error
             if is_present:
-                connection.execute(update(tables).where(*is_table(tables, plan.table_id)).values(plan_id=plan.plan_id))
+                changed = {"plan_id": plan.plan_id, "revision": tables.c.revision + 1}
+                connection.execute(update(tables).where(*is_table(tables, plan.table_id)).values(changed))
 
     def plan(self, plan_id: str) -> Plan:
         """See the port."""
@@ -216,6 +244,12 @@ class SqlTableStore:
         if plan is None:
             raise NotFound(f"no plan {plan_id}")
         return plan
+
+    def asked_by(self, plan_id: str) -> str | None:
+        """See the port."""
+        with reading(self._engine) as connection:
+            stored = connection.scalar(select(plans.c.asked_by).where(plans.c.plan_id == plan_id))
+        return None if stored is None else text_of(stored)
 
     def plans(self, table_id: TableId, *, limit: int) -> Sequence[Plan]:
         """See the port."""
@@ -259,40 +293,31 @@ class SqlTableStore:
         with reading(self._engine) as connection:
             return [load(WaitingPlan, document) for document in connection.scalars(query.limit(limit))]
 
-    def receive(self, event: CommitEvent) -> bool:
+    def receive(self, *events: CommitEvent, channel: Channel = Channel.HTTP, waiting_max: int = WAITING_MAX) -> int:
         """See the port."""
         with writing(self._engine) as connection:
-            row = {
-                "name_digest": digest(event.table_name),
-                "snapshot_id": event.snapshot_id,
-                "event": dump(event),
-                "received_at": self._now(connection),
-            }
-            same = (inbox.c.name_digest == row["name_digest"], inbox.c.snapshot_id == event.snapshot_id)
-            try:
-                with connection.begin_nested():
-                    connection.execute(insert(inbox).values(row))
-            except IntegrityError:
-                if connection.execute(select(inbox.c.event_id).where(*same)).first() is None:
-                    raise
-                return False
-            return True
+            return inbox_rows.receive(connection, events, channel, self._now(connection), waiting_max)
 
-    def inbox(self, limit: int) -> Sequence[StoredEvent]:
+    def inbox(self, limit: int, *, known: bool | None = None) -> Sequence[StoredEvent]:
         """See the port."""
-        query = select(inbox).where(inbox.c.done_at.is_(None)).order_by(inbox.c.event_id).limit(limit)
         with reading(self._engine) as connection:
-            return [event_of(row) for row in connection.execute(query).mappings()]
+            return inbox_rows.waiting(connection, limit, known=known)
 
-    def done(self, event_ids: Sequence[int]) -> None:
+    def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
         """See the port."""
-        if not event_ids:
-            return
-        with writing(self._engine) as connection:
-            query = update(inbox).where(inbox.c.event_id == bindparam("done_id"), inbox.c.done_at.is_(None))
-            connection.execute(
-                query.values(done_at=self._now(connection)), [{"done_id": event_id} for event_id in event_ids]
-            )
+        if event_ids:
+            with writing(self._engine) as connection:
+                inbox_rows.done(connection, event_ids, committed_at, self._now(connection))
+
+    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.told(connection, name, snapshot_ids, since)
+
+    def event_figures(self, *, limit: int) -> EventFigures:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.figures(connection, limit)
 
     def prune(self, now: Instant) -> None:
         """See the port."""
@@ -310,25 +335,9 @@ class SqlTableStore:
         with writing(self._engine) as connection:
             connection.execute(delete(waiting_plans).where(not_(_of_no_dropped_table())))
             connection.execute(delete(inbox).where(inbox.c.done_at < now - EVENTS_KEPT_MS))
-            connection.execute(delete(worker_access).where(worker_access.c.decided_at < now - ACCESS_KEPT_MS))
             connection.execute(delete(optimizers).where(optimizers.c.seen_at < now - OPTIMIZERS_KEPT_MS))
             connection.execute(delete(plans).where(*unneeded))
-
-    def save_access(self, record: AccessRecord) -> None:
-        """See the port."""
-        key = {"catalog": record.catalog, "root_digest": digest(record.root)}
-        row = {**key, "record": dump(record), "decided_at": record.decided_at}
-        with writing(self._engine) as connection:
-            _put(connection, worker_access, [worker_access.c[name] == value for name, value in key.items()], row)
-
-    def access(self, catalog: str, root: str) -> AccessRecord | None:
-        """See the port."""
-        query = select(worker_access.c.record).where(
-            worker_access.c.catalog == catalog, worker_access.c.root_digest == digest(root)
-        )
-        with reading(self._engine) as connection:
-            found = connection.scalar(query)
-            return None if found is None else load(AccessRecord, found)
+            prune_findings(connection, now)
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""
@@ -342,6 +351,11 @@ class SqlTableStore:
         with reading(self._engine) as connection:
             rows = connection.execute(query).mappings()
             return [OptimizerRecord(load(OptimizerHello, row["hello"]), row["seen_at"]) for row in rows]
+
+    def census(self) -> TableCensus:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return table_census(connection)
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
@@ -364,9 +378,19 @@ def _save_record(connection: Connection, record: TableRecord) -> None:
         connection.execute(
             update(tables)
             .where(tables.c.name_digest == digest(record.name), tables.c.dropped_at.is_(None), others)
-            .values(dropped_at=record.observed_at)
+            .values(dropped_at=record.observed_at, revision=tables.c.revision + 1)
         )
-    _put(connection, tables, is_table(tables, record.table_id), record_row(record))
+    if record.revision:
+        same = (*is_table(tables, record.table_id), tables.c.revision == record.revision)
+        is_ours = connection.execute(update(tables).where(*same).values(record_row(record))).rowcount == 1
+    else:
+        is_ours = (
+            connection.execute(select(tables.c.revision).where(*is_table(tables, record.table_id))).first() is None
+        )
+        if is_ours:
+            connection.execute(insert(tables).values(record_row(record)))
+    if not is_ours:
+        raise LookLost(f"another look at {record.name} was written first")
 
 
 def _put(connection: Connection, table: Table, where: Sequence[Any], row: Mapping[str, Any]) -> None:

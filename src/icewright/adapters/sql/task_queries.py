@@ -8,6 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, insert, select, update
 
+from icewright.adapters.sql import feed
+from icewright.adapters.sql.census import add_to_totals
 from icewright.adapters.sql.schema import (
     FENCING_TOKEN,
     attempts,
@@ -34,6 +36,8 @@ from icewright.domain.tasks import ACTIVE_STATES, Attempt, ListedTask, Task, Tas
 from icewright.ports.store import TaskFilter
 from icewright.scheduling import lifecycle
 from icewright.scheduling.rank import Candidate
+from icewright.scheduling.told import fact_of
+from icewright.scheduling.totals import added
 
 CLAIM_WINDOW = 32
 """How many waiting tasks a claim looks at.
@@ -132,6 +136,8 @@ def insert_task(connection: Connection, step: lifecycle.Step) -> None:
     connection.execute(insert(tasks).values(task_row(step.task)))
     connection.execute(insert(task_actions).values(action_row(step.task)))
     connection.execute(insert(task_history).values(history_row(step.entry)))
+    _tell(connection, None, step)
+    add_to_totals(connection, added(step))
 
 
 def find(connection: Connection, task_id: str) -> Task | None:
@@ -188,8 +194,11 @@ def last_attempt(connection: Connection, task_id: str) -> Attempt | None:
     return None if row is None else attempt_of(row)
 
 
-def write(connection: Connection, step: lifecycle.Step, *, new_action: bool = False) -> Task:
-    """The whole step, with its action where that is new. Raises :class:`Conflict` when the task changed meanwhile."""
+def write(connection: Connection, before: Task, step: lifecycle.Step, *, new_action: bool = False) -> Task:
+    """The whole step, with its action where that is new, told in the feed.
+
+    Raises :class:`Conflict` when the task changed meanwhile.
+    """
     row = task_row(step.task) if new_action else task_columns(step.task)
     swap(connection, step.task.task_id, step.task.version - 1, row)
     if new_action:
@@ -198,7 +207,15 @@ def write(connection: Connection, step: lifecycle.Step, *, new_action: bool = Fa
     connection.execute(insert(task_history).values(history_row(step.entry)))
     if step.attempt is not None:
         _put_attempt(connection, step.attempt)
+    _tell(connection, before.state, step)
+    add_to_totals(connection, added(step))
     return step.task
+
+
+def _tell(connection: Connection, before: TaskState | None, step: lifecycle.Step) -> None:
+    fact = fact_of(before, step)
+    if fact is not None:
+        feed.append(connection, fact, step.task.updated_at)
 
 
 def swap(connection: Connection, task_id: str, version: int, values: Mapping[str, Any]) -> None:

@@ -13,9 +13,13 @@ from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.sql import task_queries as queries
 from icewright.adapters.sql import transactions
-from icewright.adapters.sql.schema import attempts, state_is, task_actions, task_history, tasks
+from icewright.adapters.sql.audit import record
+from icewright.adapters.sql.census import task_census
+from icewright.adapters.sql.feed import SqlFeed
+from icewright.adapters.sql.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
 from icewright.adapters.sql.task_rows import attempt_of, history_of, task_columns
 from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.audit import of_task
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
@@ -32,6 +36,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.ports.census import TaskCensus
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.scheduling import lifecycle
@@ -50,6 +55,12 @@ class SqlTaskStore:
     def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
         self._engine = engine
         self._clock = clock
+        self._feed = SqlFeed(engine, clock)
+
+    @property
+    def feed(self) -> SqlFeed:
+        """See the port."""
+        return self._feed
 
     def now(self) -> Instant:
         """See the port."""
@@ -61,6 +72,9 @@ class SqlTaskStore:
         for _ in range(ENQUEUE_TRIES):
             with writing(self._engine) as connection:
                 enqueued = self._try_enqueue(connection, new)
+                if enqueued is not None and (enqueued.created or enqueued.coalesced):
+                    before = TaskState.QUEUED if enqueued.coalesced else None
+                    record(connection, self._now(connection), of_task(enqueued.task, before=before))
             if enqueued is not None:
                 return enqueued
         raise Unavailable(f"the queue of table {new.table_id} keeps changing")
@@ -83,6 +97,11 @@ class SqlTaskStore:
                 if task is not None:
                     return task
         return None
+
+    def claimable(self, resource_group: str, catalogs: frozenset[str]) -> int:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return len(queries.ready(connection, self._now(connection), resource_group, catalogs))
 
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
         """See the port."""
@@ -125,13 +144,15 @@ class SqlTaskStore:
             )
             try:
                 with connection.begin_nested():
-                    return queries.write(connection, step)
+                    written = queries.write(connection, task, step)
             except IntegrityError as error:
                 if queries.live_task(connection, task.table_id, task.action.kind) is not None:
                     raise NotAllowed(lifecycle.SECOND_LIVE_TASK.format(task_id=task.task_id)) from error
                 if step.task.state in ACTIVE_STATES:
                     raise NotAllowed(lifecycle.SECOND_ACTIVE_TASK.format(task_id=task.task_id)) from error
                 raise
+            record(connection, written.updated_at, of_task(written, before=task.state))
+            return written
 
     def expired(self, limit: int) -> Sequence[Task]:
         """See the port."""
@@ -148,7 +169,10 @@ class SqlTaskStore:
         with writing(self._engine) as connection:
             task = queries.task_by_id(connection, task_id)
             step = lifecycle.cancel(task, reason, self._now(connection))
-            return task if step is None else queries.write(connection, step)
+            if step is None:
+                return task
+            record(connection, self._now(connection), of_task(task, cancelled=True))
+            return queries.write(connection, task, step)
 
     def get(self, task_id: str) -> Task:
         """See the port."""
@@ -193,6 +217,16 @@ class SqlTaskStore:
             counted = {TaskState(state): count for state, count in connection.execute(query)}
         return {state: counted.get(state, 0) for state in TaskState}
 
+    def restored_at(self) -> Instant | None:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return connection.scalar(select(counters.c.value).where(counters.c.name == RESTORED_AT))
+
+    def census(self, oldest_max: int) -> TaskCensus:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return task_census(connection, self._now(connection), oldest_max)
+
     def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
         """See the port."""
         query = (
@@ -232,7 +266,7 @@ class SqlTaskStore:
             with connection.begin_nested():
                 if live is not None:
                     step = lifecycle.coalesce(live, new, now)
-                    task = queries.write(connection, step, new_action=True)
+                    task = queries.write(connection, live, step, new_action=True)
                     return Enqueued(task, created=False, coalesced=True)
                 step = lifecycle.create(new, now)
                 queries.insert_task(connection, step)
@@ -263,7 +297,7 @@ def _try_claim(
                 now=now,
                 lease_ms=lease_ms,
             )
-            return queries.write(connection, step)
+            return queries.write(connection, task, step)
     except Conflict:
         return None
     except IntegrityError:

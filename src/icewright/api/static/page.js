@@ -19,12 +19,18 @@ let now = 0;
 
 class LoggedOut extends Error {}
 
+// Asking by itself keeps no session alive: only somebody who does something on the page does.
+const ATTENDED_MS = 60000;
+let attendedAt = Date.now();
+for (const kind of ["pointerdown", "keydown", "wheel", "touchstart"]) addEventListener(kind, () => { attendedAt = Date.now(); }, { passive: true });
+const asking = () => (Date.now() - attendedAt < ATTENDED_MS ? {} : { "Icewright-Unattended": "1" });
+
 // 64-bit numbers keep their digits: those that JavaScript cannot hold stay text.
 const digits = (_key, value, context) =>
   typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context ? context.source : value;
 
 async function get(path) {
-  const response = await fetch(API + path, { cache: "no-store", signal: AbortSignal.timeout(10000) });
+  const response = await fetch(API + path, { cache: "no-store", headers: asking(), signal: AbortSignal.timeout(10000) });
   if (response.status === 401) throw new LoggedOut();
   const data = JSON.parse(await response.text(), digits);
   if (!response.ok) throw new Error(data.detail);
@@ -362,7 +368,7 @@ async function tick() {
     connection("live", "live");
   } catch (error) {
     if (error instanceof LoggedOut) {
-      connection("away", "your log-in has ended: stop and start icewright serve for a new link");
+      connection("away", "your log-in has ended: icewright login gives a new link");
       return;
     }
     pauseMs = Math.min(PERIOD_MAX_MS, pauseMs * 2);
@@ -373,5 +379,19 @@ async function tick() {
   timer = setTimeout(tick, document.hidden ? PERIOD_MAX_MS : pauseMs);
 }
 
+async function showWho() {
+  const me = await get("/me");
+  fill($("who"), named(me.name));
+  $("who").title = visible(me.grants.map(({ role, scope }) => `${role} on ${[scope.catalog, ...scope.namespace].join(".") || "everything"}`).join(", "));
+  $("logout").hidden = false;
+}
+
+$("logout").addEventListener("click", async () => {
+  const response = await fetch(`${API}/logout`, { method: "POST", cache: "no-store" });
+  if (response.ok || response.status === 401) location.reload();
+  else connection("away", "nobody was logged out: the server does not answer");
+});
+
+showWho().catch(() => { $("logout").hidden = true; });
 document.addEventListener("visibilitychange", () => document.hidden || tick());
 tick();

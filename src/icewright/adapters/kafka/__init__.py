@@ -1,0 +1,1 @@
+"""Commit events from a Kafka topic."""

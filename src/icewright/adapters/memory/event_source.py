@@ -1,0 +1,66 @@
+"""A source of events, and cursors, in memory: for tests, and as the plainest statement of the port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from icewright.domain.errors import InvalidMessage, Unavailable
+from icewright.domain.event_messages import parse_message
+from icewright.domain.events import Channel
+from icewright.ports.event_sources import Fetched
+
+
+@dataclass
+class MemoryTopic:
+    """Messages, and how far they were acknowledged."""
+
+    messages: list[bytes] = field(default_factory=list)
+    acknowledged: int = 0
+    available: bool = True
+
+
+class MemoryEventSource:
+    """A reader of a topic."""
+
+    name = "memory"
+    channel = Channel.KAFKA
+    idle_s = 0.0
+
+    def __init__(self, topic: MemoryTopic) -> None:
+        self._topic, self._at = topic, topic.acknowledged
+
+    def fetch(self, most: int, timeout_s: float) -> Fetched:  # noqa: ARG002 - the port's
+        """See the port."""
+        if not self._topic.available:
+            raise Unavailable("nobody answers")
+        taken = self._topic.messages[self._at : self._at + most]
+        self._at += len(taken)
+        events, problem, passed_over = [], "", 0
+        for message in taken:
+            try:
+                events.append(parse_message(message))
+            except InvalidMessage as error:
+                problem, passed_over = problem or error.message, passed_over + 1
+        return Fetched(events, passed_over, problem=problem)
+
+    def acknowledge(self) -> None:
+        """See the port."""
+        self._topic.acknowledged = max(self._topic.acknowledged, self._at)
+
+    def close(self) -> None:
+        """See the port."""
+
+
+class MemoryCursors:
+    """Positions, gone with the process."""
+
+    def __init__(self) -> None:
+        self._positions: dict[str, int] = {}
+
+    def position(self, name: str) -> int | None:
+        """See the port."""
+        return self._positions.get(name)
+
+    def move(self, name: str, position: int) -> None:
+        """See the port."""
+        self._positions[name] = position

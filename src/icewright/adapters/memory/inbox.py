@@ -1,0 +1,107 @@
+"""The inbox of commit events, in memory; whoever has it holds a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from icewright.domain.errors import InboxFull
+from icewright.domain.events import (
+    Channel,
+    ChannelFigures,
+    CommitEvent,
+    EventFigures,
+    Lag,
+    StoredEvent,
+    Told,
+    UnreportedTable,
+)
+from icewright.domain.names import TableName
+from icewright.domain.tables import Instant
+from icewright.ports.store import TableRecord
+
+
+class MemoryInbox:
+    """Events in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._received = self._waiting = 0
+        self._events: dict[int, StoredEvent] = {}
+        self._ids: dict[tuple[TableName, int], int] = {}
+
+    @property
+    def events(self) -> Sequence[StoredEvent]:
+        """All of them, oldest first."""
+        return list(self._events.values())
+
+    def require_room(self, events: Iterable[CommitEvent], waiting_max: int) -> None:
+        """Raises :class:`InboxFull` where one of the events is new, and too many wait already."""
+        new = (one.snapshot_id is None or (one.table_name, one.snapshot_id) not in self._ids for one in events)
+        if self._waiting >= waiting_max and any(new):
+            raise InboxFull(waiting_max)
+
+    def receive(self, event: CommitEvent, channel: Channel, now: Instant) -> bool:
+        """Take an event in, unless it is there."""
+        if event.snapshot_id is not None:
+            key = (event.table_name, event.snapshot_id)
+            if key in self._ids:
+                return False
+            self._ids[key] = self._received + 1
+        self._received += 1
+        self._waiting += 1
+        self._events[self._received] = StoredEvent(self._received, event, now, None, channel)
+        return True
+
+    def done(self, event_ids: Iterable[int], committed_at: Mapping[int, Instant], now: Instant) -> None:
+        """Mark events as worked on."""
+        for event_id in event_ids:
+            event = self._events.get(event_id)
+            if event is not None and event.done_at is None:
+                self._waiting -= 1
+                self._events[event_id] = replace(event, done_at=now, committed_at=committed_at.get(event_id))
+
+    def forget(self, done_before: Instant) -> None:
+        """Forget events that were worked on before an instant."""
+        for stored in self.events:
+            if stored.done_at is not None and stored.done_at < done_before:
+                del self._events[stored.event_id]
+                if stored.event.snapshot_id is not None:
+                    del self._ids[stored.event.table_name, stored.event.snapshot_id]
+
+    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+        """See the port of the table store."""
+        found = {one: self._events[self._ids[name, one]].channel for one in snapshot_ids if (name, one) in self._ids}
+        alone = (
+            stored.channel
+            for stored in self._events.values()
+            if stored.event.table_name == name and stored.event.snapshot_id is None and stored.received_at >= since
+        )
+        return Told(found, next(alone, None))
+
+    def figures(self, records: Sequence[TableRecord], limit: int) -> EventFigures:
+        """See the port of the table store."""
+        rows = [
+            UnreportedTable(record.name, sum(record.reporting.told.values()), record.reporting.sweep_only)
+            for record in records
+            if record.reporting is not None
+        ]
+        least = sorted((row for row in rows if row.sweep_only), key=lambda row: -row.sweep_only)
+        return EventFigures(
+            tuple(self._of_channel(channel) for channel in sorted({stored.channel for stored in self.events})),
+            sum(row.told for row in rows),
+            sum(row.sweep_only for row in rows),
+            tuple(least[:limit]),
+        )
+
+    def _of_channel(self, channel: Channel) -> ChannelFigures:
+        events = [stored for stored in self.events if stored.channel is channel]
+        waiting = [stored.received_at for stored in events if stored.done_at is None]
+        receipt = [stored.received_at - stored.committed_at for stored in events if stored.committed_at is not None]
+        look = [stored.done_at - stored.received_at for stored in events if stored.done_at is not None]
+        oldest = min(waiting, default=None)
+        return ChannelFigures(channel, len(events), len(waiting), oldest, _lag(receipt), _lag(look))
+
+
+def _lag(spans_ms: Sequence[int]) -> Lag | None:
+    spans = [max(0, span) for span in spans_ms]
+    return Lag(len(spans), round(sum(spans) / len(spans)), max(spans)) if spans else None

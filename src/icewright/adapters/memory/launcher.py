@@ -1,0 +1,64 @@
+"""Optimizers that run nowhere: a test says how each ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from icewright.domain.optimizers import OptimizerSettings
+from icewright.domain.spark_conf import spark_settings
+from icewright.ports.launcher import Trace
+
+_KILLED = -9
+
+
+@dataclass
+class MemoryApplication:
+    """One that was started. ``ends_with`` is its exit status once it is told to stop."""
+
+    settings: OptimizerSettings
+    ends_with: int = 0
+    exit_code: int | None = None
+    stops: int = 0
+
+    @property
+    def name(self) -> str:
+        """See the port."""
+        return self.settings.optimizer_id
+
+    def poll(self) -> int | None:
+        """See the port."""
+        return self.exit_code
+
+    def wait(self) -> int:
+        """See the port; nothing here ends by waiting, so it is told to."""
+        if self.exit_code is None:
+            self.exit_code = self.ends_with
+        return self.exit_code
+
+    def stop(self) -> None:
+        """See the port."""
+        self.stops += 1
+        if self.exit_code is None:
+            self.exit_code = self.ends_with
+
+    def kill(self) -> None:
+        """See the port."""
+        if self.exit_code is None:
+            self.exit_code = _KILLED
+
+    def trace(self) -> Trace:
+        """See the port."""
+        return Trace()
+
+
+@dataclass
+class MemoryLauncher:
+    """Keeps all that it started."""
+
+    started: list[MemoryApplication] = field(default_factory=list)
+
+    def start(self, settings: OptimizerSettings) -> MemoryApplication:
+        """See the port."""
+        spark_settings(settings)
+        self.started.append(MemoryApplication(settings))
+        return self.started[-1]

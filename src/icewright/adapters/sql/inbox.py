@@ -1,0 +1,182 @@
+"""The inbox of commit events in the store: many at once, each snapshot of a table once, whatever channel it came by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+
+from icewright.adapters.sql.documents import digest, dump, load
+from icewright.adapters.sql.schema import inbox, tables
+from icewright.domain.errors import InboxFull
+from icewright.domain.events import (
+    Channel,
+    ChannelFigures,
+    CommitEvent,
+    EventFigures,
+    Lag,
+    StoredEvent,
+    Told,
+    UnreportedTable,
+)
+from icewright.domain.names import TableName
+from icewright.domain.tables import Instant
+
+K = TypeVar("K")
+
+_KEYS_AT_ONCE: Final = 400
+"""Keys that one query asks for: every database allows two parameters for each."""
+
+
+def receive(
+    connection: Connection, events: Iterable[CommitEvent], channel: Channel, now: Instant, waiting_max: int
+) -> int:
+    """Put events into the inbox, and say how many were new. Writers take turns: what was not there stays so.
+
+    Raises :class:`InboxFull`.
+    """
+    rows: dict[Any, dict[str, Any]] = {}
+    for number, event in enumerate(events):
+        name_digest = digest(event.table_name)
+        key = (name_digest, event.snapshot_id) if event.snapshot_id is not None else number
+        row = {
+            "name_digest": name_digest,
+            "snapshot_id": event.snapshot_id,
+            "event": dump(event),
+            "channel": channel.value,
+            "received_at": now,
+        }
+        rows.setdefault(key, row)
+    for keys in _chunks([key for key in rows if isinstance(key, tuple)]):
+        known = tuple_(inbox.c.name_digest, inbox.c.snapshot_id).in_(keys)
+        for found in connection.execute(select(inbox.c.name_digest, inbox.c.snapshot_id).where(known)):
+            del rows[tuple(found)]
+    if rows:
+        oldest = select(inbox.c.event_id).where(inbox.c.done_at.is_(None)).limit(waiting_max).subquery()
+        if (connection.scalar(select(func.count()).select_from(oldest)) or 0) >= waiting_max:
+            raise InboxFull(waiting_max)
+        connection.execute(insert(inbox), list(rows.values()))
+    return len(rows)
+
+
+def waiting(connection: Connection, limit: int, *, known: bool | None) -> Sequence[StoredEvent]:
+    """Events not worked on yet, oldest first; with ``known``, of tables that are, or are not, in the store."""
+    query = select(inbox).where(inbox.c.done_at.is_(None)).order_by(inbox.c.event_id).limit(limit)
+    if known is not None:
+        same = exists().where(tables.c.name_digest == inbox.c.name_digest, tables.c.dropped_at.is_(None))
+        query = query.where(same if known else ~same)
+    return [_event_of(row) for row in connection.execute(query).mappings()]
+
+
+def done(connection: Connection, event_ids: Sequence[int], committed_at: Mapping[int, Instant], now: Instant) -> None:
+    """Mark events as worked on, with when the table says that their snapshots were committed."""
+    query = update(inbox).where(inbox.c.event_id == bindparam("done_id"), inbox.c.done_at.is_(None))
+    rows = [{"done_id": event_id, "committed": committed_at.get(event_id)} for event_id in event_ids]
+    connection.execute(query.values(done_at=now, committed_at=bindparam("committed")), rows)
+
+
+def told(connection: Connection, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+    """Which of the snapshots events told of, and whether one told of the table alone since an instant."""
+    same = inbox.c.name_digest == digest(name)
+    found: dict[int, Channel] = {}
+    for ids in _chunks(snapshot_ids):
+        rows = connection.execute(
+            select(inbox.c.snapshot_id, inbox.c.channel).where(same, inbox.c.snapshot_id.in_(ids))
+        )
+        found.update({snapshot_id: Channel(channel) for snapshot_id, channel in rows})
+    query = select(inbox.c.channel).where(same, inbox.c.snapshot_id.is_(None), inbox.c.received_at >= since)
+    channel = connection.scalar(query.order_by(inbox.c.event_id).limit(1))
+    return Told(found, None if channel is None else Channel(channel))
+
+
+def figures(connection: Connection, limit: int) -> EventFigures:
+    """How events come in, and the ``limit`` tables with most commits that only the sweep found."""
+    waits = inbox.c.done_at.is_(None)
+    to_receipt = _not_negative(inbox.c.received_at - inbox.c.committed_at)
+    to_look = _not_negative(inbox.c.done_at - inbox.c.received_at)
+    query = (
+        select(
+            inbox.c.channel,
+            func.count().label("events"),
+            func.sum(case((waits, 1), else_=0)).label("waiting"),
+            func.min(case((waits, inbox.c.received_at))).label("oldest"),
+            *_lag("receipt", to_receipt),
+            *_lag("look", to_look),
+        )
+        .group_by(inbox.c.channel)
+        .order_by(inbox.c.channel)
+    )
+    channels = tuple(
+        ChannelFigures(
+            Channel(row["channel"]),
+            row["events"],
+            int(row["waiting"]),
+            row["oldest"],
+            _lag_of(row, "receipt"),
+            _lag_of(row, "look"),
+        )
+        for row in connection.execute(query).mappings()
+    )
+    present = tables.c.dropped_at.is_(None)
+    sums = connection.execute(
+        select(func.sum(tables.c.commits_told), func.sum(tables.c.commits_sweep_only)).where(present)
+    ).one()
+    least = (
+        select(tables.c.name, tables.c.commits_told, tables.c.commits_sweep_only)
+        .where(present, tables.c.commits_sweep_only > 0)
+        .order_by(tables.c.commits_sweep_only.desc(), tables.c.catalog, tables.c.table_uuid)
+        .limit(limit)
+    )
+    return EventFigures(
+        channels,
+        int(sums[0] or 0),
+        int(sums[1] or 0),
+        tuple(UnreportedTable(load(TableName, name), told, alone) for name, told, alone in connection.execute(least)),
+    )
+
+
+def _chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        yield keys[start : start + _KEYS_AT_ONCE]
+
+
+def _not_negative(span: ColumnElement[int]) -> ColumnElement[int]:
+    """Two clocks may disagree; nothing came in before it happened."""
+    return case((span < 0, 0), else_=span)
+
+
+def _lag(name: str, span: ColumnElement[int]) -> tuple[ColumnElement[Any], ...]:
+    return (
+        func.count(span).label(f"{name}_events"),
+        func.avg(span).label(f"{name}_mean"),
+        func.max(span).label(f"{name}_max"),
+    )
+
+
+def _lag_of(row: RowMapping, name: str) -> Lag | None:
+    events = row[f"{name}_events"]
+    return Lag(events, round(row[f"{name}_mean"]), row[f"{name}_max"]) if events else None
+
+
+def _event_of(row: RowMapping) -> StoredEvent:
+    return StoredEvent(
+        row["event_id"],
+        load(CommitEvent, row["event"]),
+        row["received_at"],
+        row["done_at"],
+        Channel(row["channel"]),
+        row["committed_at"],
+    )

@@ -1,0 +1,67 @@
+"""Policies as they were applied, in an SQL database shared by any number of server processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Engine, func, insert, select
+
+from icewright.adapters.sql import transactions
+from icewright.adapters.sql.audit import record
+from icewright.adapters.sql.documents import pack, unpack
+from icewright.adapters.sql.schema import policy_revisions
+from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.audit import of_policies
+from icewright.domain.errors import Conflict, NotFound
+from icewright.domain.policies import NO_REVISION, NewRevision, PolicyRevision
+from icewright.ports.clock import Clock
+
+
+class SqlPolicies:
+    """The port over an engine of :func:`icewright.adapters.sql.engine.open_store`.
+
+    Revisions are stamped with the database's clock unless ``clock`` is given.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
+        self._engine, self._clock = engine, clock
+
+    def present(self) -> int:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return _present(connection)
+
+    def revision(self, number: int) -> PolicyRevision:
+        """See the port."""
+        if number == NO_REVISION.number:
+            return NO_REVISION
+        query = select(policy_revisions.c.revision).where(policy_revisions.c.number == number)
+        with reading(self._engine) as connection:
+            found = connection.scalar(query)
+        if found is None:
+            raise NotFound(f"there is no revision {number} of the policies")
+        return unpack(PolicyRevision, found)
+
+    def revisions(self, *, limit: int, before: int | None = None) -> Sequence[PolicyRevision]:
+        """See the port."""
+        query = select(policy_revisions.c.revision).order_by(policy_revisions.c.number.desc()).limit(limit)
+        if before is not None:
+            query = query.where(policy_revisions.c.number < before)
+        with reading(self._engine) as connection:
+            return [unpack(PolicyRevision, found) for found in connection.scalars(query)]
+
+    def apply(self, new: NewRevision, expected: int) -> PolicyRevision:
+        """See the port."""
+        with writing(self._engine) as connection:
+            present = _present(connection)  # writers take turns: it stays so until this is written
+            if present != expected:
+                raise Conflict(f"the policies are at revision {present} by now, not at {expected}")
+            now = transactions.now(connection, self._clock)
+            made = PolicyRevision(expected + 1, new.policies, now, new.applied_by, new.note)
+            record(connection, now, of_policies(made))
+            connection.execute(insert(policy_revisions).values(number=made.number, revision=pack(made)))
+            return made
+
+
+def _present(connection: Connection) -> int:
+    return int(connection.scalar(select(func.max(policy_revisions.c.number))) or NO_REVISION.number)

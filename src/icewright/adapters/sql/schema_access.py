@@ -1,0 +1,70 @@
+"""The tables of who may come in, and of what was done by whom; the others are in the module ``schema``."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, MetaData, PrimaryKeyConstraint, Table, Text, UniqueConstraint
+
+metadata = MetaData()
+
+# By code point, as Python compares; PostgreSQL would otherwise sort by the locale of the database.
+Key = Text().with_variant(Text(collation="C"), "postgresql")
+
+# Who may come in. Secrets are here as digests alone.
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("name", Key, nullable=False),
+    Column("digest", Key, nullable=False),
+    Column("hint", Text, nullable=False),
+    Column("grants", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("expires_at", BigInteger),
+    Column("last_used_at", BigInteger),
+    Column("revoked_at", BigInteger),
+    PrimaryKeyConstraint("name", name="pk_tokens"),
+    UniqueConstraint("digest", name="uq_tokens_digest"),
+)
+
+login_codes = Table(
+    "login_codes",
+    metadata,
+    Column("digest", Key, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("until", BigInteger, nullable=False),
+    PrimaryKeyConstraint("digest", name="pk_login_codes"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", Key, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("begun_at", BigInteger, nullable=False),
+    Column("seen_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("digest", name="pk_sessions"),
+)
+
+# A chain: each entry has the hash of the one before it. Rows are added at its end, and go from its beginning alone.
+audit = Table(
+    "audit",
+    metadata,
+    Column("number", BigInteger, nullable=False, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("action", Key, nullable=False),
+    Column("resource", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    PrimaryKeyConstraint("number", name="pk_audit"),
+)
+Index("ix_audit_at", audit.c.at, audit.c.number)
+
+audit_start = Table(
+    "audit_start",
+    metadata,
+    Column("number", BigInteger, nullable=False, autoincrement=False),
+    Column("hash", Text, nullable=False),
+    PrimaryKeyConstraint("number", name="pk_audit_start"),
+)

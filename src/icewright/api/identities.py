@@ -1,0 +1,109 @@
+"""Who somebody is, tokens, and the audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from icewright.api.deps import Caller, Gate
+from icewright.api.door import presented_session, session_cookie
+from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.api.needs import On, needs
+from icewright.api.schema import operation, page_of, schema_of
+from icewright.domain.access import PERMISSIONS, Grant, Permission
+from icewright.domain.audit import AuditEntry, Head
+from icewright.domain.codec import from_json
+from icewright.domain.identity import GivenToken, NewToken, TokenRecord
+
+router = APIRouter(tags=["access"])
+
+_NOT_FOUND = {404: "No such token."}
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who asks, with which roles where, and what these permit in some place at least."""
+
+    name: str
+    grants: tuple[Grant, ...]
+    permissions: tuple[Permission, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditState:
+    """Between which entries the audit is: ``start`` is what its first one follows. Keep ``head`` to compare later."""
+
+    start: Head
+    head: Head
+
+
+@router.get("/me", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(Me))
+def show_me(caller: Caller) -> Response:
+    """Who asks, and what they may do."""
+    permitted = {permission for grant in caller.grants for permission in PERMISSIONS[grant.role]}
+    return render(Me(caller.name, caller.grants, tuple(sorted(permitted))))
+
+
+@router.post("/logout", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(None, status=204))
+def log_out(request: Request, access: Gate) -> Response:
+    """End the session of the page that asks. Tokens are revoked instead."""
+    session = presented_session(request.headers)
+    if session is not None:
+        access.log_out(session)
+    response = Response(status_code=204)
+    response.delete_cookie(session_cookie(request.headers))
+    return response
+
+
+@router.get("/tokens", dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING)], **operation(page_of(TokenRecord)))
+def list_tokens(access: Gate, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Tokens by name, with what they permit and when they were last used; also those that are not valid any more."""
+    found = access.identities.tokens(limit=limit + 1, after=decode_cursor(str, cursor))
+    return page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+
+
+@router.post(
+    "/tokens",
+    dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING)],
+    **operation(
+        GivenToken, status=201, accepts=schema_of(NewToken), problems={409: "There is or was a token of that name."}
+    ),
+)
+def create_token(access: Gate, caller: Caller, body: Annotated[Any, Depends(json_body())]) -> Response:
+    """A new token. The answer is the only place where it is ever shown."""
+    return render(access.give_token(from_json(NewToken, body), caller.name), 201)
+
+
+@router.post(
+    "/tokens/{name}/revoke",
+    dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING)],
+    **operation(TokenRecord, problems=_NOT_FOUND),
+)
+def revoke_token(access: Gate, name: str) -> Response:
+    """Let a token in no more, from now on, on all servers; nor sessions that were opened with it."""
+    return render(access.identities.revoke(name))
+
+
+@router.get("/audit", dependencies=[needs(Permission.AUDIT, On.EVERYTHING)], **operation(page_of(AuditEntry)))
+def list_audit(
+    access: Gate,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=2**63 - 1, description="From the oldest on: those behind that number.")
+    ] = None,
+) -> Response:
+    """What was done by whom: the newest first, or with `after` in order, as it takes to verify the chain."""
+    if after is not None:
+        ordered = access.audit.entries(limit=limit, after=after)
+        return page(ordered, None)
+    found = access.audit.latest(limit=limit + 1, before=decode_cursor(int, cursor))
+    return page(found[:limit], found[limit - 1].number if len(found) > limit else None)
+
+
+@router.get("/audit/head", dependencies=[needs(Permission.AUDIT, On.EVERYTHING)], **operation(AuditState))
+def show_audit_head(access: Gate) -> Response:
+    """Where the audit begins and ends. Whoever keeps the head outside finds out later whether anything was cut off."""
+    return render(AuditState(access.audit.start(), access.audit.head()))

@@ -1,0 +1,213 @@
+"""What each route declares: the permission that it needs, and on what. The application refuses to start without.
+
+The declaration is a dependency that runs before anything of the route does. It finds out where the resource in the
+address is (the namespace of a table, of a plan's or a task's table) and asks :func:`icewright.domain.access.authorize`.
+What somebody may not even see is answered as if it were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.routing import iter_route_contexts
+
+from icewright.api.deps import Caller, Control, Gate, Looked
+from icewright.api.door import SAFE_METHODS
+from icewright.api.lookups import Lookups, SeveralTables
+from icewright.domain.access import (
+    EVERYTHING,
+    OWNER,
+    Permission,
+    Principal,
+    Scope,
+    authorize,
+    forbidden,
+    to_carry_out,
+)
+from icewright.domain.actions import ActionKind
+from icewright.domain.audit import Act
+from icewright.domain.errors import InvalidMessage, NotFound
+from icewright.domain.identity import OF_TOKEN
+from icewright.domain.names import TableId, TableName
+from icewright.services.control import ControlPlane
+
+
+class On(StrEnum):
+    """What a permission is needed on."""
+
+    EVERYTHING = "everything"
+    """The whole installation."""
+    ANYWHERE = "anywhere"
+    """Some place at least: the route itself shows nothing of others, or asks again when it has read the body."""
+    TABLE = "table"
+    """The table whose ``uuid`` is in the path, and ``catalog`` perhaps in the query."""
+    PLAN = "plan"
+    """The table of the plan whose ``plan_id`` is in the path."""
+    TASK = "task"
+    """The table of the task whose ``task_id`` is in the path."""
+    RUN = "run"
+    """The table from which the task of ``task_id`` in the path removed files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A resource: where it is, and the kinds of the actions that it would carry out."""
+
+    place: Scope
+    kinds: tuple[ActionKind, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A declaration. ``permission`` None: what carrying out the actions of the plan or task needs."""
+
+    permission: Permission | None
+    on: On
+
+    def __call__(self, request: Request, caller: Caller, control: Control, lookups: Looked, access: Gate) -> None:
+        """Let the request pass, or raise ``Forbidden`` or ``NotFound``; a change is in the audit first."""
+        self._authorize(request, caller, control, lookups)
+        if request.method not in SAFE_METHODS and self.permission not in _UNAUDITED:
+            access.audit.append(_asked(request))
+
+    def _authorize(self, request: Request, caller: Principal, control: ControlPlane, lookups: Lookups) -> None:
+        if self.on is On.ANYWHERE:
+            permission = self.permission or Permission.OPERATE
+            if not caller.scopes(permission):
+                raise forbidden(caller, permission, "anything")
+            return
+        if self.on is On.EVERYTHING:
+            authorize(caller, self.permission or Permission.OPERATE, EVERYTHING)
+            return
+        found = self._found(request, caller, control, lookups)
+        for permission in self._needed(found):
+            authorize(caller, permission, found.place)
+
+    def _needed(self, found: Found) -> frozenset[Permission]:
+        if self.permission is not None:
+            return frozenset({self.permission})
+        return frozenset(to_carry_out(kind) for kind in found.kinds) or frozenset({Permission.OPERATE})
+
+    def _found(self, request: Request, caller: Principal, control: ControlPlane, lookups: Lookups) -> Found:
+        try:
+            found = _FINDERS[self.on](request, control, lookups)
+        except NotFound:
+            if caller.may(Permission.READ, EVERYTHING):
+                raise
+            raise self._unseen() from None
+        except SeveralTables as error:
+            theirs = [one for one in error.records if caller.may(Permission.READ, Scope.of(one.name))]
+            raise (SeveralTables(error.uuid, theirs) if theirs else self._unseen()) from None
+        if not caller.may(Permission.READ, found.place):
+            raise self._unseen()
+        return found
+
+    def _unseen(self) -> NotFound:
+        """The same for what is not there and what is not theirs to see."""
+        return NotFound(f"no {self.on} of that id, or none that you may see")
+
+
+@dataclass(frozen=True)
+class Public:
+    """The declaration of what strangers may ask."""
+
+    def __call__(self) -> None:
+        """Let everybody pass."""
+
+
+def needs(permission: Permission, on: On) -> Any:
+    """The dependency for a route's ``dependencies``."""
+    return Depends(Declared(permission, on))
+
+
+def needs_as_its_actions(on: On) -> Any:
+    """The dependency of a route that has the actions of a plan or a task carried out: it needs what they need."""
+    return Depends(Declared(None, on))
+
+
+_UNAUDITED: Final = frozenset({Permission.READ, Permission.WORK, Permission.REPORT})
+"""What changes nothing by itself: whoever may only read cannot fill the audit, attempts and events are kept elsewhere.
+
+That somebody logged in is said where the session is opened.
+"""
+_SAID_LENGTH_MAX: Final = 1_000
+_NAME_SHOWN: Final = 100
+
+
+def _asked(request: Request) -> Act:
+    """A request that is about to be carried out, as the audit has it: what was asked for, and of what."""
+    template = getattr(request.scope.get("route"), "path", request.url.path)
+    named = " ".join(f"{name}={value}" for name, value in sorted(request.path_params.items()))
+    return Act("api", f"{request.method} {template}", {"of": named[:_SAID_LENGTH_MAX]})
+
+
+def named(caller: Principal, said: str) -> str:
+    """By which name it is kept who did something: the owner may be several people, and says which; others are one.
+
+    Raises ``InvalidMessage`` where the owner says no name, or one that others may have.
+    """
+    if caller != OWNER:
+        return caller.name
+    name = said.strip()
+    if not name or name.startswith(OF_TOKEN):
+        raise InvalidMessage(f"{said[:_NAME_SHOWN]!r} is no name of a person", hint="say who you are")
+    return f"{caller.name} ({name})"
+
+
+PUBLIC: Final[Any] = Depends(Public())
+
+
+def declarations(app: FastAPI) -> Iterator[tuple[str, str, Declared | Public | None]]:
+    """Each method and path of the application, with what it declares."""
+    for route in iter_route_contexts(app.routes):
+        dependant = getattr(route, "dependant", None)  # a mount, or a route of Starlette's, has none
+        found = [] if dependant is None else [dependency.call for dependency in dependant.dependencies]
+        declared = [one for one in found if isinstance(one, Declared | Public)]
+        for method in sorted(getattr(route, "methods", None) or {"*"}):
+            yield method, str(route.path), declared[0] if len(declared) == 1 else None
+
+
+def require_declarations(app: FastAPI) -> None:
+    """Raise ``ValueError`` where a route does not declare what it needs, exactly once."""
+    bare = [f"{method} {path}" for method, path, declared in declarations(app) if declared is None]
+    if bare:
+        raise ValueError(f"routes that declare no permission, or several: {', '.join(bare)}")
+
+
+def _table(request: Request, _control: ControlPlane, lookups: Lookups) -> Found:
+    record = lookups.record(request.path_params["uuid"], request.query_params.get("catalog"))
+    return Found(Scope.of(record.name))
+
+
+def _plan(request: Request, control: ControlPlane, _lookups: Lookups) -> Found:
+    plan = control.tables.plan(request.path_params["plan_id"])
+    kinds = tuple(ActionKind(action.kind) for action in plan.actions)
+    return Found(_place(control, plan.table_id, plan.table_name), kinds)
+
+
+def _task(request: Request, control: ControlPlane, _lookups: Lookups) -> Found:
+    task = control.tasks.head(request.path_params["task_id"])
+    return Found(_place(control, task.table_id, task.table_name), (task.kind,))
+
+
+def _run(request: Request, control: ControlPlane, _lookups: Lookups) -> Found:
+    run = control.deletions.run(request.path_params["task_id"])
+    return Found(_place(control, run.table_id, run.table_name))
+
+
+def _place(control: ControlPlane, table_id: TableId, name: TableName) -> Scope:
+    """Where a table is by now: it may have been renamed since a plan of it had its name."""
+    record = control.tables.record(table_id)
+    return Scope.of(name if record is None else record.name)
+
+
+_FINDERS: Final[dict[On, Callable[[Request, ControlPlane, Lookups], Found]]] = {
+    On.TABLE: _table,
+    On.PLAN: _plan,
+    On.TASK: _task,
+    On.RUN: _run,
+}

@@ -1,0 +1,106 @@
+"""The store by itself, without a server: copied, put back, and looked through.
+
+Why a restore is more than a copy: ``docs/decisions``, 0043.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Engine, make_url
+
+from icewright.adapters.sql import backup
+from icewright.adapters.sql.checkup import problems
+from icewright.adapters.sql.engine import store_engine, upgrade_store
+from icewright.adapters.sql.restore import Restored, begin_anew
+from icewright.adapters.sql.transactions import writing
+from icewright.app.alone import alone_with, alone_with_file
+from icewright.config.model import Config
+from icewright.config.secrets import resolve
+from icewright.domain.errors import NotAllowed
+from icewright.domain.tables import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """What a restore found, and where the store that was replaced is kept; None where none was."""
+
+    found: Restored
+    kept: Path | None
+
+
+def back_up(config: Config, target: Path) -> int:
+    """Copy the store to a new file, whatever a server does meanwhile; the size of the copy in bytes.
+
+    Raises :class:`NotAllowed` for a store on PostgreSQL, which has means of its own, and what copying raises.
+    """
+    file = _file_of(config)
+    if file is None:
+        raise NotAllowed(
+            "the store is on PostgreSQL, which is backed up by its own means",
+            hint="pg_dump --format=custom, or whatever the database server has; then `icewright store check`",
+        )
+    return backup.copy_to(file, target)
+
+
+def restore(config: Config, environ: Mapping[str, str], source: Path | None, now: Instant) -> PutBack:
+    """Put a backup in the place of the store; of PostgreSQL, make fit what was put back into the database already.
+
+    Raises :class:`NotAllowed` while a server holds the store, and where ``source`` is missing or too many; and what
+    reading the backup raises. The store is as it was unless all of it went well.
+    """
+    file = _file_of(config)
+    if file is None:
+        if source is not None:
+            hint = "put the backup into the database with pg_restore, then run this without a file"
+            raise NotAllowed("the store is on PostgreSQL: files are put back by its own means", hint=hint)
+        with (
+            _engine(config.server.store_url, _password(config, environ)) as engine,
+            alone_with(engine) as alone,
+            writing(alone.engine) as connection,
+        ):
+            return PutBack(begin_anew(connection), None)
+    if source is None:
+        raise NotAllowed("which file?", hint="icewright store restore FILE")
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with alone_with_file(file):
+        staged = backup.stage(source, file)
+        with _engine(f"sqlite:///{staged}", None) as engine:
+            upgrade_store(engine)
+            with writing(engine) as connection:
+                found = begin_anew(connection)
+        return PutBack(found, backup.put_in_place(staged, file, str(now)))
+
+
+def check(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """What is wrong with the store, in sentences. Nothing is changed. Raises :class:`NotFound` where there is none."""
+    file = _file_of(config)
+    if file is not None:
+        damage = backup.problem_of(file)
+        if damage is not None:
+            return [f"the file is damaged: {damage}"]
+    with _engine(config.server.store_url, _password(config, environ)) as engine:
+        return problems(engine)
+
+
+def _file_of(config: Config) -> Path | None:
+    """The file of a store on SQLite, which may not be there; None of one on PostgreSQL."""
+    url = make_url(config.server.store_url)
+    return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+
+
+def _password(config: Config, environ: Mapping[str, str]) -> str | None:
+    password = config.server.store_password
+    return None if password is None else resolve(password, key="server.store_password", environ=environ)
+
+
+@contextmanager
+def _engine(url: str, password: str | None) -> Iterator[Engine]:
+    engine = store_engine(url, password=password)
+    try:
+        yield engine
+    finally:
+        engine.dispose()

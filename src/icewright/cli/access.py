@@ -1,0 +1,195 @@
+"""``icewright token ...``, ``login`` and ``logout``: who may come in to a server, and by which token we do."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from icewright.cli import figures as text
+from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.cli.terminal import Column
+from icewright.domain.access import Role
+from icewright.domain.codec import from_json
+from icewright.domain.errors import InvalidMessage, NotFound
+
+if TYPE_CHECKING:
+    from icewright.domain.identity import TokenRecord
+
+app = typer.Typer(help="Tokens for programs and people: create, list, revoke.", no_args_is_help=True)
+
+_LIFETIME: Final = re.compile(r"([1-9][0-9]{0,5})([hd])\Z", re.ASCII)
+_UNITS_MS: Final = {"h": 3_600_000, "d": 24 * 3_600_000}
+_TOKENS: Final = (
+    Column("name"),
+    Column("begins"),
+    Column("may"),
+    Column("expires"),
+    Column("last used"),
+    Column("created by"),
+)
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called: a-z, 0-9 and . _ -.")],
+    *,
+    role: Annotated[
+        list[Role] | None, typer.Option("--role", help="What it may do, viewer by default; several are possible.")
+    ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option("--scope", metavar="SCOPE", help="Where: catalog or catalog.namespace; several are possible."),
+    ] = None,
+    expires: Annotated[
+        str, typer.Option("--expires", help="After so many days or hours (90d, 12h), or never.")
+    ] = "90d",
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Create a token and print it: the only time that anybody sees it."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.identity import GivenToken, NewToken  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    new = NewToken(name, tuple(role or (Role.VIEWER,)), tuple(scope or ("*",)), _lifetime(expires))
+    with server(invocation, show_api=show_api) as client:
+        given = from_json(GivenToken, client.create_token(new))
+    if as_json:
+        invocation.terminal.document(given)
+        return
+    invocation.terminal.say(given.token)
+    invocation.terminal.note(f"{name}: {_may(given.record)}; expires {_expiry(given.record)}; it is not shown again")
+
+
+@app.command("list")
+def list_tokens(
+    context: typer.Context,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """List tokens with what they permit, also those that are not valid any more."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.identity import TokenRecord  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        page = client.tokens(limit=limit, cursor=cursor)
+    found = [from_json(TokenRecord, item) for item in page.items]
+    none = "there are no tokens but the server's own"
+    invocation.terminal.page(found, page.next_cursor, _TOKENS, _cells, none=none)
+
+
+@app.command()
+def revoke(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `icewright token list` shows it.")],
+    *,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Let a token in no more, from now on, on all servers."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.identity import TokenRecord  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        revoked = from_json(TokenRecord, client.revoke_token(name))
+    if as_json:
+        invocation.terminal.document(revoked)
+    else:
+        invocation.terminal.say(f"{name} opens nothing any more, since {text.instant(revoked.revoked_at)}")
+
+
+def login(
+    context: typer.Context,
+    url: Annotated[
+        str | None, typer.Argument(metavar="URL", help="The server, where it is not the one of this machine.")
+    ] = None,
+    *,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", help="Read the token from there instead of asking.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Log in: to the server at URL for later commands, or without one, by a one-time link, to its page.
+
+    The token comes from --token-file, from the environment variable ICEWRIGHT_TOKEN, or is asked for. It is kept in the
+    state directory, in a file for its owner alone, until `icewright logout`.
+    """
+    from icewright.adapters.http.client import Client  # noqa: PLC0415 - `--help` stays quick
+    from icewright.app.address import ServerAddress, write_address  # noqa: PLC0415 - see above
+    from icewright.cli.connection import TOKEN_VARIABLE, server  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    terminal = invocation.terminal
+    if url is None:
+        with server(invocation) as client:
+            link = f"{client.url}{client.login_code()['path']}"
+        if as_json:
+            terminal.document({"link": link})
+        else:
+            terminal.say(f"Open once in a browser, within 15 minutes: {link}")
+        return
+    token = _read(token_file) if token_file is not None else os.environ.get(TOKEN_VARIABLE)
+    token = token or typer.prompt("Token", hide_input=True, err=True)
+    with Client(url, token) as client:
+        me = client.me()
+    write_address(invocation.config.server.login_file, ServerAddress(url.rstrip("/"), token, os.getpid()))
+    if as_json:
+        terminal.document({"url": url, "name": me["name"], "permissions": me["permissions"]})
+    else:
+        terminal.say(f"logged in to {url} as {me['name']}: {', '.join(me['permissions'])}")
+
+
+def logout(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Forget the server and the token of `icewright login URL`. The token stays valid: see `icewright token revoke`."""
+    from icewright.app.address import read_address, remove_address  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    path = invocation.config.server.login_file
+    was_in = path.exists()
+    if was_in:
+        remove_address(path, read_address(path))
+    if as_json:
+        invocation.terminal.document({"logged_out": was_in})
+    else:
+        invocation.terminal.say("logged out" if was_in else "nobody was logged in")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFound(f"no token in {path}: {error}") from error
+
+
+def _lifetime(said: str) -> int | None:
+    if said == "never":
+        return None
+    found = _LIFETIME.match(said)
+    if found is None:
+        raise InvalidMessage(f"--expires {said!r} is no time", hint="write 90d, 12h or never")
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def _may(token: TokenRecord) -> str:
+    return ", ".join(f"{grant.role} on {grant.scope}" for grant in token.grants)
+
+
+def _expiry(token: TokenRecord) -> str:
+    if token.revoked_at is not None:
+        return f"revoked {text.instant(token.revoked_at)}"
+    return "never" if token.expires_at is None else text.instant(token.expires_at)
+
+
+def _cells(token: TokenRecord) -> tuple[str, ...]:
+    used = text.instant(token.last_used_at)
+    return token.name, token.hint, _may(token), _expiry(token), used, token.created_by

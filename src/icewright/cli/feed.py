@@ -1,0 +1,82 @@
+"""``icewright feed``: what happened, and what happens, as the server tells it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from icewright.cli import figures as text
+from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.cli.terminal import Column, Terminal
+from icewright.domain.codec import from_json
+from icewright.domain.feed import FactKind
+
+if TYPE_CHECKING:
+    from icewright.adapters.http.client import Client
+    from icewright.services.feed_views import FactView
+
+_FACTS = (Column("when"), Column("what"), Column("table"), Column("task"), Column("because"))
+
+
+def feed(
+    context: typer.Context,
+    *,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens, until Ctrl-C.")] = False,
+    kind: Annotated[list[FactKind] | None, typer.Option("--kind", help="Only facts of this kind; repeatable.")] = None,
+    under: Annotated[
+        list[str] | None,
+        typer.Option("--under", metavar="NAME", help="Only of this catalog, namespace or table; repeatable."),
+    ] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Show what happened, oldest first: tasks queued, done and failed, tables parked, plans that wait.
+
+    With --follow, what happens from now on; with --json besides, one document a line.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.feed_views import FactView  # noqa: PLC0415 - see above
+
+    terminal = (invocation := begin(context, as_json=as_json)).terminal
+    kinds, places = [one.value for one in kind or ()], under or []
+    with server(invocation, show_api=show_api) as client:
+        if follow:
+            with suppress(KeyboardInterrupt):
+                _follow(terminal, client, kinds, places)
+            return
+        page = client.feed(kinds=kinds, under=places, limit=limit, cursor=cursor)
+    found = [from_json(FactView, item) for item in page.items]
+    if as_json:
+        terminal.documents(found, page.next_cursor)
+        return
+    if not found:
+        terminal.say("nothing was told")
+        return
+    terminal.table(_FACTS, [_cells(one) for one in found])
+    if page.next_cursor is not None:
+        terminal.note(f"there is more: --cursor {page.next_cursor}")
+
+
+def _follow(terminal: Terminal, client: Client, kinds: list[str], under: list[str]) -> None:
+    from icewright.services.feed_views import FactView  # noqa: PLC0415 - `--help` stays quick
+
+    for found in client.follow(kinds=kinds, under=under):
+        if terminal.as_json:
+            sys.stdout.write(json.dumps(found) + "\n")
+            sys.stdout.flush()
+        elif "begins_after" in found:
+            terminal.note("facts in between are not kept any more")
+        else:
+            terminal.say("  ".join(cell for cell in _cells(from_json(FactView, found)) if cell))
+            terminal.out.file.flush()
+
+
+def _cells(fact: FactView) -> tuple[str, ...]:
+    because = fact.reason.text
+    return text.instant(fact.at), fact.kind.value, fact.table or fact.catalog, fact.task_id or "", because

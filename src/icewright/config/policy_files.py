@@ -1,0 +1,166 @@
+"""Policy files: YAML that people keep in git, read into rules; what is wrong is told with file, line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from icewright.config.yaml_tree import Fields, Items, Node, Place, Text, read_yaml
+from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.policies import NamedRule, Policies, RuleMatch
+from icewright.planning import wording
+from icewright.planning.named_rules import faults
+
+VERSION: Final = "1"
+SUFFIXES: Final = (".yaml", ".yml")
+FILES_MAX: Final = 1_000
+_FILE_KEYS: Final = ("version", "rules")
+_RULE_KEYS: Final = ("name", "match", "priority", "settings", "note")
+_MATCH_KEYS: Final = ("tables", "owner", "properties")
+_PRIORITY_LENGTH_MAX: Final = 10
+
+
+@dataclass
+class _Read:
+    """A rule, and where its parts stand, by the path to them within the rule."""
+
+    rule: NamedRule
+    places: dict[tuple[str | int, ...], Place] = field(default_factory=dict)
+
+    def place(self, path: tuple[str | int, ...]) -> Place:
+        """Where a part stands, or else the smallest part around it that stands somewhere."""
+        return next(self.places[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self.places)
+
+
+def read_policies(paths: Sequence[Path]) -> Policies:
+    """All that files say together, and the files of folders. In which order they are given does not matter.
+
+    Raises ``InvalidConfiguration`` for the first thing that is wrong.
+    """
+    found = [rule for file in policy_files(paths) for rule in _rules(read_yaml(file))]
+    found.sort(key=lambda read: read.rule.name)
+    policies = Policies(tuple(read.rule for read in found))
+    for fault in faults(policies):
+        if len(fault.path) > 1 and isinstance(fault.path[1], int):
+            raise found[fault.path[1]].place(fault.path[2:]).error(fault.text, fault.hint)
+        raise InvalidConfiguration(fault.text, hint=fault.hint)
+    return policies
+
+
+def policy_files(paths: Sequence[Path]) -> list[Path]:
+    """The files themselves; of a folder and those below, what is called ``*.yaml`` or ``*.yml``. Each file once."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        files = sorted(_below(path)) if path.is_dir() else [path]
+        if not files:
+            hint = "policy files are called *.yaml or *.yml"
+            raise InvalidConfiguration(f"{path}: there is no policy file in the folder", hint=hint)
+        found.update({file.resolve(): file for file in files})
+    if len(found) > FILES_MAX:
+        raise InvalidConfiguration(f"more than {FILES_MAX:,} policy files", hint="is that the folder that was meant?")
+    return list(found.values())
+
+
+def fields_of(node: Node, allowed: Sequence[str], required: Sequence[str], what: str) -> Fields:
+    """A map with these keys alone. Raises ``InvalidConfiguration``."""
+    if not isinstance(node, Fields):
+        raise node.place.error(f"expected {what} with the keys {', '.join(allowed)}")
+    for key, place in node.keys.items():
+        if key not in allowed:
+            raise place.error(f"there is no key {wording.quoted(key)} in {what}", f"known: {', '.join(allowed)}")
+    missing = next((key for key in required if key not in node.fields), None)
+    if missing is not None:
+        raise node.place.error(f"{what} needs the key {missing}", f"known: {', '.join(allowed)}")
+    return node
+
+
+def text_of(node: Node, what: str) -> str:
+    """A text. Raises ``InvalidConfiguration``."""
+    if not isinstance(node, Text):
+        raise node.place.error(f"expected {what}, found a {'list' if isinstance(node, Items) else 'map'}")
+    return node.text
+
+
+def texts_of(node: Node, what: str) -> dict[str, str]:
+    """A map of texts. Raises ``InvalidConfiguration``."""
+    if not isinstance(node, Fields):
+        raise node.place.error(f"expected {what}", "write one line each: `key: value`")
+    return {key: text_of(value, "a value") for key, value in node.fields.items()}
+
+
+def check_version(found: Fields) -> None:
+    """Raises ``InvalidConfiguration`` for a version that is not known here."""
+    if text_of(found.fields["version"], "a version") != VERSION:
+        raise found.fields["version"].place.error("the version is not known", f"write `version: {VERSION}`")
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for file in folder.rglob("*"):
+        if file.suffix in SUFFIXES and file.is_file() and not any(p[0] == "." for p in file.relative_to(folder).parts):
+            yield file
+
+
+def _rules(node: Node) -> Iterator[_Read]:
+    found = fields_of(node, _FILE_KEYS, ("version",), "a policy file")
+    check_version(found)
+    rules = found.fields.get("rules")
+    if rules is None:
+        return
+    if not isinstance(rules, Items):
+        raise rules.place.error("expected a list of rules", "each begins with `- name: ...`")
+    for one in rules.items:
+        yield _rule(one)
+
+
+def _rule(node: Node) -> _Read:
+    found = fields_of(node, _RULE_KEYS, ("name", "match", "settings"), "a rule")
+    fields = found.fields
+    places: dict[tuple[str | int, ...], Place] = {(): found.place}
+    for key, value in fields.items():
+        places[(key,)] = value.place
+    match = _match(fields["match"], places)
+    settings = texts_of(fields["settings"], "settings")
+    _note_fields(("settings",), fields["settings"], places)
+    note = text_of(fields["note"], "a note") if "note" in fields else ""
+    rule = NamedRule(text_of(fields["name"], "a name"), match, settings, _priority(fields), note.strip())
+    return _Read(rule, places)
+
+
+def _match(node: Node, places: dict[tuple[str | int, ...], Place]) -> RuleMatch:
+    found = fields_of(node, _MATCH_KEYS, ("tables",), "match")
+    tables = found.fields["tables"]
+    if not isinstance(tables, Items):
+        raise tables.place.error("expected a list of patterns", 'write one a line: `- "lake.sales.*"`')
+    places["match", "tables"] = tables.place
+    for number, one in enumerate(tables.items):
+        places["match", "tables", number] = one.place
+    owner = found.fields.get("owner")
+    if owner is not None:
+        places["match", "owner"] = owner.place
+    properties = found.fields.get("properties")
+    if properties is not None:
+        _note_fields(("match", "properties"), properties, places)
+    return RuleMatch(
+        tuple(text_of(one, "a pattern") for one in tables.items),
+        None if owner is None else text_of(owner, "an owner"),
+        {} if properties is None else texts_of(properties, "properties"),
+    )
+
+
+def _priority(fields: Mapping[str, Node]) -> int:
+    if "priority" not in fields:
+        return 0
+    text = text_of(fields["priority"], "a priority")
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _PRIORITY_LENGTH_MAX):
+        raise fields["priority"].place.error(f"{wording.quoted(text)} is no priority", "a whole number: `priority: 10`")
+    return int(text)
+
+
+def _note_fields(head: tuple[str | int, ...], node: Node, places: dict[tuple[str | int, ...], Place]) -> None:
+    """Where the keys and the values of a map stand: what is wrong with either is told at the value."""
+    if isinstance(node, Fields):
+        for key, value in node.fields.items():
+            places[*head, key] = value.place

@@ -1,0 +1,129 @@
+"""Tokens, one-time codes and sessions as values. Of the secrets themselves only digests go anywhere."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final
+
+from icewright.domain.access import EVERYTHING, Grant, Principal, Role, Scope
+from icewright.domain.audit import Act
+from icewright.domain.errors import InvalidMessage
+from icewright.domain.tables import Instant
+
+TOKEN_PREFIX: Final = "icw_"  # noqa: S105 - what tokens begin with, so that scanners find those that got out
+HINT_LENGTH: Final = 8
+"""How much of a token is kept as it is, so that people know it again."""
+SESSION_MS: Final = 12 * 3_600_000
+"""How long a log-in to the page lasts, whatever is done meanwhile."""
+IDLE_MS: Final = 30 * 60_000
+"""How long it lasts while nobody does anything."""
+CODE_MS: Final = 15 * 60_000
+"""How long a one-time code can be used."""
+SEEN_EVERY_MS: Final = 60_000
+"""How often it is written down that a token or a session was used."""
+LIFETIME_MS_MAX: Final = 10 * 366 * 24 * 3_600_000
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z", re.ASCII)
+OF_TOKEN: Final = "token:"  # noqa: S105 - what names of principals begin with
+_EVERYWHERE_ONLY: Final = frozenset({Role.OPTIMIZER, Role.PLATFORM_ADMIN})
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token that is asked for: it gets each of these roles in each of these scopes."""
+
+    name: str
+    roles: tuple[Role, ...]
+    scopes: tuple[str, ...] = ("*",)
+    lifetime_ms: int | None = None
+    """None: it never expires."""
+
+    def grants(self) -> tuple[Grant, ...]:
+        """What it would permit. Raises :class:`InvalidMessage`, and ``InvalidName`` for a scope that is none."""
+        if not _NAME.match(self.name):
+            raise InvalidMessage("a token's name is of a-z, 0-9 and . _ -, at most 64 of them")
+        if not self.roles or not self.scopes:
+            raise InvalidMessage("a token needs a role and a scope")
+        if self.lifetime_ms is not None and not 0 < self.lifetime_ms <= LIFETIME_MS_MAX:
+            raise InvalidMessage(f"a token lasts 1 to {LIFETIME_MS_MAX} ms, or for good")
+        scopes = sorted({Scope.parse(scope) for scope in self.scopes})
+        for role in sorted(_EVERYWHERE_ONLY & set(self.roles)):
+            if scopes != [EVERYTHING]:
+                raise InvalidMessage(f"the role {role} is for everything alone", hint="leave the scope out")
+        return tuple(Grant(role, scope) for role in sorted(set(self.roles)) for scope in scopes)
+
+    def record(self, hint: str, created_by: str, now: Instant) -> TokenRecord:
+        """The token as it is kept. Raises as :meth:`grants` does."""
+        expires_at = None if self.lifetime_ms is None else now + self.lifetime_ms
+        return TokenRecord(self.name, hint, self.grants(), now, created_by, expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """A token as it is shown: everything but the secret. ``hint`` is how it begins."""
+
+    name: str
+    hint: str
+    grants: tuple[Grant, ...]
+    created_at: Instant
+    created_by: str
+    expires_at: Instant | None
+    last_used_at: Instant | None = None
+    revoked_at: Instant | None = None
+
+    @property
+    def principal(self) -> Principal:
+        """Whoever has it."""
+        return Principal(OF_TOKEN + self.name, self.grants)
+
+    def is_valid(self, now: Instant) -> bool:
+        """Whether it opens anything."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenToken:
+    """A token when it is given: the only time that anybody sees it."""
+
+    token: str = field(repr=False)
+    record: TokenRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A log-in of a browser, kept beside the digest of its cookie."""
+
+    principal: Principal
+    begun_at: Instant
+    seen_at: Instant
+
+    def lasts(self, now: Instant) -> bool:
+        """Whether it has neither idled nor lasted too long; a clock that went back ends it as well."""
+        return 0 <= now - self.begun_at < SESSION_MS and 0 <= now - self.seen_at < IDLE_MS
+
+
+def token_name(principal: Principal) -> str | None:
+    """The name of the token that a principal is, None for people and the owner."""
+    return principal.name.removeprefix(OF_TOKEN) if principal.name.startswith(OF_TOKEN) else None
+
+
+def token_added(record: TokenRecord) -> Act:
+    """That a token was let in."""
+    grants = ", ".join(f"{grant.role} on {grant.scope}" for grant in record.grants)
+    return Act("token.created", f"token {record.name}", {"grants": grants, "expires_at": record.expires_at or 0})
+
+
+def token_revoked(record: TokenRecord) -> Act:
+    """That a token was revoked."""
+    return Act("token.revoked", f"token {record.name}")
+
+
+def logged_in(principal: Principal) -> Act:
+    """That somebody logged in: nobody acts on their behalf before."""
+    return Act("session.opened", principal.name)
+
+
+def digest(secret: str) -> str:
+    """What is kept of a secret: SHA-256, in hexadecimal. Secrets here are random and long, so that it needs no salt."""
+    return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,68 @@
+"""The door to tokens, one-time codes and sessions: the same for all servers of one store."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from icewright.domain.access import Principal
+from icewright.domain.identity import NewToken, TokenRecord
+
+
+class IdentityStore(Protocol):
+    """Who may come in. It is given digests of secrets, never secrets; time is the store's own.
+
+    All methods raise :class:`~icewright.domain.errors.Unavailable` when the store does not answer. What changes
+    something writes its entry into the audit in the same transaction.
+    """
+
+    def add_token(self, new: NewToken, digest: str, hint: str, created_by: str) -> TokenRecord:
+        """Let a token in.
+
+        Raises :class:`~icewright.domain.errors.NotAllowed` where there is or was one of that name, and what
+        :meth:`NewToken.grants` raises.
+        """
+        ...
+
+    def token(self, digest: str) -> TokenRecord | None:
+        """The token of that digest, if it is valid. Remembers that it was used, once a minute at most."""
+        ...
+
+    def tokens(self, *, limit: int, after: str | None = None) -> Sequence[TokenRecord]:
+        """Tokens by name, valid or not; ``after`` is the name that the last page ended with."""
+        ...
+
+    def revoke(self, name: str) -> TokenRecord:
+        """Let a token in no more, from now on, nor sessions that were opened with it.
+
+        Once more changes nothing. Raises :class:`~icewright.domain.errors.NotFound`.
+        """
+        ...
+
+    def has_tokens(self) -> bool:
+        """Whether any token is valid."""
+        ...
+
+    def add_code(self, digest: str, principal: Principal, lifetime_ms: int) -> None:
+        """Let a one-time code open a session for ``principal``, for so long."""
+        ...
+
+    def log_in(self, code_digest: str, session_digest: str) -> Principal | None:
+        """Open a session by a code, which is used up by that; None for a code that is none, was used or is too old.
+
+        Of callers at once with the same code, one gets in.
+        """
+        ...
+
+    def open_session(self, session_digest: str, principal: Principal) -> None:
+        """Open a session for whoever has proved by other means who they are."""
+        ...
+
+    def session(self, digest: str, *, attended: bool) -> Principal | None:
+        """Whose session it is, None when it does not last any more or never was.
+
+        ``attended`` says that a person did something; it is what keeps a session from being idle.
+        """
+        ...
+
+    def close_session(self, digest: str) -> None:
+        """Log out."""
+        ...

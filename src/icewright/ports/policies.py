@@ -1,0 +1,33 @@
+"""The door to policies as they were applied, revision by revision."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from icewright.domain.policies import NewRevision, PolicyRevision
+
+
+class PolicyStore(Protocol):
+    """All revisions, which never change. Each method is one transaction, the same for all servers of a store.
+
+    All methods raise :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
+    """
+
+    def present(self) -> int:
+        """The number of the latest revision; 0 before the first. Asked for at each look: cheap."""
+        ...
+
+    def revision(self, number: int) -> PolicyRevision:
+        """One revision; 0 is empty. Raises :class:`~icewright.domain.errors.NotFound`."""
+        ...
+
+    def revisions(self, *, limit: int, before: int | None = None) -> Sequence[PolicyRevision]:
+        """Revisions, newest first; ``before`` is the number that the last page ended with."""
+        ...
+
+    def apply(self, new: NewRevision, expected: int) -> PolicyRevision:
+        """Make these policies the present ones, all at once, with an entry in the audit.
+
+        Raises :class:`~icewright.domain.errors.Conflict`, and changes nothing, when the present revision is another
+        one than ``expected``.
+        """
+        ...

@@ -1,0 +1,71 @@
+"""The rules of the moment, for whoever asks what the owner of a table wants: the same on all servers of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icewright.domain.errors import NotAllowed, NotFound
+from icewright.domain.policies import NO_REVISION, NewRevision, Policies, PolicyRevision, Rule
+from icewright.domain.policy import Policy
+from icewright.domain.tables import TableMetadata
+from icewright.planning.policy import effective_policy
+from icewright.ports.policies import PolicyStore
+
+
+class NothingApplied:
+    """A :class:`~icewright.ports.policies.PolicyStore` where there is none: the configuration's rules are all."""
+
+    def present(self) -> int:
+        """See the port."""
+        return NO_REVISION.number
+
+    def revision(self, number: int) -> PolicyRevision:
+        """See the port."""
+        if number != NO_REVISION.number:
+            raise NotFound(f"there is no revision {number} of the policies")
+        return NO_REVISION
+
+    def revisions(self, *, limit: int, before: int | None = None) -> Sequence[PolicyRevision]:
+        """See the port."""
+        del limit, before
+        return ()
+
+    def apply(self, new: NewRevision, expected: int) -> PolicyRevision:
+        """See the port."""
+        del new, expected
+        raise NotAllowed("policies cannot be applied here: nothing keeps them")
+
+
+@dataclass(frozen=True, slots=True)
+class PresentRules:
+    """All rules as of one revision of the policies."""
+
+    revision: int
+    rules: tuple[Rule, ...]
+
+
+class PolicySource:
+    """Reads at each look which revision is the present one; what is in it is read once, since it never changes."""
+
+    def __init__(self, configured: Sequence[Rule] = (), store: PolicyStore | None = None) -> None:
+        """``configured`` are the rules of the configuration, below those of the store."""
+        self.configured = tuple(configured)
+        self.store: PolicyStore = NothingApplied() if store is None else store
+        self._present = self._with(NO_REVISION.number, NO_REVISION.policies)
+
+    def present(self) -> PresentRules:
+        """The rules as they are now. Raises :class:`~icewright.domain.errors.Unavailable`: nothing is guessed."""
+        number, known = self.store.present(), self._present
+        if number == known.revision:
+            return known
+        found = self._with(number, self.store.revision(number).policies)
+        self._present = found
+        return found
+
+    def policy(self, metadata: TableMetadata) -> Policy:
+        """The effective policy of a table by the rules as they are now."""
+        return effective_policy(metadata, self.present().rules)
+
+    def _with(self, revision: int, policies: Policies) -> PresentRules:
+        return PresentRules(revision, (*policies.rules, *self.configured))

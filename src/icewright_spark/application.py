@@ -1,0 +1,74 @@
+"""An optimizer from its settings to its end: one Spark session, and what is claimed in it.
+
+A resident one is started by :mod:`icewright_spark.__main__`, one for a single task by ``spark-submit``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from icewright.domain.codec import dumps, loads
+from icewright.domain.errors import IcewrightError, Rejected
+from icewright.domain.optimizers import RECYCLE_EXIT_CODE, OptimizerSettings
+from icewright_spark.engine import SparkEngine
+from icewright_spark.optimizer import Optimizer
+from icewright_spark.server import Server
+from icewright_spark.session import build_session
+from icewright_spark.telemetry import begin_telling
+from icewright_spark.watchdog import Watchdog, end_application
+
+_EXIT_AGAIN: Final = 1
+_EXIT_WRONG_USE: Final = 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the application that ``spark-submit`` has started, with the path of its settings and its optimizer's id.
+
+    The exit status is that of :func:`run`.
+    """
+    path, optimizer_id = Path(arguments[0]), arguments[1]
+
+    def settings() -> bytes:
+        text = path.read_bytes()
+        with suppress(OSError):  # a Secret of Kubernetes is not ours to remove
+            path.unlink()
+        return dumps(replace(loads(OptimizerSettings, text), optimizer_id=optimizer_id)).encode()
+
+    return run(settings, partial(end_application, os.getppid()))
+
+
+def run(settings: Callable[[], bytes], end: Callable[[str], None]) -> int:
+    """Run an optimizer with the settings that are read, until it is told to stop or has done what it was started for.
+
+    ``end`` ends this process at once, see :mod:`icewright_spark.watchdog`. The exit status is 0 when it was told to
+    stop or is done, 2 when it can never run as it was started, ``RECYCLE_EXIT_CODE`` when it wants to be started anew,
+    and 1 when it should be tried again after a while.
+    """
+    log = structlog.get_logger("icewright.optimizer")
+    try:
+        found = loads(OptimizerSettings, settings())
+        begin_telling(found, os.environ)
+        server = Server(found.server_url, found.token)
+        log.info("starting Spark", master=found.master)
+        spark = build_session(found)
+        watchdog = Watchdog(end)
+        watchdog.start()
+        optimizer = Optimizer(SparkEngine(spark, server, watchdog), server, found)
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signal_number, lambda _number, _frame: optimizer.stop())
+        log.info("ready", slots=found.slots)
+        optimizer.run()
+    except IcewrightError as error:
+        log.critical("cannot go on", code=error.code, detail=error.message, hint=error.hint)
+        return _EXIT_WRONG_USE if isinstance(error, Rejected) else _EXIT_AGAIN
+    spark.stop()
+    return RECYCLE_EXIT_CODE if optimizer.wants_recycling else 0

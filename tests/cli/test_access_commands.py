@@ -1,0 +1,102 @@
+"""Tokens, logging in, and the audit, from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from icewright.adapters.sql.audit import SqlAudit
+from icewright.adapters.sql.schema_access import audit
+from icewright.adapters.sql.transactions import writing
+from icewright.app.address import read_address
+from tests.cli.command_line import icewright, write_configuration
+from tests.lakes.house import House, serving
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    made = House(tmp_path)
+    write_configuration(tmp_path, made.entry)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("ICEWRIGHT_CONFIG", "ICEWRIGHT_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    with serving(made):
+        yield made
+
+
+@pytest.mark.usefixtures("house")
+def test_a_token_is_created_used_listed_and_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no tokens but the server's own" in icewright("token", "list").out
+    made = icewright("token", "create", "ci", "--role", "viewer", "--scope", "lake.db", "--expires", "2d")
+    token = made.out.strip()
+    assert (made.status, token[:4], "viewer on lake.db" in made.err) == (0, "icw_", True)
+    listed = icewright("token", "list")
+    assert ("viewer on lake.db" in listed.out, token[:8] in listed.out, token in listed.out) == (True, True, False)
+    monkeypatch.setenv("ICEWRIGHT_TOKEN", token)
+    refused = icewright("token", "list")
+    assert (refused.status, "token:ci lacks the permission `administer` on everything" in refused.err) == (2, True)
+    assert "roles that have it: platform-admin" in refused.err
+    monkeypatch.delenv("ICEWRIGHT_TOKEN")
+    assert icewright("token", "revoke", "ci").status == 0
+    assert "revoked" in icewright("token", "list").out
+    monkeypatch.setenv("ICEWRIGHT_TOKEN", token)
+    refused = icewright("status")
+    assert (refused.status, "a token that is valid" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("expires", ["", "0d", "90", "1y", "-1d", "9999999d"])
+@pytest.mark.usefixtures("house")
+def test_a_time_that_is_none_is_wrong_use(expires: str) -> None:
+    assert icewright("token", "create", "ci", "--role", "viewer", "--expires", expires).status == 2
+
+
+@pytest.mark.usefixtures("house")
+def test_somebody_logs_in_with_a_token_from_a_file_and_out_again(tmp_path: Path) -> None:
+    token = icewright("token", "create", "ada", "--role", "operator", "--expires", "never").out
+    (tmp_path / "secret").write_text(token)
+    url = read_address(tmp_path / "state" / "server.json").url
+    said = icewright("login", url, "--token-file", "secret", "--json")
+    assert (said.json["name"], said.json["permissions"]) == ("token:ada", ["operate", "read", "report", "undo"])
+    assert (tmp_path / "state" / "login.json").stat().st_mode & 0o777 == 0o600
+    assert icewright("token", "list").status == 2
+    assert "/?token=" in icewright("login").out
+    assert icewright("logout").out == "logged out\n"
+    assert icewright("token", "list").status == 0
+    (tmp_path / "secret").write_text("icw_wrong")
+    assert icewright("login", url, "--token-file", "secret").status == 2
+    assert not (tmp_path / "state" / "login.json").exists()
+
+
+def test_t12_the_audit_is_listed_exported_and_verified(house: House, tmp_path: Path) -> None:
+    icewright("token", "create", "ci", "--role", "viewer")
+    listed = icewright("audit", "list")
+    assert ("token.created" in listed.out, "owner" in listed.out) == (True, True)
+    verified = icewright("audit", "verify", "--json")
+    head = verified.json["head"]
+    assert (verified.status, head["number"]) == (0, 2)
+    exported = icewright("audit", "export").out
+    assert json.loads(exported.splitlines()[1])["action"] == "api"
+    (tmp_path / "audit.jsonl").write_text(exported)
+    assert icewright("audit", "verify", "--file", "audit.jsonl").status == 0
+    (tmp_path / "audit.jsonl").write_text("\n".join(exported.splitlines()[:-1]))
+    taken = f"{head['number']}:{head['hash']}"
+    said = icewright("audit", "verify", "--file", "audit.jsonl", "--head", taken)
+    assert (said.status, "it is cut off: entry 2 was there" in said.out) == (1, True)
+    assert icewright("audit", "verify", "--head", taken).status == 0
+    assert icewright("audit", "verify", "--head", "2:x").status == 2
+    assert icewright("token", "create", "other", "--role", "viewer").status == 0
+    (tmp_path / "older.jsonl").write_text(icewright("audit", "export").out)
+    assert SqlAudit(house.engine).prune(2**62, 3) == 3
+    said = icewright("audit", "verify", "--head", taken)
+    assert (said.status, "entry 2 is not there any more: this head proves nothing now" in said.out) == (1, True)
+    assert icewright("audit", "verify", "--head", taken, "--json").json["unproven"] == [head]
+    assert icewright("audit", "verify", "--head", taken, "--before", "older.jsonl").status == 0
+    with writing(house.engine) as connection:
+        connection.execute(update(audit).where(audit.c.number == 4).values(principal='"nobody"'))
+    said = icewright("audit", "verify")
+    assert (said.status, said.out) == (1, "entry 4: it was changed\n")

@@ -1,0 +1,104 @@
+"""I26: as many files are in the audit as were moved and purged; and none goes that cannot be written down there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icewright.adapters.sql import deletion_store
+from icewright.adapters.sql.audit import SqlAudit
+from icewright.domain.audit import AuditEntry, digest_of, verify
+from icewright.domain.deletion import IntentState
+from icewright.domain.errors import Unavailable
+from tests.lakes.house import House, files, litter, location
+
+NAMES = ("one.parquet", "two.parquet", "three.parquet")
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def audited(house: House, action: str) -> int:
+    """How many files the audit has of an action."""
+    return sum(int(entry.detail["files"]) for entry in entries(house) if entry.action == action)
+
+
+def entries(house: House) -> list[AuditEntry]:
+    return list(SqlAudit(house.engine, house.clock).entries(limit=10_000, after=0))
+
+
+def removed(house: House, *, undone: bool = False) -> str:
+    """A table with garbage, of which some was let go; the id of the run."""
+    litter(house.table(), *NAMES)
+    house.days(10, a_day=1)
+    (waiting,) = house.control.tables.waiting(limit=9)
+    task = house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.round()
+    if undone:
+        house.undo(task.task_id)
+    return task.task_id
+
+
+def test_i26_t12_each_file_that_goes_is_in_the_audit_before_and_after(house: House) -> None:
+    run_id = removed(house)
+    tally = house.control.deletions.tally(run_id)
+    assert tally[IntentState.QUARANTINED].files == len(NAMES)
+    assert audited(house, "files.quarantine-begun") == audited(house, "files.quarantined") == len(NAMES)
+    house.days(9, a_day=1)
+    assert house.control.deletions.tally(run_id)[IntentState.PURGED].files == len(NAMES)
+    assert audited(house, "files.purge-begun") == audited(house, "files.purged") == len(NAMES)
+    found = entries(house)
+    assert verify(found).broken_at is None
+    (begun,) = [entry for entry in found if entry.action == "deletion.begun"]
+    assert (begun.principal, begun.detail["files"]) == ("icewright", len(NAMES))
+    paths = [one.object.path for one in house.control.deletions.intents(run_id, frozenset(IntentState), limit=9)]
+    gone = [entry for entry in found if entry.action == "files.purged"]
+    assert {entry.detail["paths"] for entry in gone} == {digest_of(paths)}
+
+
+def test_i26_files_that_come_back_are_in_the_audit(house: House) -> None:
+    run_id = removed(house, undone=True)
+    assert house.control.deletions.tally(run_id)[IntentState.RESTORED].files == len(NAMES)
+    assert audited(house, "files.restored") == len(NAMES)
+    assert "plan.approved" in {entry.action for entry in entries(house)}
+
+
+def test_t12_no_file_is_touched_where_the_audit_cannot_be_written(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = house.table()
+    litter(table, *NAMES)
+    house.days(10, a_day=1)
+    (waiting,) = house.control.tables.waiting(limit=9)
+    house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    before = files(location(table))
+
+    def full(*_: Any) -> None:
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(deletion_store, "record", full)
+        house.days(2, a_day=1)
+        assert files(location(table)) == before
+        assert audited(house, "files.quarantined") == 0
+    house.days(4, a_day=1)
+    assert len(files(location(table))) == len(before) - len(NAMES)
+    assert audited(house, "files.quarantined") == len(NAMES)
+
+
+def test_t12_no_purge_is_done_where_the_audit_cannot_be_written(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = removed(house)
+    held = files(house.held)
+
+    def full(*_: Any) -> None:
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(deletion_store, "record", full)
+        house.days(9, a_day=1)
+        assert files(house.held) == held
+    assert house.control.deletions.tally(run_id)[IntentState.QUARANTINED].files == len(NAMES)
