@@ -12,8 +12,9 @@ import pytest
 import uvicorn
 
 from icewright.app.address import ServerAddress, read_address, remove_address, write_address
-from icewright.app.server import PORTS_TRIED, lasting_token, listen, turn
-from icewright.domain.errors import NotFound, Rejected, Unavailable, Unreadable
+from icewright.app.server import PORTS_TRIED, lasting_token, listen, own_token, turn
+from icewright.config.load import load_config
+from icewright.domain.errors import InvalidConfiguration, NotFound, Rejected, Unavailable, Unreadable
 from tests.services.lakehouse import Lakehouse
 
 ADDRESS = ServerAddress("http://127.0.0.1:7077", "t" * 43, 17)
@@ -66,6 +67,22 @@ def test_the_token_lasts_and_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert mode(tmp_path / "state") == 0o700
     assert [path.name for path in (tmp_path / "state").iterdir()] == ["token"]
     assert lasting_token(tmp_path / "other") != token
+
+
+def test_servers_of_one_store_may_have_the_same_token(tmp_path: Path) -> None:
+    config = load_config(None, {"HOME": str(tmp_path), "ICEWRIGHT_SERVER__TOKEN": "env:SHARED"}, tmp_path)
+    assert own_token(config.server, {"SHARED": f"{'t' * 43}\n"}) == "t" * 43
+    assert not config.server.state_dir.exists()
+
+
+@pytest.mark.parametrize("shared", ["", "short", "t" * 31, f"{'t' * 20} {'t' * 20}", "\u00e9" * 43])
+def test_t5_a_reference_to_no_token_is_refused_and_not_shown(tmp_path: Path, shared: str) -> None:
+    config = load_config(None, {"HOME": str(tmp_path), "ICEWRIGHT_SERVER__TOKEN": "env:SHARED"}, tmp_path)
+    with pytest.raises(InvalidConfiguration, match="env:SHARED holds no token") as raised:
+        own_token(config.server, {"SHARED": shared})
+    assert not shared or shared not in raised.value.message
+    with pytest.raises(InvalidConfiguration, match="no variable SHARED"):
+        own_token(config.server, {})
 
 
 @pytest.mark.parametrize("readable", [0o640, 0o604, 0o644, 0o620])

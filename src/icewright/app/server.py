@@ -25,8 +25,9 @@ from icewright.app.address import ServerAddress, read_private, remove_address, w
 from icewright.app.alone import Watch
 from icewright.app.control import open_control_plane
 from icewright.app.listeners import listening_to_events
-from icewright.config.model import Config
-from icewright.domain.errors import Rejected, Unavailable, Unreadable
+from icewright.config.model import Config, ServerConfig
+from icewright.config.secrets import resolve
+from icewright.domain.errors import InvalidConfiguration, Rejected, Unavailable, Unreadable
 from icewright.services.loop import Loop
 
 _log = structlog.get_logger("icewright.server")
@@ -59,8 +60,9 @@ def serve(
         control = opened.control
         port = int(listening.getsockname()[1])
         url = f"http://{authority(server.host, port)}"
-        address = ServerAddress(url, lasting_token(server.state_dir), os.getpid())
-        access = Access(address.token, loopback_hosts(server.host, port), opened.identities, opened.audit)
+        address = ServerAddress(url, own_token(server, environ), os.getpid())
+        hosts = loopback_hosts(server.host, port) | frozenset(server.allowed_hosts)
+        access = Access(address.token, hosts, opened.identities, opened.audit)
         app = create_app(control, access, Shown(server.metrics_tables, server.state_dir))
         write_address(server.address_file, address)
         _outlive_signals()
@@ -126,6 +128,22 @@ def listen(host: str, port: int) -> socket.socket:
             _log.warning("port taken, using another", wanted=port, port=candidate)
         return listening
     raise Unavailable(f"ports {port} to {port + PORTS_TRIED - 1} of {host} are taken", hint="set server.port")
+
+
+def own_token(server: ServerConfig, environ: Mapping[str, str]) -> str:
+    """The owner's bearer token: the one that the configuration refers to, or else :func:`lasting_token`.
+
+    Raises :class:`InvalidConfiguration` for one that is not there, or too short to be a secret, and as that does.
+    """
+    if server.token is None:
+        return lasting_token(server.state_dir)
+    token = resolve(server.token, key="server.token", environ=environ).strip()
+    if len(token) < _TOKEN_LENGTH_MIN or not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidConfiguration(
+            f"server.token: {server.token} holds no token of {_TOKEN_LENGTH_MIN} or more visible characters",
+            hint="make one: `openssl rand -hex 32`",
+        )
+    return token
 
 
 def lasting_token(state_dir: Path) -> str:

@@ -83,6 +83,7 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
             hint='leave it out, and write store_password = "env:NAME" or "file:/path"',
         )
     _require_reference(given, ("server", "store_password"), found["store_password"], "password")
+    _require_reference(given, ("server", "token"), found["token"], "token")
     return ServerConfig(
         found["host"],
         found["port"],
@@ -93,6 +94,8 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
         found["keep_audit_days"],
         found["lease_ms"],
         found["metrics_tables"],
+        found["token"],
+        found["allowed_hosts"],
     )
 
 

@@ -16,7 +16,9 @@ class ServerConfig:
     """Where the server listens and where it keeps what it knows.
 
     ``store_url`` is SQLAlchemy's, without a password; ``store_password`` is a reference to one
-    (:mod:`icewright.config.secrets`), None where the database asks for none or libpq finds it by itself.
+    (:mod:`icewright.config.secrets`), None where the database asks for none or libpq finds it by itself. ``token`` is
+    one to the token that all servers of the store have, None where this one makes its own. ``allowed_hosts`` are Host
+    headers that are answered beside those of the address.
     """
 
     host: str
@@ -28,6 +30,8 @@ class ServerConfig:
     keep_audit_days: int
     lease_ms: int
     metrics_tables: int
+    token: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
 
     @property
     def address_file(self) -> Path:

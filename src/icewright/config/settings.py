@@ -21,6 +21,7 @@ from icewright.domain.undo import UNDO_KEPT_MS
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
+_HOST_HEADER = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?\Z", re.IGNORECASE)
 _PORT_MAX = 65_535
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
@@ -130,6 +131,21 @@ SERVER = (
         default=20,
         allowed=f"0 to {METRICS_TABLES_MAX}",
         accepts=lambda value: 0 <= value <= METRICS_TABLES_MAX,
+    ),
+    Setting(
+        "token",
+        Kind.TEXT,
+        "The token of its owner, the same for all servers of a store: env:NAME or file:/path, never the token itself. "
+        "By default one of its own, in the file `token` of state_dir.",
+    ),
+    Setting(
+        "allowed_hosts",
+        Kind.TEXTS,
+        "Host headers that are answered beside those of the address, with the port where clients send one: the name of "
+        "a load balancer.",
+        default=(),
+        allowed="names or addresses, such as icewright.example.com or icewright.example.com:8443; no patterns",
+        accepts=lambda value: all(_HOST_HEADER.match(host) is not None for host in value),
     ),
 )
 
