@@ -188,10 +188,16 @@ def conditions(index: object) -> list[str]:
 
 
 class TestTransactions:
-    def test_a_second_writer_waits_and_then_is_told_that_the_store_is_away(self, engine: Engine) -> None:
-        with writing(engine), pytest.raises(Unavailable, match="lock") as raised, writing(engine):
+    def test_a_second_writer_waits_and_then_is_told_that_the_store_is_away(
+        self, engine: Engine, store_url: str
+    ) -> None:
+        other = open_store(store_url, patience=Patience(lock_ms=50))  # as another process has it
+        with writing(engine), pytest.raises(Unavailable, match="lock") as raised, writing(other):
             pass
         assert raised.value.__cause__ is not None
+        other.dispose()
+        with writing(engine), pytest.raises(Unavailable, match="lock"), writing(engine):
+            pass
         with writing(engine):  # and then it goes on
             pass
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.transactions import WRITES, translated
+from icewright.adapters.sql.transactions import TURNS, WRITES, translated
+from icewright.adapters.sql.turns import Turns
 from icewright.domain.errors import InvalidConfiguration
 
 _SWITCH_S_MAX: Final = 5.0
@@ -29,6 +30,7 @@ def sqlite_engine(url: URL, patience: Patience) -> Engine:
         )
     _create_privately(Path(url.database))
     engine = create_engine(url, connect_args={"timeout": patience.lock_ms / 1000})
+    engine.update_execution_options(**{TURNS: Turns(patience.lock_ms)})
     _configure(engine)
     return engine
 

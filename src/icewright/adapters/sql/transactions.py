@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, literal_column, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from icewright.adapters.sql.schema import SERVER_EPOCH, counters
+from icewright.adapters.sql.turns import Turns
 from icewright.domain.errors import InvalidMessage, StoreAway, StoreTaken, Unknown
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
@@ -19,6 +20,8 @@ WRITES = "icewright_writes"
 """The execution option of a connection whose transactions write."""
 EPOCH = "icewright_epoch"
 """The execution option of an engine that may write only as long as no other server has taken the store over."""
+TURNS = "icewright_turns"
+"""The execution option of an engine whose writers in this process take turns by :class:`Turns`: that of SQLite."""
 _PRIMARY_CODE = 0xFF
 """The part of SQLite's extended error codes that says which error it is."""
 
@@ -45,7 +48,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
     Raises :class:`~icewright.domain.errors.Unknown` when the store went away in the middle of the commit, and
     :class:`~icewright.domain.errors.StoreTaken` when the engine is that of a server that was replaced.
     """
-    with translated(), engine.connect() as connection:
+    with translated(), _turn(engine), engine.connect() as connection:
         committing = False
         try:
             with connection.execution_options(**{WRITES: True}).begin():
@@ -59,6 +62,11 @@ def writing(engine: Engine) -> Iterator[Connection]:
                     hint="it may have happened or not; look before you try again",
                 ) from error
             raise
+
+
+def _turn(engine: Engine) -> AbstractContextManager[None]:
+    turns: Turns | None = engine.get_execution_options().get(TURNS)
+    return nullcontext() if turns is None else turns.turn()
 
 
 def _may_have_happened(error: DBAPIError) -> bool:
