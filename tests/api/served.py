@@ -21,6 +21,7 @@ from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.adapters.memory.ids import SequentialIds
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
+from icewright.adapters.memory.names import MemoryNames
 from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.adapters.memory.removals import memory_files, memory_removals
 from icewright.adapters.memory.table_store import MemoryTableStore
@@ -62,14 +63,16 @@ class Served:
         self.lake = MemoryCatalog("lake", self.clock)
         self.other = MemoryCatalog("other", self.clock)
         self.audit = MemoryAudit(self.clock)
-        tables, tasks = self.stores or (MemoryTableStore(self.clock), MemoryTaskStore(self.clock, self.audit))
+        names = MemoryNames()
+        queue = MemoryTaskStore(self.clock, self.audit, names)
+        tables, tasks = self.stores or (MemoryTableStore(self.clock, queue), queue)
         self.control: ControlPlane = build_control_plane(
             {"lake": self.lake, "other": self.other},
             tables,
             tasks,
             self.clock,
             SequentialIds(),
-            memory_removals(self.clock, {"lake": memory_files(self.lake, self.clock)}, self.audit),
+            memory_removals(self.clock, {"lake": memory_files(self.lake, self.clock)}, self.audit, names),
             expiries={"lake": MemoryExpiry(self.lake)},
             kept=MemoryKept(),
             policies=MemoryPolicies(self.clock),

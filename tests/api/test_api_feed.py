@@ -28,6 +28,7 @@ from icewright.domain.feed import Fact, FactKind, FeedFilter
 from icewright.domain.identity import NewToken
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
+from icewright.planning.words_shown import Words
 from tests.api.served import TOKEN, V1, Served, problem
 
 ALL = FeedFilter()
@@ -141,7 +142,7 @@ class TestStream:
         told(feed, "before")
 
         async def play() -> Reader:
-            reader = Reader(Streams(feed, HURRIED))
+            reader = Reader(Streams(feed, Words(()), HURRIED))
             async with anyio.create_task_group() as group:
                 group.start_soon(reader.run, lambda text: "after" in text)
                 await anyio.sleep(0.02)
@@ -155,7 +156,7 @@ class TestStream:
 
     def test_without_a_number_it_begins_now(self, feed: MemoryFeed) -> None:
         told(feed, "before")
-        reader = anyio.run(Reader(Streams(feed, HURRIED), None).run, lambda text: ": all is well" in text)
+        reader = anyio.run(Reader(Streams(feed, Words(()), HURRIED), None).run, lambda text: ": all is well" in text)
         assert reader.events == []
         assert "id: 1\n\n" in reader.text
 
@@ -163,28 +164,28 @@ class TestStream:
         for number in range(3):
             told(feed, f"t{number}")
         only = FeedFilter(frozenset({FactKind.FAILED}))
-        reader = anyio.run(Reader(Streams(feed, HURRIED), 0, only).run, lambda text: "id: 3" in text)
+        reader = anyio.run(Reader(Streams(feed, Words(()), HURRIED), 0, only).run, lambda text: "id: 3" in text)
         assert reader.events == []
 
     def test_what_is_not_kept_any_more_is_said(self, feed: MemoryFeed) -> None:
         for number in range(3):
             told(feed, f"t{number}")
         feed.forget(2**60, 2)
-        reader = anyio.run(Reader(Streams(feed, HURRIED), 1).run, lambda text: "t2" in text)
+        reader = anyio.run(Reader(Streams(feed, Words(()), HURRIED), 1).run, lambda text: "t2" in text)
         assert "event: gap" in reader.text
         assert reader.events[0] == {"asked_after": 1, "begins_after": 2}
-        later = anyio.run(Reader(Streams(feed, HURRIED), 99).run, lambda text: "gap" in text)
+        later = anyio.run(Reader(Streams(feed, Words(()), HURRIED), 99).run, lambda text: "gap" in text)
         assert later.events == [{"asked_after": 99, "begins_after": 3}]
 
     def test_t10_a_name_ends_no_event_and_makes_none(self, feed: MemoryFeed) -> None:
         told(feed, _HOSTILE)
-        reader = anyio.run(Reader(Streams(feed, HURRIED)).run, lambda text: "parked" in text)
+        reader = anyio.run(Reader(Streams(feed, Words(()), HURRIED)).run, lambda text: "parked" in text)
         (event,) = reader.events
         assert TableName.parse(event["table"]).name == _HOSTILE
         assert [line for line in reader.text.split("\n") if line.startswith("event: ")] == ["event: parked"]
 
     def test_t13_who_does_not_read_is_cut_off_and_others_are_not(self, feed: MemoryFeed) -> None:
-        streams = Streams(feed, HURRIED)
+        streams = Streams(feed, Words(()), HURRIED)
 
         async def play() -> tuple[Reader, Reader]:
             stuck, fine = Reader(streams, reads=2), Reader(streams)
@@ -201,7 +202,7 @@ class TestStream:
         assert streams.open == 0
 
     def test_t13_there_are_only_so_many(self, feed: MemoryFeed) -> None:
-        streams = Streams(feed, HURRIED)
+        streams = Streams(feed, Words(()), HURRIED)
         ending = threading.Event()
         streams.is_ending = ending.is_set
 
@@ -223,7 +224,7 @@ class TestStream:
         assert json.loads(refused.text)["code"] == "unavailable"
 
     def test_t13_nobody_takes_all_of_them_and_some_are_left_to_who_may_read_everything(self, feed: MemoryFeed) -> None:
-        streams = Streams(feed, Pace(streams_max=6, each_max=2, kept_back=2))
+        streams = Streams(feed, Words(()), Pace(streams_max=6, each_max=2, kept_back=2))
 
         def principal(name: str, scope: str) -> Principal:
             return Principal(name, (Grant(Role.VIEWER, Scope.parse(scope)),))
@@ -249,7 +250,7 @@ class TestStream:
         assert refused["detail"] == "owner has 0 streams already"
 
     def test_t1_it_does_not_outlive_its_leave(self, feed: MemoryFeed) -> None:
-        reader = anyio.run(Reader(Streams(feed, Pace(look_s=0.01, life_s=0.05))).run)
+        reader = anyio.run(Reader(Streams(feed, Words(()), Pace(look_s=0.01, life_s=0.05))).run)
         assert reader.messages[-1]["more_body"] is False
 
     @pytest.mark.parametrize("busy", [False, True])
@@ -267,7 +268,7 @@ class TestStream:
                 told(feed, f"t{len(asked)}")
             return False
 
-        reader = anyio.run(Reader(Streams(feed, HURRIED), stands=stands).run, until)
+        reader = anyio.run(Reader(Streams(feed, Words(()), HURRIED), stands=stands).run, until)
         assert (len(asked), reader.messages[-1]["more_body"]) == (4, False)
 
     def test_t11_a_stream_ends_with_the_token_that_it_was_asked_for_with(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +289,7 @@ class TestStream:
         assert [stream._stands() for stream in found] == [True, False]
 
     def test_it_ends_in_order_with_the_server(self, feed: MemoryFeed) -> None:
-        streams = Streams(feed, HURRIED)
+        streams = Streams(feed, Words(()), HURRIED)
         ended = threading.Event()
         streams.is_ending = ended.is_set
 
@@ -301,7 +302,7 @@ class TestStream:
 
     def test_a_store_that_is_away_for_a_while_ends_no_stream(self) -> None:
         away = Away()
-        reader = anyio.run(Reader(Streams(away, HURRIED)).run, lambda text: "it is there" in text)
+        reader = anyio.run(Reader(Streams(away, Words(()), HURRIED)).run, lambda text: "it is there" in text)
         assert [event["reason"]["text"] for event in reader.events] == ["it is there"]
         assert away.refused == 4
 

@@ -7,13 +7,18 @@ import dataclasses
 import pytest
 from fastapi.testclient import TestClient
 
+from icewright.api.streams import Pace, Streams
 from icewright.domain.access import Role
-from icewright.domain.errors import Unavailable
+from icewright.domain.actions import ActionKind
+from icewright.domain.asked import AskedExpireSnapshots
+from icewright.domain.errors import NotAllowed, Unavailable
+from icewright.domain.feed import Fact, FactKind
 from icewright.domain.identity import NewToken
 from icewright.domain.names import TableId, TableName
 from icewright.domain.reasons import Reason
-from icewright.ports.store import TableRecord
-from tests.api.served import BY_CITY, EVENTS, V1, Served, problem
+from icewright.planning.words_shown import Words
+from icewright.ports.store import TableRecord, WaitingPlan
+from tests.api.served import BY_CITY, EVENTS, V1, Served, hello, problem
 
 HIDDEN = TableName("lake", ("secret_acquisition",), "project_x")
 
@@ -88,6 +93,114 @@ class TestSeveralTablesOfOneUuid:
         assert problem(there, 404, "not-found")["detail"] == problem(nowhere, 404, "not-found")["detail"]
 
 
-def test_t2_optimizers_and_the_catalogs_that_they_reach_are_for_who_may_read_everything(served: Served) -> None:
-    problem(client_of(served, Role.VIEWER, "lake.db").get(f"{V1}/optimizers"), 403, "forbidden")
-    assert client_of(served, Role.VIEWER, "*").get(f"{V1}/optimizers").status_code == 200
+class TestLists:
+    """Of two tables in two namespaces, each with a plan, a task and an event; what somebody gets who may read one."""
+
+    @pytest.fixture
+    def two(self) -> Served:
+        served = Served()
+        for name in (EVENTS, HIDDEN):
+            uuid = served.table(name)
+            served.control.loop.unreadable[dataclasses.replace(name, name="broken")] = Reason("damaged", "it is")
+            waits = served.post(f"/tables/{uuid}/plans", AskedExpireSnapshots("PT0S", 1))
+            plan = served.control.tables.plan(waits["plan_id"])
+            kind = ActionKind(plan.actions[0].kind)
+            reason = Reason("beyond-budget", f"more than a day's worth, as that of {HIDDEN}")
+            served.control.tables.wait(WaitingPlan(plan.plan_id, plan.table_id, name, kind, reason, 1))
+        served.control.dispatcher.hello(dataclasses.replace(hello("of-both"), catalogs=("lake", "other")))
+        served.control.dispatcher.hello(dataclasses.replace(hello("of-other"), catalogs=("other",)))
+        return served
+
+    @pytest.mark.parametrize(
+        "path", ["/tables", "/tasks", "/plans/waiting", "/feed", "/quarantine", "/status", "/events/figures"]
+    )
+    def test_t2_a_list_has_what_one_may_read_and_says_nothing_of_others(self, two: Served, path: str) -> None:
+        whole = two.http.get(V1 + path).text
+        answered = client_of(two, Role.VIEWER, "lake.db").get(V1 + path)
+        assert answered.status_code == 200
+        assert not [word for word in ("secret", "project") if word in answered.text]
+        if path not in {"/quarantine", "/events/figures"}:
+            assert "secret_acquisition" in whole
+        nothing = client_of(two, Role.VIEWER, "lake.nowhere").get(V1 + path).text
+        assert not [word for word in ("secret", "project", "events", "other") if word in nothing]
+
+    def test_t2_pages_are_full_and_end_with_what_one_may_read(self, two: Served) -> None:
+        for number in range(5):
+            two.table(TableName("lake", ("db" if number % 2 else "secret_acquisition",), f"t{number}"))
+        viewer = client_of(two, Role.VIEWER, "lake.db")
+        found: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            document = viewer.get(f"{V1}/tables?limit=1{cursor and f'&cursor={cursor}'}").json()
+            assert len(document["items"]) == 1
+            found += [one["name"] for one in document["items"]]
+            cursor = document["next_cursor"]
+        assert sorted(found) == ["lake.db.events", "lake.db.t1", "lake.db.t3"]
+
+    def test_t2_totals_count_what_one_may_read(self, two: Served) -> None:
+        totals = [
+            sum(client_of(two, Role.VIEWER, scope).get(f"{V1}/status").json()["tasks"].values())
+            for scope in ("*", "lake", "lake.db", "lake.nowhere", "other")
+        ]
+        assert totals == [2, 2, 1, 0, 0]
+
+    def test_t2_a_name_or_a_uuid_that_is_not_ones_own_is_as_none(self, two: Served) -> None:
+        viewer = client_of(two, Role.VIEWER, "lake.db")
+        assert viewer.get(f"{V1}/tables?name={HIDDEN}").json()["items"] == []
+        assert len(viewer.get(f"{V1}/tables?name={EVENTS}").json()["items"]) == 1
+        theirs, nobodys = two.lake.load(HIDDEN).table_id.uuid, "x"
+        refused = [problem(viewer.get(f"{V1}/tasks?table={one}"), 404, "not-found") for one in (theirs, nobodys)]
+        assert refused[0]["detail"] == refused[1]["detail"]
+        there, nowhere = (viewer.get(f"{V1}/tables?catalog={one}") for one in ("other", "nowhere"))
+        assert problem(there, 404, "not-found")["hint"] == problem(nowhere, 404, "not-found")["hint"] == ""
+
+    def test_t2_optimizers_are_listed_that_reach_ones_catalogs_and_no_others_are_named(self, two: Served) -> None:
+        viewers = {scope: client_of(two, Role.VIEWER, scope) for scope in ("*", "lake.db", "other", "nowhere")}
+        for path in ("/optimizers", "/status"):
+            seen = {}
+            for scope, viewer in viewers.items():
+                document = viewer.get(V1 + path).json()
+                found = document["items" if path == "/optimizers" else "optimizers"]
+                seen[scope] = {one["hello"]["optimizer_id"]: one["hello"]["catalogs"] for one in found}
+            assert seen == {
+                "*": {"of-both": ["lake", "other"], "of-other": ["other"]},
+                "lake.db": {"of-both": ["lake"]},
+                "other": {"of-both": ["other"], "of-other": ["other"]},
+                "nowhere": {},
+            }
+
+
+class TestReasons:
+    """What is stored once for all readers, and names a table of another namespace."""
+
+    @pytest.fixture
+    def told(self, served: Served) -> Served:
+        record = served.control.tables.record_by_name(EVENTS)
+        assert record is not None
+        reason = Reason("shared-uuid", f"it is also known as {HIDDEN}")
+        served.control.tasks.feed.tell(Fact(FactKind.PARKED, "lake", reason, record.table_id, EVENTS), "1")
+        served.control.tables.save_record(dataclasses.replace(record, problem=reason))
+        return served
+
+    @pytest.mark.parametrize("path", ["/tables", "/feed", "/feed/stream?after=0"])
+    def test_t2_another_table_is_named_to_who_may_read_it(self, told: Served, path: str) -> None:
+        told.app.state.streams = Streams(told.control.tasks.feed, Words(["lake", "other"]), Pace(life_s=0.2))
+        for scopes, words in (
+            (("lake.db",), "it is also known as another table"),
+            (("lake.db", "lake.secret_acquisition"), f"it is also known as {HIDDEN}"),
+            (("*",), f"it is also known as {HIDDEN}"),
+        ):
+            said = client_of(told, Role.VIEWER, *scopes).get(V1 + path).text
+            assert f'"text":"{words}"' in said
+            assert ("secret" in said) is ("another table" not in words)
+
+    def test_t2_nor_does_a_refusal_name_it(self, told: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise NotAllowed(f"not beside {HIDDEN}", hint=f"drop {HIDDEN}")
+
+        monkeypatch.setattr(told.control.keeper, "look", refuse)
+        uuid = told.lake.load(EVENTS).table_id.uuid
+        answered = client_of(told, Role.OPERATOR, "lake.db").post(f"{V1}/tables/{uuid}/plan")
+        document = problem(answered, 409, "not-allowed")
+        assert (document["detail"], document["hint"]) == ("not beside another table", "drop another table")
+        assert len(answered.content) == int(answered.headers["content-length"])

@@ -14,6 +14,7 @@ from icewright.adapters.memory.deletion_store import MemoryDeletionStore
 from icewright.adapters.memory.event_source import MemoryCursors
 from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.adapters.memory.kept import MemoryKept
+from icewright.adapters.memory.names import MemoryNames
 from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.table_store import MemoryTableStore
@@ -49,12 +50,13 @@ class MemoryStores:
 
     def __init__(self, clock: Clock) -> None:
         self._audit = MemoryAudit(clock)
-        self._tasks = MemoryTaskStore(clock, self._audit)
+        names = MemoryNames()
+        self._tasks = MemoryTaskStore(clock, self._audit, names)
         self._tables = MemoryTableStore(clock, self._tasks)
         self._sightings = MemorySightings(clock)
         self._claims = MemoryClaims()
         self._kept = MemoryKept()
-        self._deletions = MemoryDeletionStore(clock, self._audit)
+        self._deletions = MemoryDeletionStore(clock, self._audit, names)
         self._identities = MemoryIdentities(clock, self._audit)
         self._cursors = MemoryCursors()
         self._policies = MemoryPolicies(clock, self._audit)

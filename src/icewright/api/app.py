@@ -32,7 +32,9 @@ from icewright.api.problems import add_handlers
 from icewright.api.schema import components
 from icewright.api.streams import Streams
 from icewright.api.timed import Timed
+from icewright.api.worded import Worded
 from icewright.domain.access import Permission
+from icewright.planning.words_shown import Words
 from icewright.services.control import ControlPlane
 
 PREFIX: Final = "/api/v1"
@@ -72,7 +74,8 @@ def create_app(control: ControlPlane, access: Access, shown: metrics.Shown | Non
         redirect_slashes=False,
     )
     app.state.control, app.state.access, app.state.lookups = control, access, Lookups(control)
-    app.state.streams = Streams(control.tasks.feed)
+    words = Words(control.catalogs)
+    app.state.streams = Streams(control.tasks.feed, words)
     app.state.shown = shown or metrics.Shown()
     api = APIRouter(prefix=PREFIX)
     routers = (status, identities, tables, plans, policies, tasks, quarantine, feed, events, optimizers, metrics)
@@ -92,7 +95,8 @@ def create_app(control: ControlPlane, access: Access, shown: metrics.Shown | Non
     document.update(_document(app))
     require_declarations(app)
     add_handlers(app)
-    app.add_middleware(Door, access=access)
+    app.add_middleware(Worded, words=words)
+    app.add_middleware(Door, access=access)  # says who asks, to what is inside
     app.add_middleware(Timed)  # around the door: what it refuses is counted as well
     return app
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from icewright.domain.access import Scope
+from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
 from icewright.domain.errors import IcewrightError, NotFound, Rejected, TableReplaced
 from icewright.domain.events import Reporting
 from icewright.domain.files import Partition
@@ -33,6 +33,11 @@ V = TypeVar("V")
 _REMEMBERED_MAX: Final = 10_000
 
 
+def unseen(what: str) -> NotFound:
+    """The same for what is not there and what is not theirs to see."""
+    return NotFound(f"no {what} of that id, or none that you may see")
+
+
 class SeveralTables(Rejected):
     """Several catalogs have a table with one uuid, and none was named. ``records`` are those tables."""
 
@@ -40,6 +45,11 @@ class SeveralTables(Rejected):
         names = ", ".join(sorted(record.table_id.catalog for record in records))
         super().__init__(f"several catalogs have a table with the uuid {uuid}", hint=f"add ?catalog=, one of {names}")
         self.uuid, self.records = uuid, records
+
+
+def is_about(within: Scopes, catalog: str) -> bool:
+    """Whether something in the catalog is in one of the scopes."""
+    return any(scope.catalog in {"", catalog} for scope in within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +138,29 @@ class Lookups:
         if len(records) > 1:
             raise SeveralTables(uuid, records)
         return records[0]
+
+    def seen(self, uuid: str, catalog: str | None, within: Scopes) -> TableRecord:
+        """As :meth:`record`, of tables in scopes: what is not theirs is answered as what is not there."""
+        if within == EVERYWHERE:
+            return self.record(uuid, catalog)
+        try:
+            found: Sequence[TableRecord] = [self.record(uuid, catalog)]
+        except SeveralTables as error:
+            found = error.records
+        except NotFound:
+            found = []
+        theirs = [one for one in found if covers(within, Scope.of(one.name))]
+        if len(found) > 1 and theirs:
+            raise SeveralTables(uuid, theirs)
+        if not theirs:
+            raise unseen("table")
+        return theirs[0]
+
+    def require_catalog(self, catalog: str, within: Scopes) -> None:
+        """Raise :class:`NotFound` for a catalog that is not there, and for one that is nothing of these scopes."""
+        if within != EVERYWHERE and (catalog not in self._control.catalogs or not is_about(within, catalog)):
+            raise unseen("catalog")  # who asks for one that is not there is told which ones are
+        self._control.observer.catalog(catalog)
 
     def metadata(self, record: TableRecord) -> TableMetadata:
         """The table's metadata as it is now.

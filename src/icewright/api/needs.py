@@ -17,7 +17,7 @@ from fastapi.routing import iter_route_contexts
 
 from icewright.api.deps import Caller, Control, Gate, Looked
 from icewright.api.door import SAFE_METHODS
-from icewright.api.lookups import Lookups, SeveralTables
+from icewright.api.lookups import Lookups, unseen
 from icewright.domain.access import (
     EVERYTHING,
     OWNER,
@@ -94,21 +94,14 @@ class Declared:
 
     def _found(self, request: Request, caller: Principal, control: ControlPlane, lookups: Lookups) -> Found:
         try:
-            found = _FINDERS[self.on](request, control, lookups)
+            found = _FINDERS[self.on](request, caller, control, lookups)
         except NotFound:
             if caller.may(Permission.READ, EVERYTHING):
                 raise
-            raise self._unseen() from None
-        except SeveralTables as error:
-            theirs = [one for one in error.records if caller.may(Permission.READ, Scope.of(one.name))]
-            raise (SeveralTables(error.uuid, theirs) if theirs else self._unseen()) from None
+            raise unseen(self.on) from None
         if not caller.may(Permission.READ, found.place):
-            raise self._unseen()
+            raise unseen(self.on)
         return found
-
-    def _unseen(self) -> NotFound:
-        """The same for what is not there and what is not theirs to see."""
-        return NotFound(f"no {self.on} of that id, or none that you may see")
 
 
 @dataclass(frozen=True)
@@ -178,23 +171,24 @@ def require_declarations(app: FastAPI) -> None:
         raise ValueError(f"routes that declare no permission, or several: {', '.join(bare)}")
 
 
-def _table(request: Request, _control: ControlPlane, lookups: Lookups) -> Found:
-    record = lookups.record(request.path_params["uuid"], request.query_params.get("catalog"))
+def _table(request: Request, caller: Principal, _control: ControlPlane, lookups: Lookups) -> Found:
+    within = caller.scopes(Permission.READ)
+    record = lookups.seen(request.path_params["uuid"], request.query_params.get("catalog"), within)
     return Found(Scope.of(record.name))
 
 
-def _plan(request: Request, control: ControlPlane, _lookups: Lookups) -> Found:
+def _plan(request: Request, _caller: Principal, control: ControlPlane, _lookups: Lookups) -> Found:
     plan = control.tables.plan(request.path_params["plan_id"])
     kinds = tuple(ActionKind(action.kind) for action in plan.actions)
     return Found(_place(control, plan.table_id, plan.table_name), kinds)
 
 
-def _task(request: Request, control: ControlPlane, _lookups: Lookups) -> Found:
+def _task(request: Request, _caller: Principal, control: ControlPlane, _lookups: Lookups) -> Found:
     task = control.tasks.head(request.path_params["task_id"])
     return Found(_place(control, task.table_id, task.table_name), (task.kind,))
 
 
-def _run(request: Request, control: ControlPlane, _lookups: Lookups) -> Found:
+def _run(request: Request, _caller: Principal, control: ControlPlane, _lookups: Lookups) -> Found:
     run = control.deletions.run(request.path_params["task_id"])
     return Found(_place(control, run.table_id, run.table_name))
 
@@ -205,7 +199,7 @@ def _place(control: ControlPlane, table_id: TableId, name: TableName) -> Scope:
     return Scope.of(name if record is None else record.name)
 
 
-_FINDERS: Final[dict[On, Callable[[Request, ControlPlane, Lookups], Found]]] = {
+_FINDERS: Final[dict[On, Callable[[Request, Principal, ControlPlane, Lookups], Found]]] = {
     On.TABLE: _table,
     On.PLAN: _plan,
     On.TASK: _task,

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.api.deps import Control, Looked
+from icewright.api.deps import Caller, Control, Looked
 from icewright.api.messages import json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
-from icewright.domain.access import Permission
+from icewright.domain.access import EVERYWHERE, Permission, Scopes
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage, NotFound
 from icewright.domain.jobs import ClaimRequest, OptimizerHello, TableCheck, TaskSpec
 from icewright.domain.optimizers import Backlog
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.ports.store import OptimizerRecord
+from icewright.services.control import ControlPlane
 
 router = APIRouter(tags=["optimizers"])
 
@@ -31,10 +32,26 @@ class CheckAnswer:
     agrees: bool
 
 
-@router.get("/optimizers", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(OptimizerRecord)))
-def list_optimizers(control: Control) -> Response:
-    """Optimizers as they introduced themselves, the one seen last first, on one page."""
-    return page(control.tables.optimizers(), None)
+def optimizers_for(control: ControlPlane, within: Scopes) -> tuple[OptimizerRecord, ...]:
+    """Optimizers that reach a catalog in which somebody may read something; of their catalogs, those alone."""
+    found = control.tables.optimizers()
+    if within == EVERYWHERE:
+        return tuple(found)
+    theirs = {scope.catalog for scope in within}
+    reached = (
+        replace(one, hello=replace(one.hello, catalogs=tuple(c for c in one.hello.catalogs if c in theirs)))
+        for one in found
+    )
+    return tuple(one for one in reached if one.hello.catalogs)
+
+
+@router.get("/optimizers", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(OptimizerRecord)))
+def list_optimizers(control: Control, caller: Caller) -> Response:
+    """Optimizers as they introduced themselves, the one seen last first, on one page.
+
+    Those that reach a catalog in which the caller may read something.
+    """
+    return page(optimizers_for(control, caller.scopes(Permission.READ)), None)
 
 
 @router.post(

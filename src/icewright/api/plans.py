@@ -33,11 +33,11 @@ class ApprovalGiven:
     approved_by: str
 
 
-@router.get("/waiting", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(WaitingView)))
-def list_waiting(control: Control, limit: Limit = 100, cursor: Cursor = None) -> Response:
-    """Plans that wait for a person to approve them, oldest first."""
+@router.get("/waiting", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(WaitingView)))
+def list_waiting(control: Control, caller: Caller, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Plans that wait for a person to approve them, of tables that the caller may read, oldest first."""
     after = decode_cursor(str, cursor)
-    found = control.tables.waiting(limit=limit + 1, after=after)
+    found = control.tables.waiting(limit=limit + 1, after=after, within=caller.scopes(Permission.READ))
     views = [waiting_view(one) for one in found[:limit]]
     return page(views, views[-1].plan_id if len(found) > limit else None)
 

@@ -55,11 +55,11 @@ class PurgeOfGoneAnswer:
     waits: Reason | None
 
 
-@router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(QuarantineView)))
-def list_quarantine(control: Control, limit: Limit = 100, cursor: Cursor = None) -> Response:
-    """Tasks whose removed files are in quarantine, newest first."""
-    before = decode_cursor(str, cursor)
-    found = quarantine_views(control.deletions, control.tables, limit=limit + 1, before=before)
+@router.get("", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(QuarantineView)))
+def list_quarantine(control: Control, caller: Caller, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Tasks whose removed files are in quarantine, of tables that the caller may read, newest first."""
+    before, within = decode_cursor(str, cursor), caller.scopes(Permission.READ)
+    found = quarantine_views(control.deletions, control.tables, limit=limit + 1, before=before, within=within)
     return page(found[:limit], found[limit - 1].task_id if len(found) > limit else None)
 
 

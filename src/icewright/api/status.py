@@ -11,10 +11,12 @@ from fastapi import APIRouter, Query, Request, Response
 from icewright import __version__
 from icewright.api.deps import Caller, Control, Gate
 from icewright.api.door import has_token
+from icewright.api.lookups import is_about
 from icewright.api.messages import render
 from icewright.api.needs import PUBLIC, On, needs
+from icewright.api.optimizers import optimizers_for
 from icewright.api.schema import operation
-from icewright.domain.access import Permission
+from icewright.domain.access import Permission, Scope, covers
 from icewright.domain.errors import Forbidden, IcewrightError, Unavailable
 from icewright.domain.jobs import PROTOCOL_VERSION
 from icewright.domain.plans import Reason
@@ -158,19 +160,23 @@ def _parts(control: ControlPlane) -> Iterator[Part]:
         yield Part("optimizers", is_required=False, is_well=seen > 0, detail=detail)
 
 
-@router.get("/status", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(Status))
-def status(control: Control) -> Response:
-    """What the server sees and does."""
+@router.get("/status", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(Status))
+def status(control: Control, caller: Caller) -> Response:
+    """What the server sees and does, as far as it is about what the caller may read."""
+    within = caller.scopes(Permission.READ)
+    names = [name for name in sorted(control.catalogs) if is_about(within, name)]
     return render(
         Status(
             version=__version__,
             protocol_version=PROTOCOL_VERSION,
             now=control.clock.now(),
-            tasks={state.value: count for state, count in control.tasks.counts().items()},
-            catalogs=tuple(CatalogStatus(name, control.loop.paused_until(name)) for name in sorted(control.catalogs)),
-            optimizers=tuple(control.tables.optimizers()),
+            tasks={state.value: count for state, count in control.tasks.counts(within).items()},
+            catalogs=tuple(CatalogStatus(name, control.loop.paused_until(name)) for name in names),
+            optimizers=optimizers_for(control, within),
             unreadable=tuple(
-                UnreadableTable(str(name), reason) for name, reason in sorted(control.loop.unreadable.copy().items())
+                UnreadableTable(str(name), reason)
+                for name, reason in sorted(control.loop.unreadable.copy().items())
+                if covers(within, Scope.of(name))
             ),
             doing=control.loop.doing,
         )

@@ -23,10 +23,12 @@ from starlette.types import Receive, Scope, Send
 
 from icewright.api.deps import PRINCIPAL
 from icewright.api.problems import Problem, problem_response
+from icewright.api.worded import shown_to
 from icewright.domain.access import EVERYTHING, Permission, Principal
 from icewright.domain.codec import to_json
 from icewright.domain.errors import Unavailable
 from icewright.domain.feed import FeedFilter
+from icewright.planning.words_shown import Words
 from icewright.ports.feed import Feed
 from icewright.services.feed_views import fact_view
 
@@ -70,8 +72,8 @@ class Pace:
 class Streams:
     """All streams of one server process; ``is_ending`` tells them when it ends."""
 
-    def __init__(self, feed: Feed, pace: Pace | None = None) -> None:
-        self.feed, self.pace = feed, pace or Pace()
+    def __init__(self, feed: Feed, words: Words, pace: Pace | None = None) -> None:
+        self.feed, self.words, self.pace = feed, words, pace or Pace()
         self.is_ending: Callable[[], bool] = lambda: False
         self.open = 0
         self._of: Counter[str] = Counter()
@@ -131,12 +133,12 @@ class FeedStream(Response):
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_until_gone, receive, group.cancel_scope)
-                await self._tell(send)
+                await self._tell(send, caller)
                 group.cancel_scope.cancel()
         finally:
             self._streams.leave(caller)
 
-    async def _tell(self, send: Send) -> None:
+    async def _tell(self, send: Send, caller: Principal) -> None:
         headers = [(b"content-type", MEDIA_TYPE.encode()), (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         pace, streams = self._streams.pace, self._streams
@@ -148,7 +150,7 @@ class FeedStream(Response):
                 asked_at = time.monotonic()
                 if not await self._may_stay():
                     break
-            text, through = await self._news(position)
+            text, through = await self._news(position, caller)
             if text or time.monotonic() - silent_since >= pace.beat_s:
                 silent_since = time.monotonic()
                 # The number of a beat is remembered by clients, though it comes with no event.
@@ -186,12 +188,13 @@ class FeedStream(Response):
         gap = json.dumps({"asked_after": self._after, "begins_after": position})
         return position, f"{opening}id: {position}\nevent: gap\ndata: {gap}\n\n"
 
-    async def _news(self, position: int) -> tuple[str, int]:
+    async def _news(self, position: int, caller: Principal) -> tuple[str, int]:
         """What is to be sent of what came after a number, and how far that is; nothing while the store is away."""
         with suppress(Unavailable):
             if await self._streams.last() > position:
                 page = await self._streams.read(lambda: self._feed.after(position, FACTS_AT_ONCE, self._only))
-                return "".join(_event(to_json(fact_view(told))) for told in page.told), page.through
+                told = (shown_to(caller, self._streams.words, to_json(fact_view(one))) for one in page.told)
+                return "".join(map(_event, told)), page.through
         return "", position
 
     async def _send(self, send: Send, text: str) -> bool:

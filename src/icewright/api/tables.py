@@ -13,7 +13,7 @@ from icewright.api.lookups import TableDocument, TableSummary
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
-from icewright.domain.access import Permission
+from icewright.domain.access import Permission, Scope, covers
 from icewright.domain.asked import Asked
 from icewright.domain.codec import from_json
 from icewright.domain.errors import TableReplaced
@@ -48,25 +48,28 @@ class LookAnswer:
 
 
 @router.get(
-    "", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(TableSummary), problems=_NOT_FOUND)
+    "", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(TableSummary), problems=_NOT_FOUND)
 )
 def list_tables(
     control: Control,
     lookups: Looked,
+    caller: Caller,
+    *,
     name: Annotated[str | None, Query(description="Only the table of that full dotted name.")] = None,
     catalog: Annotated[str | None, Query(description="Only tables of that catalog.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """Tables that have been seen and not dropped, by catalog and uuid."""
-    after = decode_cursor(TableId, cursor)
+    """Tables that have been seen and not dropped, of those that the caller may read, by catalog and uuid."""
+    after, within = decode_cursor(TableId, cursor), caller.scopes(Permission.READ)
     if catalog is not None:
-        control.observer.catalog(catalog)
+        lookups.require_catalog(catalog, within)
     if name is not None:
         record = control.tables.record_by_name(TableName.parse(name, default_catalog=catalog))
         wanted = record is not None and catalog in {None, record.table_id.catalog}
-        return page([lookups.summary(record)] if record is not None and wanted else [], None)
-    records = control.tables.records(catalog=catalog, limit=limit + 1, after=after)
+        seen = record is not None and wanted and covers(within, Scope.of(record.name))
+        return page([lookups.summary(record)] if record is not None and seen else [], None)
+    records = control.tables.records(catalog=catalog, limit=limit + 1, after=after, within=within)
     items = [lookups.summary(record) for record in records[:limit]]
     return page(items, records[limit - 1].table_id if len(records) > limit else None)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.api.deps import Control, Looked
+from icewright.api.deps import Caller, Control, Looked
 from icewright.api.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs, needs_as_its_actions
 from icewright.api.schema import operation, page_of, schema_of
@@ -28,22 +28,24 @@ _LEASE = {**_NOT_FOUND, 409: "`lease-lost`: the attempt is not the caller's any 
 
 @router.get(
     "",
-    dependencies=[needs(Permission.READ, On.EVERYTHING)],
+    dependencies=[needs(Permission.READ, On.ANYWHERE)],
     **operation(page_of(TaskView), problems={404: "No such table or catalog."}),
 )
 def list_tasks(
     control: Control,
     lookups: Looked,
+    caller: Caller,
+    *,
     state: Annotated[list[TaskState] | None, Query(description="Only tasks in one of these states.")] = None,
     table: Annotated[str | None, Query(description="Only tasks of the table of that uuid.")] = None,
     catalog: Annotated[str | None, Query(description="The catalog of `table`.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """Tasks, newest first."""
-    before = decode_cursor(str, cursor)
-    table_id = None if table is None else lookups.record(table, catalog).table_id
-    only = TaskFilter(frozenset(state) if state else None, table_id)
+    """Tasks of tables that the caller may read, newest first."""
+    before, within = decode_cursor(str, cursor), caller.scopes(Permission.READ)
+    table_id = None if table is None else lookups.seen(table, catalog, within).table_id
+    only = TaskFilter(frozenset(state) if state else None, table_id, within=within)
     found = control.tasks.listed(only, limit=limit + 1, before=before)
     return page([task_view(task) for task in found[:limit]], found[limit - 1].task_id if len(found) > limit else None)
 

@@ -105,6 +105,14 @@ class Scope:
 
 
 EVERYTHING: Final = Scope()
+Scopes: TypeAlias = tuple[Scope, ...]
+EVERYWHERE: Final[Scopes] = (EVERYTHING,)
+"""What a list is of that is not restricted."""
+
+
+def covers(scopes: Scopes, resource: Scope) -> bool:
+    """Whether one of the scopes covers all of ``resource``; none does where there are none."""
+    return any(scope.covers(resource) for scope in scopes)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -127,12 +135,12 @@ class Principal:
 
     def may(self, permission: Permission, resource: Scope) -> bool:
         """Whether some role of this principal permits it there."""
-        return any(scope.covers(resource) for scope in self.scopes(permission))
+        return covers(self.scopes(permission), resource)
 
-    def scopes(self, permission: Permission) -> tuple[Scope, ...]:
+    def scopes(self, permission: Permission) -> Scopes:
         """Where this principal has the permission: nowhere if empty, everywhere if :data:`EVERYTHING` is among them."""
         found = {grant.scope for grant in self.grants if permission in PERMISSIONS[grant.role]}
-        return (EVERYTHING,) if EVERYTHING in found else tuple(sorted(found))
+        return EVERYWHERE if EVERYTHING in found else tuple(sorted(found))
 
 
 OWNER: Final = Principal("owner", tuple(Grant(role) for role in Role))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState
 from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
@@ -80,9 +81,12 @@ class DeletionStore(Protocol):
         """
         ...
 
-    def with_held(self, *, table_id: TableId | None = None, limit: int, before: str | None = None) -> Sequence[str]:
+    def with_held(
+        self, *, table_id: TableId | None = None, limit: int, before: str | None = None, within: Scopes = EVERYWHERE
+    ) -> Sequence[str]:
         """Ids of runs, of one table or of all, with files in quarantine or with steps of unknown outcome, newest first.
 
+        ``within``: of tables in these scopes, by their records.
         In this order they are to be looked after: of two files that had the same path one after the other, the later
         one is what a writer last saw. ``before`` is the id that the last page ended with.
         """

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Protocol
 
+from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import ActionKind
 from icewright.domain.event_messages import WAITING_MAX
 from icewright.domain.events import Channel, CommitEvent, EventFigures, Reporting, StoredEvent, Told
@@ -65,11 +66,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
-    """Which tasks to list; None does not restrict."""
+    """Which tasks to list; None does not restrict. ``within``: of tables in these scopes, by their records."""
 
     states: frozenset[TaskState] | None = None
     table_id: TableId | None = None
     kind: ActionKind | None = None
+    within: Scopes = EVERYWHERE
 
 
 class TaskStore(Protocol):
@@ -182,8 +184,8 @@ class TaskStore(Protocol):
         """All tries of a task, oldest first. Raises ``NotFound``."""
         ...
 
-    def counts(self) -> Mapping[TaskState, int]:
-        """Tasks by state; every state is there."""
+    def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
+        """Tasks by state, as :attr:`TaskFilter.within`; every state is there."""
         ...
 
     def restored_at(self) -> Instant | None:
@@ -296,8 +298,10 @@ class TableStore(Findings, Protocol):
         """The table that was last seen under that name and is not known to be dropped."""
         ...
 
-    def records(self, *, catalog: str | None = None, limit: int, after: TableId | None = None) -> Sequence[TableRecord]:
-        """Tables not known to be dropped, by id; ``after`` is the id that the last page ended with."""
+    def records(
+        self, *, catalog: str | None = None, limit: int, after: TableId | None = None, within: Scopes = EVERYWHERE
+    ) -> Sequence[TableRecord]:
+        """Tables in scopes, not known to be dropped, by id; ``after`` is the id that the last page ended with."""
         ...
 
     def save_record(self, record: TableRecord) -> None:
@@ -387,11 +391,8 @@ class TableStore(Findings, Protocol):
         """Forget that a plan of that kind waits for a table; harmless where none does."""
         ...
 
-    def waiting(self, *, limit: int, after: str | None = None) -> Sequence[WaitingPlan]:
-        """Plans that wait, of tables not known to be dropped, by the ids of plans.
-
-        ``after`` is the id that the last page ended with.
-        """
+    def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
+        """Plans that wait, of tables in scopes, not known to be dropped, by id; ``after`` ended the last page."""
         ...
 
     def receive(self, *events: CommitEvent, channel: Channel = Channel.HTTP, waiting_max: int = WAITING_MAX) -> int:
@@ -417,8 +418,11 @@ class TableStore(Findings, Protocol):
         """Which of these snapshots events told of, worked on or not, and whether one told of the table since then."""
         ...
 
-    def event_figures(self, *, limit: int) -> EventFigures:
-        """How events come in, with at most ``limit`` of the tables that have most commits only the sweep found."""
+    def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
+        """How events come in, with at most ``limit`` of the tables that have most commits only the sweep found.
+
+        Of scopes, what tables tell that are known and not known to be dropped.
+        """
         ...
 
     def prune(self, now: Instant) -> None:

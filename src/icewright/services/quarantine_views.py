@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from icewright.domain.access import Scopes
 from icewright.domain.deletion import WINDOW_FLOOR_MS, Cause, IntentState
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
@@ -116,7 +117,8 @@ def held_files(
 
 
 def quarantine_views(
-    store: DeletionStore, tables: TableStore, *, limit: int, before: str | None
+    store: DeletionStore, tables: TableStore, *, limit: int, before: str | None, within: Scopes
 ) -> Sequence[QuarantineView]:
     """Runs with something in quarantine, newest first; ``before`` is the id that the last page ended with."""
-    return [quarantine_view(store, tables, run_id) for run_id in store.with_held(limit=limit, before=before)]
+    found = store.with_held(limit=limit, before=before, within=within)
+    return [quarantine_view(store, tables, run_id) for run_id in found]

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from icewright.adapters.memory.audit import MemoryAudit
+from icewright.adapters.memory.names import MemoryNames
+from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.audit import of_approval, of_files, of_run
 from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, changed
 from icewright.domain.errors import Conflict, NotFound, StoreTaken
@@ -17,10 +19,14 @@ from icewright.ports.deletions import HELD_STATES, OPEN_STATES, Tally
 
 
 class MemoryDeletionStore:
-    """A :class:`~icewright.ports.deletions.DeletionStore` that is gone with the process. ``server`` is its epoch."""
+    """A :class:`~icewright.ports.deletions.DeletionStore` that is gone with the process. ``server`` is its epoch.
 
-    def __init__(self, clock: Clock, audit: MemoryAudit | None = None) -> None:
+    ``names`` are those of the store of tables beside it.
+    """
+
+    def __init__(self, clock: Clock, audit: MemoryAudit | None = None, names: MemoryNames | None = None) -> None:
         self.server = 1
+        self._names = MemoryNames() if names is None else names
         self._audit = audit or MemoryAudit(clock)
         self._clock = clock
         self._lock = threading.RLock()
@@ -117,7 +123,9 @@ class MemoryDeletionStore:
             self._audit.extend(of_files(become))
             return become
 
-    def with_held(self, *, table_id: TableId | None = None, limit: int, before: str | None = None) -> Sequence[str]:
+    def with_held(
+        self, *, table_id: TableId | None = None, limit: int, before: str | None = None, within: Scopes = EVERYWHERE
+    ) -> Sequence[str]:
         """See the port."""
         with self._lock:
             found = [
@@ -125,6 +133,7 @@ class MemoryDeletionStore:
                 for run_id, intents in sorted(self._intents.items(), reverse=True)
                 if (before is None or run_id < before)
                 and table_id in (None, self._runs[run_id].table_id)
+                and self._names.is_in(self._runs[run_id].table_id, within)
                 and any(intent.state in HELD_STATES for intent in intents.values())
             ]
         return found[:limit]

@@ -78,8 +78,10 @@ class MemoryInbox:
         )
         return Told(found, next(alone, None))
 
-    def figures(self, records: Sequence[TableRecord], limit: int) -> EventFigures:
-        """See the port of the table store."""
+    def figures(self, records: Sequence[TableRecord], limit: int, *, of_all: bool) -> EventFigures:
+        """See the port of the table store. ``of_all``: also of events of tables that nobody knows."""
+        names = {record.name for record in records}
+        events = [stored for stored in self.events if of_all or stored.event.table_name in names]
         rows = [
             UnreportedTable(record.name, sum(record.reporting.told.values()), record.reporting.sweep_only)
             for record in records
@@ -87,19 +89,20 @@ class MemoryInbox:
         ]
         least = sorted((row for row in rows if row.sweep_only), key=lambda row: -row.sweep_only)
         return EventFigures(
-            tuple(self._of_channel(channel) for channel in sorted({stored.channel for stored in self.events})),
+            tuple(_of_channel(channel, events) for channel in sorted({stored.channel for stored in events})),
             sum(row.told for row in rows),
             sum(row.sweep_only for row in rows),
             tuple(least[:limit]),
         )
 
-    def _of_channel(self, channel: Channel) -> ChannelFigures:
-        events = [stored for stored in self.events if stored.channel is channel]
-        waiting = [stored.received_at for stored in events if stored.done_at is None]
-        receipt = [stored.received_at - stored.committed_at for stored in events if stored.committed_at is not None]
-        look = [stored.done_at - stored.received_at for stored in events if stored.done_at is not None]
-        oldest = min(waiting, default=None)
-        return ChannelFigures(channel, len(events), len(waiting), oldest, _lag(receipt), _lag(look))
+
+def _of_channel(channel: Channel, among: Sequence[StoredEvent]) -> ChannelFigures:
+    events = [stored for stored in among if stored.channel is channel]
+    waiting = [stored.received_at for stored in events if stored.done_at is None]
+    receipt = [stored.received_at - stored.committed_at for stored in events if stored.committed_at is not None]
+    look = [stored.done_at - stored.received_at for stored in events if stored.done_at is not None]
+    oldest = min(waiting, default=None)
+    return ChannelFigures(channel, len(events), len(waiting), oldest, _lag(receipt), _lag(look))
 
 
 def _lag(spans_ms: Sequence[int]) -> Lag | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.deletion_store import MemoryDeletionStore
+from icewright.adapters.memory.names import MemoryNames
 from icewright.adapters.memory.objects import MemoryObjects, MemoryStorage
 from icewright.adapters.memory.quarantine import MemoryQuarantine
 from icewright.adapters.memory.sightings import MemorySightings
@@ -17,11 +18,14 @@ from icewright.ports.removals import CatalogFiles, RemovalPorts
 
 
 def memory_removals(
-    clock: Clock, catalogs: Mapping[str, CatalogFiles] | None = None, audit: MemoryAudit | None = None
+    clock: Clock,
+    catalogs: Mapping[str, CatalogFiles] | None = None,
+    audit: MemoryAudit | None = None,
+    names: MemoryNames | None = None,
 ) -> RemovalPorts:
     """Nothing is remembered beyond the process; without ``catalogs``, nothing is looked for anywhere."""
     return RemovalPorts(
-        MemoryDeletionStore(clock, audit), MemorySightings(clock), open_memory_spool, dict(catalogs or {})
+        MemoryDeletionStore(clock, audit, names), MemorySightings(clock), open_memory_spool, dict(catalogs or {})
     )
 
 

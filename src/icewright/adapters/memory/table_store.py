@@ -9,7 +9,9 @@ from typing import Any
 
 from icewright.adapters.memory.findings import MemoryFindings
 from icewright.adapters.memory.inbox import MemoryInbox
+from icewright.adapters.memory.names import MemoryNames
 from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, LookLost, NotFound
 from icewright.domain.event_messages import WAITING_MAX
@@ -46,13 +48,15 @@ class _StoredInventory:
 class MemoryTableStore(MemoryFindings):
     """A :class:`~icewright.ports.store.TableStore` that is gone with the process. One lock makes it thread-safe.
 
-    ``tasks`` is the queue whose tasks' plans are kept; without one no task is taken to need a plan.
+    ``tasks`` is the queue whose tasks' plans are kept; without one no task is taken to need a plan. It is told of
+    the tables' names, as whoever else takes ``names``.
     """
 
     def __init__(self, clock: Clock, tasks: MemoryTaskStore | None = None) -> None:
         super().__init__()
         self._clock = clock
         self._tasks = tasks
+        self.names = MemoryNames() if tasks is None else tasks.names
         self._records: dict[TableId, TableRecord] = {}
         self._inventories: dict[TableId, _StoredInventory] = {}
         self._plans: dict[str, Plan] = {}
@@ -71,7 +75,9 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             return next((r for r in self._records.values() if r.name == name and r.dropped_at is None), None)
 
-    def records(self, *, catalog: str | None = None, limit: int, after: TableId | None = None) -> Sequence[TableRecord]:
+    def records(
+        self, *, catalog: str | None = None, limit: int, after: TableId | None = None, within: Scopes = EVERYWHERE
+    ) -> Sequence[TableRecord]:
         """See the port."""
         with self._lock:
             found = [
@@ -80,6 +86,7 @@ class MemoryTableStore(MemoryFindings):
                 if record.dropped_at is None
                 and (catalog is None or table_id.catalog == catalog)
                 and (after is None or table_id > after)
+                and covers(within, Scope.of(record.name))
             ]
             return found[:limit]
 
@@ -133,6 +140,7 @@ class MemoryTableStore(MemoryFindings):
                 self._change(record, next_look_at=min(AT_ONCE, record.next_look_at - 1))
 
     def _change(self, record: TableRecord, **changes: Any) -> None:
+        self.names[record.table_id] = record.name
         self._records[record.table_id] = replace(record, revision=record.revision + 1, **changes)
 
     def manifest_keys(self, table_id: TableId) -> Sequence[ManifestKey]:
@@ -207,11 +215,12 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             self._waiting.pop((table_id, kind), None)
 
-    def waiting(self, *, limit: int, after: str | None = None) -> Sequence[WaitingPlan]:
+    def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
         """See the port."""
         with self._lock:
+            there = (one for one in self._waiting.values() if self._is_there(one.table_id))
             found = sorted(
-                (one for one in self._waiting.values() if self._is_there(one.table_id)), key=lambda one: one.plan_id
+                (one for one in there if self.names.is_in(one.table_id, within)), key=lambda one: one.plan_id
             )
             return [one for one in found if after is None or one.plan_id > after][:limit]
 
@@ -243,11 +252,11 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             return self._inbox.told(name, snapshot_ids, since)
 
-    def event_figures(self, *, limit: int) -> EventFigures:
+    def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
         """See the port."""
         with self._lock:
-            records = [record for _, record in sorted(self._records.items()) if record.dropped_at is None]
-            return self._inbox.figures(records, limit)
+            records = self.records(limit=len(self._records), within=within)
+            return self._inbox.figures(records, limit, of_all=within == EVERYWHERE)
 
     def prune(self, now: Instant) -> None:
         """See the port."""

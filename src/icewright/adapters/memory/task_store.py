@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.feed import MemoryFeed
+from icewright.adapters.memory.names import MemoryNames
+from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import shareable_bytes
 from icewright.domain.audit import of_task
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
@@ -37,10 +39,14 @@ from icewright.scheduling.totals import added
 
 
 class MemoryTaskStore:
-    """A :class:`~icewright.ports.store.TaskStore` that is gone with the process. One lock makes it thread-safe."""
+    """A :class:`~icewright.ports.store.TaskStore` that is gone with the process. One lock makes it thread-safe.
 
-    def __init__(self, clock: Clock, audit: MemoryAudit | None = None) -> None:
+    ``names`` are those of the store of tables beside it.
+    """
+
+    def __init__(self, clock: Clock, audit: MemoryAudit | None = None, names: MemoryNames | None = None) -> None:
         self._clock = clock
+        self.names = MemoryNames() if names is None else names
         self._audit = audit or MemoryAudit(clock)
         self._feed = MemoryFeed(clock)
         self._lock = threading.RLock()
@@ -208,6 +214,7 @@ class MemoryTaskStore:
                 and (only.states is None or task.state in only.states)
                 and (only.table_id is None or task.table_id == only.table_id)
                 and (only.kind is None or task.kind is only.kind)
+                and self.names.is_in(task.table_id, only.within)
             ]
             return found[:limit]
 
@@ -227,10 +234,10 @@ class MemoryTaskStore:
             self.get(task_id)
             return list(self._attempts.get(task_id, ()))
 
-    def counts(self) -> Mapping[TaskState, int]:
+    def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
         """See the port."""
         with self._lock:
-            counted = Counter(task.state for task in self._tasks.values())
+            counted = Counter(t.state for t in self._tasks.values() if self.names.is_in(t.table_id, within))
             return {state: counted[state] for state in TaskState}
 
     def restored_at(self) -> Instant | None:

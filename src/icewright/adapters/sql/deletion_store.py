@@ -11,9 +11,11 @@ from sqlalchemy import Connection, Engine, bindparam, func, insert, select, upda
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.audit import record
 from icewright.adapters.sql.documents import dump, load
+from icewright.adapters.sql.places import of_tables_in
 from icewright.adapters.sql.schema import deletion_approvals, deletion_intents, deletion_runs
 from icewright.adapters.sql.table_rows import id_columns, is_table
 from icewright.adapters.sql.transactions import reading, server_epoch, writing
+from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.audit import of_approval, of_files
 from icewright.domain.audit import of_run as act_of_run
 from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, changed
@@ -150,7 +152,9 @@ class SqlDeletionStore:
                 record(connection, now, *of_files(become))
             return become
 
-    def with_held(self, *, table_id: TableId | None = None, limit: int, before: str | None = None) -> Sequence[str]:
+    def with_held(
+        self, *, table_id: TableId | None = None, limit: int, before: str | None = None, within: Scopes = EVERYWHERE
+    ) -> Sequence[str]:
         """See the port."""
         query = (
             select(deletion_intents.c.run_id)
@@ -162,6 +166,9 @@ class SqlDeletionStore:
         if table_id is not None:
             of_table = select(deletion_runs.c.run_id).where(*is_table(deletion_runs, table_id))
             query = query.where(deletion_intents.c.run_id.in_(of_table))
+        if within != EVERYWHERE:
+            theirs = select(deletion_runs.c.run_id).where(*of_tables_in(within, deletion_runs))
+            query = query.where(deletion_intents.c.run_id.in_(theirs))
         if before is not None:
             query = query.where(deletion_intents.c.run_id < before)
         with reading(self._engine) as connection:

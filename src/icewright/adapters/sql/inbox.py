@@ -20,7 +20,9 @@ from sqlalchemy import (
 )
 
 from icewright.adapters.sql.documents import digest, dump, load
+from icewright.adapters.sql.places import records_in
 from icewright.adapters.sql.schema import inbox, tables
+from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.errors import InboxFull
 from icewright.domain.events import (
     Channel,
@@ -102,8 +104,10 @@ def told(connection: Connection, name: TableName, snapshot_ids: Sequence[int], s
     return Told(found, None if channel is None else Channel(channel))
 
 
-def figures(connection: Connection, limit: int) -> EventFigures:
+def figures(connection: Connection, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
     """How events come in, and the ``limit`` tables with most commits that only the sweep found."""
+    present = (tables.c.dropped_at.is_(None), *records_in(within))
+    ours = () if within == EVERYWHERE else (inbox.c.name_digest.in_(select(tables.c.name_digest).where(*present)),)
     waits = inbox.c.done_at.is_(None)
     to_receipt = _not_negative(inbox.c.received_at - inbox.c.committed_at)
     to_look = _not_negative(inbox.c.done_at - inbox.c.received_at)
@@ -116,6 +120,7 @@ def figures(connection: Connection, limit: int) -> EventFigures:
             *_lag("receipt", to_receipt),
             *_lag("look", to_look),
         )
+        .where(*ours)
         .group_by(inbox.c.channel)
         .order_by(inbox.c.channel)
     )
@@ -130,13 +135,12 @@ def figures(connection: Connection, limit: int) -> EventFigures:
         )
         for row in connection.execute(query).mappings()
     )
-    present = tables.c.dropped_at.is_(None)
     sums = connection.execute(
-        select(func.sum(tables.c.commits_told), func.sum(tables.c.commits_sweep_only)).where(present)
+        select(func.sum(tables.c.commits_told), func.sum(tables.c.commits_sweep_only)).where(*present)
     ).one()
     least = (
         select(tables.c.name, tables.c.commits_told, tables.c.commits_sweep_only)
-        .where(present, tables.c.commits_sweep_only > 0)
+        .where(*present, tables.c.commits_sweep_only > 0)
         .order_by(tables.c.commits_sweep_only.desc(), tables.c.catalog, tables.c.table_uuid)
         .limit(limit)
     )

@@ -30,6 +30,7 @@ from icewright.adapters.sql import transactions
 from icewright.adapters.sql.census import table_census
 from icewright.adapters.sql.documents import digest, dump, load, pack, text_of, unpack
 from icewright.adapters.sql.findings import SqlFindings, prune_findings
+from icewright.adapters.sql.places import of_tables_in, records_in
 from icewright.adapters.sql.schema import (
     inbox,
     manifests,
@@ -54,6 +55,7 @@ from icewright.adapters.sql.table_rows import (
     run_row,
 )
 from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, LookLost, NotFound
 from icewright.domain.event_messages import WAITING_MAX
@@ -106,10 +108,13 @@ class SqlTableStore(SqlFindings):
             row = connection.execute(query).mappings().one_or_none()
             return None if row is None else record_of(row)
 
-    def records(self, *, catalog: str | None = None, limit: int, after: TableId | None = None) -> Sequence[TableRecord]:
+    def records(
+        self, *, catalog: str | None = None, limit: int, after: TableId | None = None, within: Scopes = EVERYWHERE
+    ) -> Sequence[TableRecord]:
         """See the port."""
         id_of = tables.c.catalog, tables.c.table_uuid
-        query = select(tables).where(tables.c.dropped_at.is_(None)).order_by(*id_of).limit(limit)
+        present = select(tables).where(tables.c.dropped_at.is_(None), *records_in(within))
+        query = present.order_by(*id_of).limit(limit)
         if catalog is not None:
             query = query.where(tables.c.catalog == catalog)
         if after is not None:
@@ -285,9 +290,10 @@ class SqlTableStore(SqlFindings):
         with writing(self._engine) as connection:
             connection.execute(delete(waiting_plans).where(*_waits(table_id, kind)))
 
-    def waiting(self, *, limit: int, after: str | None = None) -> Sequence[WaitingPlan]:
+    def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
         """See the port."""
-        query = select(waiting_plans.c.waiting).where(_of_no_dropped_table()).order_by(waiting_plans.c.plan_id)
+        ours = (_of_no_dropped_table(), *of_tables_in(within, waiting_plans))
+        query = select(waiting_plans.c.waiting).where(*ours).order_by(waiting_plans.c.plan_id)
         if after is not None:
             query = query.where(waiting_plans.c.plan_id > after)
         with reading(self._engine) as connection:
@@ -314,10 +320,10 @@ class SqlTableStore(SqlFindings):
         with reading(self._engine) as connection:
             return inbox_rows.told(connection, name, snapshot_ids, since)
 
-    def event_figures(self, *, limit: int) -> EventFigures:
+    def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
         """See the port."""
         with reading(self._engine) as connection:
-            return inbox_rows.figures(connection, limit)
+            return inbox_rows.figures(connection, limit, within)
 
     def prune(self, now: Instant) -> None:
         """See the port."""

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, insert, se
 
 from icewright.adapters.sql import feed
 from icewright.adapters.sql.census import add_to_totals
+from icewright.adapters.sql.places import of_tables_in
 from icewright.adapters.sql.schema import (
     FENCING_TOKEN,
     attempts,
@@ -103,6 +104,7 @@ def matches(only: TaskFilter, before: str | None) -> Iterator[ColumnElement[bool
         yield tasks.c.table_uuid == only.table_id.uuid
     if only.kind is not None:
         yield tasks.c.kind == only.kind.value
+    yield from of_tables_in(only.within, tasks)
     if before is not None:
         yield tasks.c.task_id < before
 

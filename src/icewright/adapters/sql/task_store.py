@@ -16,9 +16,11 @@ from icewright.adapters.sql import transactions
 from icewright.adapters.sql.audit import record
 from icewright.adapters.sql.census import task_census
 from icewright.adapters.sql.feed import SqlFeed
+from icewright.adapters.sql.places import of_tables_in
 from icewright.adapters.sql.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
 from icewright.adapters.sql.task_rows import attempt_of, history_of, task_columns
 from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.audit import of_task
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.names import TableId
@@ -210,9 +212,9 @@ class SqlTaskStore:
             queries.head(connection, task_id)
             return [attempt_of(row) for row in connection.execute(query).mappings()]
 
-    def counts(self) -> Mapping[TaskState, int]:
+    def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
         """See the port."""
-        query = select(tasks.c.state, func.count()).group_by(tasks.c.state)
+        query = select(tasks.c.state, func.count()).where(*of_tables_in(within, tasks)).group_by(tasks.c.state)
         with reading(self._engine) as connection:
             counted = {TaskState(state): count for state, count in connection.execute(query)}
         return {state: counted.get(state, 0) for state in TaskState}
