@@ -26,7 +26,9 @@ from icewright.domain.codec import to_json
 from icewright.domain.errors import IcewrightError, InvalidConfiguration, Rejected, Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
+from icewright.domain.server_urls import client_url
 from icewright_spark.outbox import Outbox
+from icewright_spark.server import trusted
 
 T = TypeVar("T")
 
@@ -60,9 +62,11 @@ class Destination:
 
     def __init__(self, url: str, token: str) -> None:
         """Raises :class:`InvalidConfiguration`."""
-        if not url.startswith(("http://", "https://")):
-            raise InvalidConfiguration("the address of a server begins with http:// or https://")
-        self._url, self._token = url.rstrip("/"), _secret(token)
+        try:
+            self._url = client_url(url)
+        except Rejected as error:
+            raise InvalidConfiguration(error.message, hint=error.hint) from error
+        self._token, self._trusted = _secret(token), trusted(url)
 
     def tell(self, events: Sequence[Any], until_s: float, *, late: bool = True) -> None:
         """Tell of events; ``late``: that waited. Raises ``Rejected`` where one is wrong, else ``Unavailable``."""
@@ -74,6 +78,7 @@ class Destination:
                 headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
                 timeout=max(0.1, until_s - time.monotonic()),
                 trust_env=False,
+                verify=self._trusted,
             )
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise Unavailable(f"{self._url} does not answer: {error or type(error).__name__}") from error

@@ -5,6 +5,7 @@ Every call either answers, or raises :class:`Unavailable` (nobody answered: ask 
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -22,6 +23,7 @@ from icewright.domain.jobs import (
     TaskReport,
     TaskSpec,
 )
+from icewright.domain.server_urls import client_url
 from icewright.domain.storage import ProbeReports, ProbeRequest, Probes
 
 T = TypeVar("T")
@@ -37,15 +39,22 @@ class _Agreement:
     agrees: bool
 
 
+def trusted(url: str) -> ssl.SSLContext | bool:
+    """What a server's certificate is verified by, as :mod:`icewright.adapters.http.tls` has it."""
+    return ssl.create_default_context() if url.startswith("https://") else True
+
+
 class Server:
     """The server that hands out tasks."""
 
     def __init__(self, url: str, token: str, *, transport: httpx2.BaseTransport | None = None) -> None:
+        """Raises :class:`Rejected` for what is not the address of a server, or would send the token in the clear."""
         self._http = httpx2.Client(
-            base_url=url,
+            base_url=client_url(url),
             headers={"Authorization": f"Bearer {token}"},
             timeout=_TIMEOUT_S,
             trust_env=False,
+            verify=trusted(url),
             transport=transport,
         )
 

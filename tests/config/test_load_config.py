@@ -23,6 +23,8 @@ type = "sql"
 uri = "sqlite:////lake/catalog.db"
 warehouse = "/lake/warehouse"
 """
+EXPOSED = '[server]\nhost = "0.0.0.0"\npublic_url = "https://lake.example"\n'
+PROXIED = 'trusted_proxies = ["10.1.0.0/16"]\n'
 
 
 def load(tmp_path: Path, text: str | None = LAKE, /, **environ: str) -> Config:
@@ -163,6 +165,21 @@ def test_a_relative_state_directory_lies_beside_the_file(tmp_path: Path) -> None
     assert load(tmp_path, '[server]\nstate_dir = "~/s"\n').server.state_dir == tmp_path / "home/s"
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "10.0.0.1"])  # noqa: S104 - it is what is tested
+def test_a_server_may_be_found_by_others_by_tls_and_under_a_name(tmp_path: Path, host: str) -> None:
+    exposed = EXPOSED.replace("0.0.0.0", host)  # noqa: S104 - see above
+    behind = load(tmp_path, exposed + PROXIED).server
+    assert behind.is_exposed
+    assert (behind.public_url, behind.trusted_proxies) == ("https://lake.example", ("10.1.0.0/16",))
+    own = load(tmp_path, exposed + 'tls_certificate = "tls/c.pem"\ntls_key = "/k.pem"').server
+    assert (own.tls_certificate, own.tls_key) == (tmp_path / "tls/c.pem", Path("/k.pem"))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_a_server_of_this_machine_needs_nothing_of_that(tmp_path: Path, host: str) -> None:
+    assert not load(tmp_path, f'[server]\nhost = "{host}"').server.is_exposed
+
+
 @pytest.mark.parametrize(
     ("text", "said", "hint"),
     [
@@ -172,7 +189,21 @@ def test_a_relative_state_directory_lies_beside_the_file(tmp_path: Path) -> None
         ('[server]\nport = "7077"', "server.port: expected an integer, found '7077'", "0 (any free port) to 65535"),
         ("[server]\nport = true", "server.port: expected an integer", ""),
         ("[server]\nport = 65536", "server.port: '65536' is not allowed", "0 (any free port) to 65535"),
-        ('[server]\nhost = "0.0.0.0"', "server.host: '0.0.0.0' is not allowed", "loopback"),
+        ('[server]\nhost = "example.com"', "server.host: 'example.com' is not allowed", "0.0.0.0 or ::"),
+        ('[server]\nhost = "0.0.0.0"', "server.public_url is missing, which server.host 0.0.0.0 needs", "public_url ="),
+        ('[server]\nhost = "192.0.2.1"', "server.public_url is missing", "public_url ="),
+        (EXPOSED, "server.host 0.0.0.0 would answer other machines in the clear", "trusted_proxies"),
+        (EXPOSED.replace("https", "http") + PROXIED, "'http://lake.example' is not allowed", "https://host"),
+        (EXPOSED.replace("https://lake.example", "http://127.0.0.1") + PROXIED, "is not by TLS", "https"),
+        (EXPOSED.replace("example", "example/x") + PROXIED, "'https://lake.example/x' is not allowed", "https://host"),
+        (EXPOSED.replace("example", "example/") + PROXIED, "'https://lake.example/' is not allowed", "without a slash"),
+        (EXPOSED + 'tls_key = "k.pem"', "server.tls_certificate is missing", "both, or neither"),
+        (EXPOSED + 'tls_certificate = "c.pem"', "server.tls_key is missing", "both, or neither"),
+        ('[server]\ntls_certificate = "c.pem"\ntls_key = "k.pem"', "public_url is missing, which TLS needs", ""),
+        ('[server]\ntrusted_proxies = ["127.0.0.1"]', "server.public_url is missing", "public_url ="),
+        (EXPOSED + 'trusted_proxies = ["0.0.0.0/0"]', "server.trusted_proxies", "but not everybody"),
+        (EXPOSED + 'trusted_proxies = ["::/0"]', "server.trusted_proxies", "but not everybody"),
+        (EXPOSED + 'trusted_proxies = ["proxy.example"]', "server.trusted_proxies", "addresses and networks"),
         ('[server]\nstore_url = "mysql://u:hunter2@h/d"', "'mysql://u:***@h/d' is not allowed", "postgresql://"),
         ('[server]\nstore_url = "postgresql://u:hunter2@h/d"', "a password does not belong here", "store_password"),
         ('[server]\nstore_url = "postgresql://h/d?password=hunter2"', "a password does not belong", "store_password"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from hmac import compare_digest
 
+from icewright.api.transport import LOCAL, Transport
 from icewright.domain.access import OWNER, Principal
 from icewright.domain.identity import CODE_MS, HINT_LENGTH, TOKEN_PREFIX, GivenToken, NewToken, digest
 from icewright.ports.audit import AuditLog
@@ -31,8 +32,8 @@ def loopback_hosts(host: str, port: int) -> frozenset[str]:
 class Access:
     """Who gets in to one running server.
 
-    ``token`` is its own, ``allowed_hosts`` are the Host headers (with port) that are answered at all. ``scheme`` is how
-    browsers reach it: https where something in front of it speaks that.
+    ``token`` is its own, ``allowed_hosts`` are the Host headers (with port) that are answered at all. ``public_url`` is
+    where people find it, for links; without one they are on this machine.
     """
 
     def __init__(
@@ -42,21 +43,18 @@ class Access:
         identities: IdentityStore,
         audit: AuditLog,
         *,
-        scheme: str = "http",
+        transport: Transport = LOCAL,
+        public_url: str | None = None,
     ) -> None:
         if not token:
             raise ValueError("the token is empty")
         self.allowed_hosts = frozenset(host.lower() for host in allowed_hosts)
-        self.identities, self.audit, self.scheme = identities, audit, scheme
+        self.identities, self.audit, self.transport, self.public_url = identities, audit, transport, public_url
         self._token = digest(token)
 
     def is_own(self, presented: str) -> bool:
         """Whether this is the server's own token, compared in constant time."""
         return compare_digest(digest(presented), self._token)
-
-    def origin(self, host: str) -> str:
-        """The origin that this server's own page has when it is asked for by that Host header."""
-        return f"{self.scheme}://{host.lower()}"
 
     def of_token(self, presented: str) -> Principal | None:
         """Whose bearer token this is, None for one of nobody's."""

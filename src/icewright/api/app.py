@@ -52,7 +52,7 @@ Instants (`..._at`) are milliseconds since the Unix epoch, UTC; sizes are bytes.
 **Errors** are `application/problem+json` (RFC 9457) with a stable `code`: `invalid-request`, `invalid-message`,
 `invalid-name` (400), `unauthenticated` (401), `forbidden`, `wrong-origin` (403), `not-found` (404),
 `method-not-allowed` (405), `not-allowed`, `conflict`, `lease-lost`, `table-replaced`, `version-mismatch` (409),
-`too-large` (413), `unsupported-media-type` (415), `wrong-host` (421), `rejected`, `unsupported`,
+`too-large` (413), `unsupported-media-type` (415), `wrong-host` (421), `in-the-clear` (403), `rejected`, `unsupported`,
 `invalid-configuration` (422), `internal`, `plan-refused` (500), `unavailable`, `unreadable`, `unknown` (503, with
 `Retry-After`). What the caller may not see is answered as what is not there.
 `hint` says what can be done about it.

@@ -6,6 +6,7 @@ path that nobody thought of is refused as well.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -24,7 +25,9 @@ from icewright.ports.audit import acting_as
 
 _log = structlog.get_logger("icewright.api")
 
-PUBLIC: Final = frozenset({("GET", "/api/v1/healthz"), ("GET", "/")})
+HEALTH: Final = ("GET", "/api/v1/healthz")
+"""What is answered in the clear as well: it carries no secret, and orchestrators have none to protect."""
+PUBLIC: Final = frozenset({HEALTH, ("GET", "/")})
 """What is answered without credentials. The page at ``/`` itself asks for a session or a one-time code."""
 
 SECURITY_HEADERS: Final = {
@@ -40,6 +43,9 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
+STRICT_TRANSPORT: Final = "max-age=31536000"
+"""For a year browsers ask this host by TLS alone. Not its subdomains, which are somebody else's."""
+
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 UNATTENDED: Final = "icewright-unattended"
 """The header by which the page says that it asks by itself: that keeps no session from being idle."""
@@ -51,6 +57,12 @@ _WRONG_HOST: Final = Problem(
     "wrong-host",
     "the Host header is not one that this server answers to",
     "use the address that `icewright serve` printed",
+)
+_IN_THE_CLEAR: Final = Problem(
+    HTTPStatus.FORBIDDEN,
+    "in-the-clear",
+    "this server answers other machines by TLS alone, and nobody said that this request came by it",
+    "use https; a proxy has to be one of server.trusted_proxies and to send X-Forwarded-Proto: https",
 )
 _UNAUTHENTICATED: Final = Problem(
     HTTPStatus.UNAUTHORIZED,
@@ -80,7 +92,7 @@ def presented_session(headers: Headers) -> str | None:
 
 
 class Door:
-    """Checks host and credentials, adds the security headers, and turns what nobody expected into a plain 500."""
+    """Checks host, transport and credentials, adds the security headers, turns what nobody expected into a 500."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -99,7 +111,7 @@ class Door:
             if message["type"] == "http.response.start":
                 started = True
                 headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
+                for name, value in _security_headers(scope).items():
                     headers.setdefault(name, value)
             await send(message)
 
@@ -126,7 +138,12 @@ class Door:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._access.allowed_hosts:
             return _WRONG_HOST
-        if (scope["method"], scope["path"]) in PUBLIC:
+        route = (scope["method"], scope["path"])
+        scheme = self._access.transport.scheme(scope)
+        if scheme is None and route != HEALTH:
+            return _IN_THE_CLEAR
+        scope["scheme"] = scheme or "http"
+        if route in PUBLIC:
             return STRANGER
         token = bearer_token(headers)
         return OWNER if token is not None and self._access.is_own(token) else None
@@ -143,10 +160,24 @@ class Door:
         found = whose(headers, self._access, attended=headers.get(UNATTENDED) is None)
         if found is None:
             return _UNAUTHENTICATED
-        is_own = headers.get("origin", "").lower() == self._access.origin(headers["host"])
+        is_own = headers.get("origin", "").lower() == own_origin(scope, headers)
         if not has_token(headers) and scope["method"] not in SAFE_METHODS and not is_own:
             return _WRONG_ORIGIN
         return found
+
+
+def own_origin(scope: Scope, headers: Headers) -> str:
+    """The origin that this server's own page has when it is asked for by the Host header of that request."""
+    scheme, host = scope["scheme"], headers["host"].lower()
+    return f"{scheme}://{host.removesuffix(':443') if scheme == 'https' else host.removesuffix(':80')}"
+
+
+def _security_headers(scope: Scope) -> Mapping[str, str]:
+    # Of localhost browsers must not keep in mind that it is asked by TLS: its other ports are other programs'.
+    is_localhost = Headers(scope=scope).get("host", "").lower().partition(":")[0] == "localhost"
+    if scope["scheme"] != "https" or is_localhost:
+        return SECURITY_HEADERS
+    return {**SECURITY_HEADERS, "Strict-Transport-Security": STRICT_TRANSPORT}
 
 
 def has_token(headers: Headers) -> bool:

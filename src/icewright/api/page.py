@@ -40,7 +40,7 @@ def show_page(
     """The page for a session; a session for a one-time code; else a few words on how to get in."""
     if token is not None:
         session = access.log_in(token)
-        return _refused() if session is None else _let_in(request, session, access.scheme)
+        return _refused() if session is None else _let_in(request, session)
     session = presented_session(request.headers)
     if session is None or access.of_session(session) is None:
         return _refused()
@@ -55,7 +55,7 @@ def asset(name: str) -> Response:
     return Response(_asset(name), media_type=_ASSETS[name])
 
 
-def _let_in(request: Request, session: str, scheme: str) -> Response:
+def _let_in(request: Request, session: str) -> Response:
     response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
     response.set_cookie(
         session_cookie(request.headers),
@@ -63,7 +63,7 @@ def _let_in(request: Request, session: str, scheme: str) -> Response:
         max_age=SESSION_MS // 1000,
         httponly=True,
         samesite="strict",
-        secure=scheme == "https",
+        secure=request.url.scheme == "https",
     )
     return response
 

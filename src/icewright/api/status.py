@@ -93,9 +93,10 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class LoginCode:
-    """``path`` opens the page once, in one browser."""
+    """``path`` opens the page once, in one browser; ``link`` is all of it where the server has a public address."""
 
     path: str
+    link: str | None
 
 
 @router.get("/healthz", dependencies=[PUBLIC], **operation(Health))
@@ -192,4 +193,5 @@ def new_login_code(request: Request, access: Gate, caller: Caller) -> Response:
     if not has_token(request.headers):
         hint = "`icewright login` prints one for whoever has a token"
         raise Forbidden("a session opens no other session", hint=hint)
-    return render(LoginCode(f"/?token={access.new_login_code(caller)}"), 201)
+    path = f"/?token={access.new_login_code(caller)}"
+    return render(LoginCode(path, None if access.public_url is None else access.public_url + path), 201)

@@ -1,4 +1,4 @@
-"""The server process: API and loop over one control plane, on loopback, with an address file for its own clients."""
+"""The server process: API and loop over one control plane, with an address file for the clients of its machine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -17,17 +18,20 @@ from typing import Final
 
 import structlog
 import uvicorn
+from starlette.types import ASGIApp
 
-from icewright.api.access import Access, authority, loopback_hosts
+from icewright.api.access import Access
 from icewright.api.app import create_app
 from icewright.api.metrics import Shown
 from icewright.app.address import ServerAddress, read_private, remove_address, write_address
 from icewright.app.alone import Watch
 from icewright.app.control import open_control_plane
+from icewright.app.exposure import build_access, certificate, own_url, require_somebody
 from icewright.app.listeners import listening_to_events
 from icewright.config.model import Config, ServerConfig
 from icewright.config.secrets import resolve
 from icewright.domain.errors import InvalidConfiguration, Rejected, Unavailable, Unreadable
+from icewright.ports.identity import IdentityStore
 from icewright.services.loop import Loop
 
 _log = structlog.get_logger("icewright.server")
@@ -42,11 +46,17 @@ LOOP_PAUSE_S: Final = 1.0
 
 
 def serve(
-    config: Config, environ: Mapping[str, str] = os.environ, *, announce: Callable[[str, str], None] | None = None
+    config: Config,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    announce: Callable[[str, str | None], None] | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM. ``announce`` gets the URL, and the one-time link for a browser.
+    """Serve until SIGINT or SIGTERM. ``announce`` gets the URL, and the one-time link for a browser if there is one.
 
-    Raises what opening the control plane raises, :class:`Unavailable` when no port is free, and
+    A server that other machines reach prints none: where its output goes, others may read it.
+
+    Raises :class:`~icewright.domain.errors.NotAllowed` when other machines would reach it and nobody may come in yet,
+    what opening the control plane raises, :class:`Unavailable` when no port is free, and
     :class:`~icewright.domain.errors.StoreTaken` when another server has taken the store over.
     """
     # What is announced to the person goes to standard output; everything else is a log.
@@ -54,27 +64,24 @@ def serve(
     server = config.server
     with (
         open_control_plane(config, environ) as opened,
-        listen(server.host, server.port) as listening,
+        _listen_safely(server, opened.identities) as listening,
         listening_to_events(config, environ, opened.control.intake, opened.cursors),
     ):
         control = opened.control
         port = int(listening.getsockname()[1])
-        url = f"http://{authority(server.host, port)}"
+        url = own_url(server, port)
         address = ServerAddress(url, own_token(server, environ), os.getpid())
-        hosts = loopback_hosts(server.host, port) | frozenset(server.allowed_hosts)
-        access = Access(address.token, hosts, opened.identities, opened.audit)
+        access = build_access(server, port, address.token, opened.identities, opened.audit)
         app = create_app(control, access, Shown(server.metrics_tables, server.state_dir))
+        web = web_server(app, certificate(server))
         write_address(server.address_file, address)
         _outlive_signals()
-        web = uvicorn.Server(
-            uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=3)
-        )
         app.state.streams.is_ending = lambda: web.should_exit
         loop = threading.Thread(target=turn, args=(control.loop, web), name="loop")
         loop.start()
         try:
             if announce is not None:
-                announce(url, f"{url}/?token={access.new_login_code(lifetime_ms=FIRST_CODE_MS)}")
+                announce(server.public_url or url, None if server.is_exposed else _first_link(access, url))
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
             with Watch(opened.check_alone, partial(setattr, web, "should_exit", True)) as watch:
                 web.run(sockets=[listening])
@@ -86,6 +93,33 @@ def serve(
             control.loop.stop()
             loop.join()
             remove_address(server.address_file, address)
+
+
+def web_server(app: ASGIApp, tls: ssl.SSLContext | None = None) -> uvicorn.Server:
+    """What speaks HTTP for the application, within TLS where there is any.
+
+    Forwarded headers are :mod:`icewright.api.transport`'s business alone: by itself uvicorn believes whoever is here.
+    """
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=3,
+            proxy_headers=False,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+        )
+    )
+
+
+def _first_link(access: Access, url: str) -> str:
+    return f"{access.public_url or url}/?token={access.new_login_code(lifetime_ms=FIRST_CODE_MS)}"
+
+
+def _listen_safely(server: ServerConfig, identities: IdentityStore) -> socket.socket:
+    require_somebody(server, has_tokens=identities.has_tokens())
+    return listen(server.host, server.port)
 
 
 def turn(loop: Loop, web: uvicorn.Server) -> None:

@@ -132,7 +132,8 @@ def login(
     terminal = invocation.terminal
     if url is None:
         with server(invocation) as client:
-            link = f"{client.url}{client.login_code()['path']}"
+            code = client.login_code()
+            link = code.get("link") or f"{client.url}{code['path']}"
         if as_json:
             terminal.document({"link": link})
         else:

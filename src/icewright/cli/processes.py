@@ -12,7 +12,7 @@ from icewright.cli.invocation import LogFormat, LogLevel, begin
 
 
 def serve(context: typer.Context, *, log_format: LogFormat = "console", log_level: LogLevel = "info") -> None:
-    """Run the server: it observes, plans, and hands out tasks. Listens on loopback only; Ctrl-C ends it."""
+    """Run the server: it observes, plans, and hands out tasks. Ctrl-C ends it."""
     from icewright.app.logs import configure_logs  # noqa: PLC0415 - `--help` stays quick
     from icewright.app.server import serve as run  # noqa: PLC0415 - `--help` stays quick
     from icewright.app.tracing import export_spans  # noqa: PLC0415 - `--help` stays quick
@@ -22,9 +22,9 @@ def serve(context: typer.Context, *, log_format: LogFormat = "console", log_leve
     export_spans(os.environ)
     terminal = invocation.terminal
 
-    def announce(url: str, link: str) -> None:
+    def announce(url: str, link: str | None) -> None:
         terminal.say(f"icewright listens at {url}")
-        terminal.say(f"Open once in a browser: {link}")
+        terminal.say("`icewright login` gives links to it" if link is None else f"Open once in a browser: {link}")
         terminal.out.file.flush()
 
     run(invocation.config, os.environ, announce=announce)

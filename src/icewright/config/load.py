@@ -13,6 +13,7 @@ from urllib.parse import quote
 from icewright.config import catalogs, layers, values
 from icewright.config.events import events_config
 from icewright.config.layers import Given, Key, dotted
+from icewright.config.listening import check_listening
 from icewright.config.model import Config, OptimizerConfig, ServerConfig
 from icewright.config.pyiceberg import Discovery, discover
 from icewright.config.secrets import is_reference, redact
@@ -84,7 +85,8 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
         )
     _require_reference(given, ("server", "store_password"), found["store_password"], "password")
     _require_reference(given, ("server", "token"), found["token"], "token")
-    return ServerConfig(
+    certificate, key = (_file(found[name], environ, base) for name in ("tls_certificate", "tls_key"))
+    server = ServerConfig(
         found["host"],
         found["port"],
         state_dir,
@@ -96,7 +98,13 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
         found["metrics_tables"],
         found["token"],
         found["allowed_hosts"],
+        found["public_url"],
+        certificate,
+        key,
+        found["trusted_proxies"],
     )
+    check_listening(server, next((item.origin for name, item in given.items() if name[0] == "server"), DEFAULT_ORIGIN))
+    return server
 
 
 def _require_reference(given: Mapping[Key, Given], key: Key, value: str | None, what: str) -> None:
@@ -115,6 +123,10 @@ def _state_dir(environ: Mapping[str, str]) -> Path:
 def _directory(text: str, environ: Mapping[str, str], base: Path) -> Path:
     """A directory as written: ``~/`` is the home directory, a relative one is beside the configuration file."""
     return layers.home(environ) / text[2:] if text.startswith("~/") else (base / text).absolute()
+
+
+def _file(text: str | None, environ: Mapping[str, str], base: Path) -> Path | None:
+    return None if text is None else _directory(text, environ, base)
 
 
 def _optimizer(given: Mapping[Key, Given], file: str) -> OptimizerConfig:

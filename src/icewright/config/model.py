@@ -9,6 +9,7 @@ from pathlib import Path
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import NotFound
 from icewright.domain.policy import PolicyRule
+from icewright.domain.server_urls import is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class ServerConfig:
     (:mod:`icewright.config.secrets`), None where the database asks for none or libpq finds it by itself. ``token`` is
     one to the token that all servers of the store have, None where this one makes its own. ``allowed_hosts`` are Host
     headers that are answered beside those of the address.
+    ``public_url`` is where it is found from elsewhere; ``tls_certificate`` and ``tls_key`` are there both or neither.
     """
 
     host: str
@@ -32,6 +34,15 @@ class ServerConfig:
     metrics_tables: int
     token: str | None = None
     allowed_hosts: tuple[str, ...] = ()
+    public_url: str | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    trusted_proxies: tuple[str, ...] = ()
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether other machines reach the server."""
+        return not is_loopback(self.host)
 
     @property
     def address_file(self) -> Path:

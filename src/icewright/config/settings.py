@@ -16,6 +16,7 @@ from typing import Any
 from icewright.domain.catalogs import CatalogKind
 from icewright.domain.optimizers import ICEBERG_RUNTIME, DeployMode, LauncherKind
 from icewright.domain.policy import Mode
+from icewright.domain.server_urls import is_public_url
 from icewright.domain.undo import UNDO_KEPT_MS
 
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
@@ -58,11 +59,20 @@ class Setting:
     accepts: Callable[[Any], bool] = lambda _value: True
 
 
-def _is_loopback(host: str) -> bool:
+def _is_host(host: str) -> bool:
     if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _are_proxies(networks: list[str]) -> bool:
+    """Whether each is an address or a network, and none is everybody."""
+    try:
+        return all(ipaddress.ip_network(network).prefixlen > 0 for network in networks)
     except ValueError:
         return False
 
@@ -75,10 +85,11 @@ SERVER = (
     Setting(
         "host",
         Kind.TEXT,
-        "Address to listen on.",
+        "Address to listen on. Others than those of loopback need public_url, TLS (tls_certificate, or a proxy of "
+        "trusted_proxies that speaks it) and somebody who may come in.",
         default="127.0.0.1",
-        allowed="a loopback address (127.0.0.1, ::1, localhost); others need real authentication, which is to come",
-        accepts=_is_loopback,
+        allowed="127.0.0.1, ::1, localhost, an address of this machine, or 0.0.0.0 or :: for all of them",
+        accepts=_is_host,
     ),
     Setting(
         "port",
@@ -87,6 +98,27 @@ SERVER = (
         default=7077,
         allowed=f"0 (any free port) to {_PORT_MAX}",
         accepts=lambda value: 0 <= value <= _PORT_MAX,
+    ),
+    Setting(
+        "public_url",
+        Kind.TEXT,
+        "Where people and programs of other machines find the server: its name, or that of what is in front of it. "
+        "Links begin with it, and it is answered to.",
+        allowed="https://host or https://host:port without a slash at its end (http:// for this machine alone)",
+        accepts=is_public_url,
+    ),
+    Setting(
+        "tls_certificate", Kind.TEXT, "File with the server's certificate and those between it and a root, in PEM."
+    ),
+    Setting("tls_key", Kind.TEXT, "File with that certificate's private key, in PEM, which not everybody may read."),
+    Setting(
+        "trusted_proxies",
+        Kind.TEXTS,
+        "Addresses and networks of what speaks TLS in front of the server: only they are believed when they say "
+        "(X-Forwarded-Proto) that a request came by it.",
+        default=(),
+        allowed='addresses and networks, such as "10.0.0.7" and "10.1.0.0/16", but not everybody',
+        accepts=_are_proxies,
     ),
     Setting("state_dir", Kind.TEXT, "Directory of the server's own files; by default ~/.local/state/icewright."),
     Setting(

@@ -16,6 +16,7 @@ import httpx2
 
 from icewright.adapters.http.problems import problem
 from icewright.adapters.http.stream import followed
+from icewright.adapters.http.tls import trusted
 from icewright.domain.asked import Asked, AskedRemoveOrphanFiles
 from icewright.domain.codec import to_json
 from icewright.domain.errors import NotFound, Rejected, Unavailable
@@ -23,6 +24,7 @@ from icewright.domain.events import CommitEvent
 from icewright.domain.identity import NewToken
 from icewright.domain.names import TableName
 from icewright.domain.policies import NewRevision, Policies
+from icewright.domain.server_urls import client_url
 from icewright.domain.tables import Json
 from icewright.domain.tasks import TaskState
 
@@ -61,10 +63,15 @@ class Client:
     """
 
     def __init__(self, url: str, token: str, *, transport: httpx2.BaseTransport | None = None) -> None:
-        self.url = url.rstrip("/")
+        """Raises :class:`Rejected` for what is not the address of a server, or would send the token in the clear."""
+        self.url = client_url(url)
         self.calls: list[ApiCall] = []
         self._http = httpx2.Client(
-            headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT_S, trust_env=False, transport=transport
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_TIMEOUT_S,
+            trust_env=False,
+            verify=trusted(self.url),
+            transport=transport,
         )
 
     def __enter__(self) -> Self:
@@ -278,8 +285,7 @@ class Client:
             raise Rejected(f"not the address of a server: {self.url}") from error
         except httpx2.HTTPError as error:
             raise Unavailable(
-                f"the server at {self.url} does not answer: {error or type(error).__name__}",
-                hint="is it running? `icewright serve` starts it",
+                f"the server at {self.url} does not answer: {error or type(error).__name__}", hint=_hint(error)
             ) from error
         try:
             found = response.json()
@@ -290,6 +296,12 @@ class Client:
         if not isinstance(found, dict):
             raise Unavailable(f"{self.url} does not answer as icewright does")
         return found
+
+
+def _hint(error: httpx2.HTTPError) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return "its certificate is of nobody that this machine trusts; SSL_CERT_FILE names a file with others"
+    return "is it running? `icewright serve` starts it"
 
 
 def _part(text: str) -> str:
