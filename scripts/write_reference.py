@@ -6,6 +6,7 @@ cannot be changed without its page.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -29,14 +30,16 @@ from icewright.config.layers import ENVIRONMENT_PREFIX
 from icewright.config.settings import CATALOG, SECTIONS, Kind, Setting
 from icewright.planning import settings as policy_settings
 from icewright.services.control import build_control_plane
+from scripts.compare_api import breaking
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
+OPENAPI: Final = DOCS / "openapi.json"
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z]+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
 _DOCUMENT: Final = "/api/v1/openapi.json"
 _PORT: Final = 7077
 _NOBODYS_TOKEN: Final = "unused"  # noqa: S105 - of a server that only lives for one question
 _ERRORS_FROM: Final = 400
-_SAID_ONCE: Final = frozenset({"4XX", "401", "503"})
+_SAID_ONCE: Final = frozenset({"304", "4XX", "401", "503"})
 """Said of every route, so the page says it once."""
 
 
@@ -103,6 +106,11 @@ def document() -> Any:
         return client.get(_DOCUMENT).raise_for_status().json()
 
 
+def stored() -> str:
+    """The OpenAPI document as it is kept in docs/."""
+    return json.dumps(document(), indent=1) + "\n"
+
+
 def shape(schema: Any) -> str:
     """A schema in a few words: the document itself says the rest. Raises ``ValueError`` where it would say nothing."""
     match schema:
@@ -148,6 +156,12 @@ def main() -> int:
         if after != before:
             page.write_text(after, encoding="utf-8")
             print(f"wrote {page.relative_to(DOCS.parent)}")
+    before, after = OPENAPI.read_text(encoding="utf-8"), stored()
+    if after != before:
+        for broken in breaking(json.loads(before), json.loads(after)):
+            print(f"callers may break, which CHANGELOG.md has to say: {broken}")
+        OPENAPI.write_text(after, encoding="utf-8")
+        print(f"wrote {OPENAPI.relative_to(DOCS.parent)}")
     return 0
 
 
@@ -212,7 +226,7 @@ def _route(method: str, path: str, operation: Any) -> Iterator[str]:
     yield f"`{method} {path}`"
     yield ""
     yield " ".join(operation["description"].replace("``", "`").split())
-    parameters = [one for one in operation.get("parameters", ()) if one["in"] == "query"]
+    parameters = [one for one in operation.get("parameters", ()) if one.get("in") == "query"]
     body = operation.get("requestBody")
     yield ""
     for one in parameters:
@@ -222,7 +236,7 @@ def _route(method: str, path: str, operation: Any) -> Iterator[str]:
     if body is not None:
         yield f"- body: {shape(body['content']['application/json']['schema'])}"
     for status, answer in operation["responses"].items():
-        if status.isdigit() and int(status) < _ERRORS_FROM:
+        if status.isdigit() and int(status) < _ERRORS_FROM and status not in _SAID_ONCE:
             content = answer.get("content", {}).get("application/json")
             yield f"- {status}: {shape(content['schema']) if content is not None else answer['description']}"
         elif status not in _SAID_ONCE:

@@ -13,6 +13,7 @@ import httpx2
 import uvicorn
 from fastapi.testclient import TestClient
 
+from icewright.adapters.memory.answers import MemoryAnswers
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.catalog import MemoryCatalog
 from icewright.adapters.memory.clock import ManualClock
@@ -78,7 +79,11 @@ class Served:
             policies=MemoryPolicies(self.clock),
         )
         self.access = Access(
-            TOKEN, loopback_hosts(self.host, PORT), MemoryIdentities(self.clock, self.audit), self.audit
+            TOKEN,
+            loopback_hosts(self.host, PORT),
+            MemoryIdentities(self.clock, self.audit),
+            self.audit,
+            answers=MemoryAnswers(self.clock),
         )
         self.access.identities.add_code(digest(LOGIN_CODE), OWNER, 100 * HOUR_MS)
         self.app = create_app(self.control, self.access, Shown(state_dir=Path.cwd()))
@@ -141,7 +146,8 @@ def at_a_port(control: ControlPlane, port: int = 0) -> Iterator[str]:
     with listen("127.0.0.1", port) as listening:
         taken = int(listening.getsockname()[1])
         identities, audit = MemoryIdentities(control.clock), MemoryAudit(control.clock)
-        app = create_app(control, Access(TOKEN, loopback_hosts("127.0.0.1", taken), identities, audit))
+        hosts, answers = loopback_hosts("127.0.0.1", taken), MemoryAnswers(control.clock)
+        app = create_app(control, Access(TOKEN, hosts, identities, audit, answers=answers))
         web = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

@@ -12,6 +12,7 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
 from icewright.api.app import create_app
+from icewright.api.examples import EXAMPLES
 from icewright.api.plans import ApprovalGiven
 from icewright.api.quarantine import PurgeOfGone
 from icewright.domain.access import Role
@@ -25,6 +26,7 @@ from icewright.domain.plans import Migration
 from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.domain.storage import ProbeReport, ProbeReports
 from icewright.domain.tasks import Progress
+from scripts import write_reference
 from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello
 from tests.api.test_api_tasks import carry_out, claimed, report
 from tests.lakes.house import House, litter, own_access
@@ -67,7 +69,58 @@ def test_every_route_of_the_api_is_described_and_no_other(document: Any) -> None
 
 def test_every_reference_resolves(document: Any) -> None:
     for ref in refs(document):
-        assert ref.removeprefix("#/components/schemas/") in document["components"]["schemas"], ref
+        part, _, name = ref.removeprefix("#/components/").partition("/")
+        assert name in document["components"][part], ref
+
+
+def test_the_stored_document_is_what_the_application_says() -> None:
+    assert write_reference.OPENAPI.read_text(encoding="utf-8") == write_reference.stored(), "run `make docs`"
+
+
+def test_operations_have_names_of_their_own_and_a_tag_that_is_explained(document: Any) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch("[a-z][a-z_]*", name) for name in names)
+    explained = {tag["name"] for tag in document["tags"]}
+    assert {tag for _, _, operation in operations(document) for tag in operation["tags"]} == explained
+    assert all(operation["summary"] for _, _, operation in operations(document))
+
+
+def test_credentials_are_those_that_are_taken(document: Any) -> None:
+    served = Served()
+    assert set(document["components"]["securitySchemes"]) == {"token", "session"}
+    public = {(method, path) for method, path, operation in operations(document) if operation.get("security") == []}
+    assert public == {("GET", f"{V1}/healthz")}
+    cookie = document["components"]["securitySchemes"]["session"]["name"]
+    session = served.access.log_in(served.access.new_login_code())
+    assert served.client({"Cookie": f"{cookie}={session}"}).get(f"{V1}/me").json()["name"] == "owner"
+
+
+def test_examples_of_bodies_are_taken(document: Any) -> None:
+    by_name = {operation["operationId"]: operation for _, _, operation in operations(document)}
+    assert set(EXAMPLES) <= set(by_name)
+    for name, examples in EXAMPLES.items():
+        content = by_name[name]["requestBody"]["content"]["application/json"]
+        validator = jsonschema_rs.validator_for({**content["schema"], "components": document["components"]})
+        for value in examples.values():
+            validator.validate(value)
+    assert from_json(NewToken, EXAMPLES["create_token"]["for a scheduler"]).grants()
+    for body in EXAMPLES["receive_commit"].values():
+        assert Served().http.post(f"{V1}/events/commits", json=body).status_code == 202
+
+
+def test_keys_and_tags_are_said_where_they_are_taken(document: Any) -> None:
+    keyed, tagged = set(), set()
+    for method, path, operation in operations(document):
+        said = {one.get("$ref", "").rpartition("/")[2] for one in operation.get("parameters", ())}
+        keyed |= {(method, path)} if "IdempotencyKey" in said else set()
+        tagged |= {(method, path)} if "IfNoneMatch" in said else set()
+    assert ("POST", f"{V1}/plans/{{plan_id}}/apply") in keyed
+    assert ("POST", f"{V1}/login-codes") not in keyed  # what one needs only to read for is not carried out by key
+    assert ("POST", f"{V1}/optimizers/{{optimizer_id}}/claims") not in keyed
+    assert {method for method, _ in keyed} == {"POST"}
+    assert ("GET", f"{V1}/tables/{{uuid}}") in tagged
+    assert ("GET", f"{V1}/metrics") not in tagged
 
 
 def test_every_operation_says_what_it_is_and_how_it_fails(document: Any) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text, update
 
+from icewright.adapters.memory.answers import MemoryAnswers
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.claims import MemoryClaims
 from icewright.adapters.memory.deletion_store import MemoryDeletionStore
@@ -19,6 +20,7 @@ from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.adapters.sql.answers import SqlAnswers
 from icewright.adapters.sql.audit import SqlAudit
 from icewright.adapters.sql.claims import SqlClaims
 from icewright.adapters.sql.cursors import SqlCursors
@@ -32,6 +34,7 @@ from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import writing
+from icewright.ports.answers import Answers
 from icewright.ports.audit import AuditLog
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock
@@ -60,6 +63,7 @@ class MemoryStores:
         self._identities = MemoryIdentities(clock, self._audit)
         self._cursors = MemoryCursors()
         self._policies = MemoryPolicies(clock, self._audit)
+        self._answers = MemoryAnswers(clock)
 
     def tasks(self) -> TaskStore:
         return self._tasks
@@ -90,6 +94,9 @@ class MemoryStores:
 
     def cursors(self) -> Cursors:
         return self._cursors
+
+    def answers(self) -> Answers:
+        return self._answers
 
     def next_server(self) -> None:
         self._deletions.server += 1
@@ -145,6 +152,10 @@ class SqlStores:
     def cursors(self) -> Cursors:
         self._engines.append(open_store(self.url))
         return SqlCursors(self._engines[-1])
+
+    def answers(self) -> Answers:
+        self._engines.append(open_store(self.url))
+        return SqlAnswers(self._engines[-1], self._clock)
 
     def next_server(self) -> None:
         with writing(self._engines[0]) as connection:

@@ -21,6 +21,7 @@ from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
 from icewright.adapters.pyiceberg.second_tables import PyIcebergSecondTables
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
+from icewright.adapters.sql.answers import SqlAnswers
 from icewright.adapters.sql.audit import SqlAudit
 from icewright.adapters.sql.claims import SqlClaims
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
@@ -158,7 +159,8 @@ def all_there(table: Table) -> bool:
 def own_access(house: House, token: str, port: int) -> Access:
     """Who gets in to a house: its owner, and whoever its store knows."""
     identities, audit = SqlIdentities(house.engine, house.clock), SqlAudit(house.engine, house.clock)
-    return Access(token, loopback_hosts("127.0.0.1", port), identities, audit)
+    answers = SqlAnswers(house.engine, house.clock)
+    return Access(token, loopback_hosts("127.0.0.1", port), identities, audit, answers=answers)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from hmac import compare_digest
 from icewright.api.transport import LOCAL, Transport
 from icewright.domain.access import OWNER, Principal
 from icewright.domain.identity import CODE_MS, HINT_LENGTH, TOKEN_PREFIX, GivenToken, NewToken, digest
+from icewright.ports.answers import Answers
 from icewright.ports.audit import AuditLog
 from icewright.ports.identity import IdentityStore
 
@@ -33,7 +34,8 @@ class Access:
     """Who gets in to one running server.
 
     ``token`` is its own, ``allowed_hosts`` are the Host headers (with port) that are answered at all. ``public_url`` is
-    where people find it, for links; without one they are on this machine.
+    where people find it, for links; without one they are on this machine. Without ``answers``, keys of requests mean
+    nothing.
     """
 
     def __init__(
@@ -45,11 +47,13 @@ class Access:
         *,
         transport: Transport = LOCAL,
         public_url: str | None = None,
+        answers: Answers | None = None,
     ) -> None:
         if not token:
             raise ValueError("the token is empty")
         self.allowed_hosts = frozenset(host.lower() for host in allowed_hosts)
         self.identities, self.audit, self.transport, self.public_url = identities, audit, transport, public_url
+        self.answers = answers
         self._token = digest(token)
 
     def is_own(self, presented: str) -> bool:

@@ -6,14 +6,17 @@ from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
 from icewright import __version__
 from icewright.api import (
     events,
     feed,
+    headers,
     identities,
     metrics,
     metrics_reports,
+    once,
     optimizers,
     page,
     plans,
@@ -24,10 +27,11 @@ from icewright.api import (
     tasks,
 )
 from icewright.api.access import Access
+from icewright.api.conditional import Conditional
 from icewright.api.door import Door
 from icewright.api.lookups import Lookups
 from icewright.api.messages import render
-from icewright.api.needs import On, needs, require_declarations
+from icewright.api.needs import Declared, On, Public, declarations, needs, require_declarations
 from icewright.api.problems import add_handlers
 from icewright.api.schema import components
 from icewright.api.streams import Streams
@@ -50,12 +54,23 @@ Instants (`..._at`) are milliseconds since the Unix epoch, UTC; sizes are bytes.
 **Lists** are `{"items": [...], "next_cursor": ...}`; pass `next_cursor` as `cursor` for the next page, null ends it.
 
 **Errors** are `application/problem+json` (RFC 9457) with a stable `code`: `invalid-request`, `invalid-message`,
-`invalid-name` (400), `unauthenticated` (401), `forbidden`, `wrong-origin` (403), `not-found` (404),
-`method-not-allowed` (405), `not-allowed`, `conflict`, `lease-lost`, `table-replaced`, `version-mismatch` (409),
-`too-large` (413), `unsupported-media-type` (415), `wrong-host` (421), `in-the-clear` (403), `rejected`, `unsupported`,
-`invalid-configuration` (422), `internal`, `plan-refused` (500), `unavailable`, `unreadable`, `unknown` (503, with
-`Retry-After`). What the caller may not see is answered as what is not there.
-`hint` says what can be done about it.
+`invalid-name` (400), `unauthenticated` (401), `forbidden`, `wrong-origin`, `in-the-clear` (403), `not-found`
+(404), `method-not-allowed` (405), `not-allowed`, `conflict`, `lease-lost`, `table-replaced`, `version-mismatch`,
+`in-progress`, `not-kept` (409), `conflict` (412), `too-large` (413), `unsupported-media-type` (415), `wrong-host`
+(421), `rejected`, `unsupported`, `invalid-configuration`, `key-reused` (422), `invalid-request` (428), `internal`,
+`plan-refused` (500), `unavailable`, `unreadable`, `unknown` (503, with `Retry-After`). What the caller may not see is
+answered as what is not there. `hint` says what can be done about it.
+
+**Versions.** All JSON that is read has an `ETag`; with it in `If-None-Match` the answer is 304 while nothing has
+changed. Changes of policies need `If-Match`, those of tasks take it, and are refused with 412 where somebody was
+faster. The part of a task's tag before the dot is its version, which heartbeats leave, and all that
+`If-Match` compares.
+
+**Trying again.** A POST that changes something takes an `Idempotency-Key` (the IETF's draft): the same request under
+the same key is carried out once within 24 hours, and answered the same, with `Idempotency-Replayed: true`. Another
+request under it is refused (`key-reused`); while the first one is under way, or when a server died over it, the answer
+is `in-progress`; answers with a secret, and those over 1 MiB, are `not-kept`. What is answered `unavailable` changed
+nothing, and its key may be used again.
 """
 
 
@@ -72,6 +87,7 @@ def create_app(control: ControlPlane, access: Access, shown: metrics.Shown | Non
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
     )
     app.state.control, app.state.access, app.state.lookups = control, access, Lookups(control)
     words = Words(control.catalogs)
@@ -95,10 +111,18 @@ def create_app(control: ControlPlane, access: Access, shown: metrics.Shown | Non
     document.update(_document(app))
     require_declarations(app)
     add_handlers(app)
+    once.add_handler(app)
+    app.add_middleware(once.Once, answers=access.answers)  # within the words: what is kept is for whoever asks again
     app.add_middleware(Worded, words=words)
+    app.add_middleware(Conditional)  # around the words: the tag is that of what is sent
     app.add_middleware(Door, access=access)  # says who asks, to what is inside
     app.add_middleware(Timed)  # around the door: what it refuses is counted as well
     return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    """What programs that are made from the document call an operation."""
+    return route.name
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
@@ -110,10 +134,16 @@ def _document(app: FastAPI) -> dict[str, Any]:
     # FastAPI's own shape of validation errors, which are problems with status 400 here.
     for unused in ("HTTPValidationError", "ValidationError"):
         parts["schemas"].pop(unused, None)
-    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    document["security"] = [{"token": []}]
-    document["paths"][f"{PREFIX}/healthz"]["get"]["security"] = []
-    for path in document["paths"].values():
-        for described in path.values():
+    parts["parameters"] = headers.PARAMETERS
+    parts["securitySchemes"] = headers.SECURITY_SCHEMES
+    document["tags"] = headers.TAGS
+    document["security"] = [{name: []} for name in headers.SECURITY_SCHEMES]
+    public = {(method, path) for method, path, declared in declarations(app) if isinstance(declared, Public)}
+    keyed = {(method, path) for method, path, one in declarations(app) if isinstance(one, Declared) and one.changes}
+    for path, methods in document["paths"].items():
+        for method, described in methods.items():
             described["responses"].pop("422", None)
+            if (method.upper(), path) in public:
+                described["security"] = []
+            headers.describe(method, described, is_keyed=(method.upper(), path) in keyed)
     return document

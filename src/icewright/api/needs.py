@@ -18,6 +18,7 @@ from fastapi.routing import iter_route_contexts
 from icewright.api.deps import Caller, Control, Gate, Looked
 from icewright.api.door import SAFE_METHODS
 from icewright.api.lookups import Lookups, unseen
+from icewright.api.once import begin
 from icewright.domain.access import (
     EVERYTHING,
     OWNER,
@@ -71,8 +72,14 @@ class Declared:
     def __call__(self, request: Request, caller: Caller, control: Control, lookups: Looked, access: Gate) -> None:
         """Let the request pass, or raise ``Forbidden`` or ``NotFound``; a change is in the audit first."""
         self._authorize(request, caller, control, lookups)
-        if request.method not in SAFE_METHODS and self.permission not in _UNAUDITED:
+        if request.method not in SAFE_METHODS and self.changes:
+            begin(request, access.answers)
             access.audit.append(_asked(request))
+
+    @property
+    def changes(self) -> bool:
+        """Whether what is asked for by POST is in the audit, and carried out once by its key."""
+        return self.permission not in _UNAUDITED
 
     def _authorize(self, request: Request, caller: Principal, control: ControlPlane, lookups: Lookups) -> None:
         if self.on is On.ANYWHERE:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from icewright.api.conditional import IfMatch, changed, expected_version, tag_of
 from icewright.api.deps import Caller, Control, Looked
 from icewright.api.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs, needs_as_its_actions
@@ -13,9 +15,9 @@ from icewright.api.schema import operation, page_of, schema_of
 from icewright.api.task_views import TaskDocument, TaskView, task_document, task_view
 from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
-from icewright.domain.errors import InvalidMessage
+from icewright.domain.errors import Conflict, InvalidMessage
 from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskReport
-from icewright.domain.tasks import TaskState
+from icewright.domain.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
 from icewright.services.plan_views import PlanView, plan_view
 
@@ -23,6 +25,7 @@ router = APIRouter(prefix="/tasks", tags=["tasks"])
 attempts_router = APIRouter(prefix="/tasks", tags=["optimizers"])
 
 _NOT_FOUND = {404: "No such task."}
+_CHANGED = {412: "The task is not the one of `If-Match` any more."}
 _LEASE = {**_NOT_FOUND, 409: "`lease-lost`: the attempt is not the caller's any more; `version-mismatch`."}
 
 
@@ -56,27 +59,28 @@ def list_tasks(
 def show_task(control: Control, task_id: str) -> Response:
     """One task with its history and its attempts."""
     task = control.tasks.head(task_id)
-    return render(task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id)))
+    document = task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id))
+    return _tagged(render(document), task.version)
 
 
 @router.post(
     "/{task_id}/cancel",
     dependencies=[needs(Permission.OPERATE, On.TASK)],
-    **operation(TaskView, problems={**_NOT_FOUND, 409: "The task has ended or is committed."}),
+    **operation(TaskView, problems={**_NOT_FOUND, 409: "The task has ended or is committed.", **_CHANGED}),
 )
-def cancel_task(control: Control, task_id: str) -> Response:
+def cancel_task(control: Control, task_id: str, if_match: IfMatch = None) -> Response:
     """Cancel a waiting task; ask the optimizer of a running one to stop before its commit."""
-    return render(task_view(control.dispatcher.cancel(task_id)))
+    return _if_still(control.dispatcher.cancel, task_id, if_match)
 
 
 @router.post(
     "/{task_id}/retry",
     dependencies=[needs_as_its_actions(On.TASK)],
-    **operation(TaskView, problems={**_NOT_FOUND, 409: "The task neither failed nor was cancelled."}),
+    **operation(TaskView, problems={**_NOT_FOUND, 409: "The task neither failed nor was cancelled.", **_CHANGED}),
 )
-def retry_task(control: Control, task_id: str) -> Response:
+def retry_task(control: Control, task_id: str, if_match: IfMatch = None) -> Response:
     """Queue a failed or cancelled task again."""
-    return render(task_view(control.dispatcher.retry(task_id)))
+    return _if_still(control.dispatcher.retry, task_id, if_match)
 
 
 @router.post(
@@ -116,3 +120,21 @@ def report(control: Control, task_id: str, body: Annotated[Any, Depends(json_bod
     task = control.dispatcher.report(said)
     control.loop.wake()
     return render(task_view(task))
+
+
+def _if_still(change: Callable[[str, int | None], Task], task_id: str, if_match: str | None) -> Response:
+    """Change a task that is still what the caller saw."""
+    version = expected_version(if_match)
+    try:
+        task = change(task_id, version)
+    except Conflict as error:
+        if version is None:
+            raise
+        raise changed(error.message) from error
+    return _tagged(render(task_view(task)), task.version)
+
+
+def _tagged(response: Response, version: int) -> Response:
+    """Tagged by its version, which no heartbeat changes, and by its digest, which heartbeats do."""
+    response.headers["ETag"] = tag_of(bytes(response.body), version)
+    return response

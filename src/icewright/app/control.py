@@ -15,6 +15,7 @@ from icewright.adapters.pyiceberg.rollback import PyIcebergRollbacks
 from icewright.adapters.pyiceberg.second_tables import PyIcebergSecondTables
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
+from icewright.adapters.sql.answers import SqlAnswers
 from icewright.adapters.sql.audit import SqlAudit
 from icewright.adapters.sql.claims import SqlClaims
 from icewright.adapters.sql.cursors import SqlCursors
@@ -35,6 +36,7 @@ from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.locations import Aliases
 from icewright.planning.place_rules import place_rules
+from icewright.ports.answers import Answers
 from icewright.ports.audit import AuditLog
 from icewright.ports.clock import Clock
 from icewright.ports.event_sources import Cursors
@@ -57,6 +59,7 @@ class Opened:
     identities: IdentityStore
     audit: AuditLog
     cursors: Cursors
+    answers: Answers
 
 
 def _files_of(entry: CatalogEntry, aliases: Aliases, clock: Clock) -> CatalogFiles:
@@ -119,6 +122,13 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
                 },
                 event_prefixes={**_without_prefix(entries), **config.events.prefixes},
             )
-            yield Opened(control, alone.check, SqlIdentities(alone.engine), audit, SqlCursors(alone.engine))
+            yield Opened(
+                control,
+                alone.check,
+                SqlIdentities(alone.engine),
+                audit,
+                SqlCursors(alone.engine),
+                SqlAnswers(alone.engine),
+            )
     finally:
         engine.dispose()

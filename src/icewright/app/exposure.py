@@ -16,6 +16,7 @@ from icewright.api.transport import Transport
 from icewright.config.model import ServerConfig
 from icewright.domain.errors import InvalidConfiguration, NotAllowed
 from icewright.domain.server_urls import authorities
+from icewright.ports.answers import Answers
 from icewright.ports.audit import AuditLog
 from icewright.ports.identity import IdentityStore
 
@@ -38,12 +39,19 @@ def require_somebody(server: ServerConfig, *, has_tokens: bool) -> None:
         )
 
 
-def build_access(server: ServerConfig, port: int, token: str, identities: IdentityStore, audit: AuditLog) -> Access:
+def build_access(
+    server: ServerConfig,
+    port: int,
+    token: str,
+    identities: IdentityStore,
+    audit: AuditLog,
+    answers: Answers | None = None,
+) -> Access:
     """Who gets in, by which names, and by TLS where it is not a program of this machine."""
     proxies = [ip_network(network) for network in server.trusted_proxies]
     transport = Transport(server.is_exposed, proxies)
     hosts = allowed_hosts(server, port)
-    return Access(token, hosts, identities, audit, transport=transport, public_url=server.public_url)
+    return Access(token, hosts, identities, audit, transport=transport, public_url=server.public_url, answers=answers)
 
 
 def allowed_hosts(server: ServerConfig, port: int) -> frozenset[str]:

@@ -71,7 +71,7 @@ def serve(
         port = int(listening.getsockname()[1])
         url = own_url(server, port)
         address = ServerAddress(url, own_token(server, environ), os.getpid())
-        access = build_access(server, port, address.token, opened.identities, opened.audit)
+        access = build_access(server, port, address.token, opened.identities, opened.audit, opened.answers)
         app = create_app(control, access, Shown(server.metrics_tables, server.state_dir))
         web = web_server(app, certificate(server))
         write_address(server.address_file, address)

@@ -152,11 +152,11 @@ class TaskStore(Protocol):
         """Running tasks whose lease has run out, longest first."""
         ...
 
-    def request_cancel(self, task_id: str, reason: Reason) -> Task:
+    def request_cancel(self, task_id: str, reason: Reason, version: int | None = None) -> Task:
         """Cancel a waiting task at once; ask the optimizer of a running one to stop at its next heartbeat.
 
         A task in doubt is marked as well, so that it is not tried again. Asking twice changes nothing.
-        Raises ``NotFound``, and ``NotAllowed`` when the task has ended or is committed.
+        Raises ``NotFound``, ``Conflict`` when another version is meant, ``NotAllowed`` once it has ended or committed.
         """
         ...
 

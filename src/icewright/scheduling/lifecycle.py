@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from icewright.domain.errors import LeaseLost, NotAllowed
+from icewright.domain.errors import Conflict, LeaseLost, NotAllowed
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
@@ -190,6 +190,12 @@ def change(
     )
     ends = ended is not None and attempt is not None and attempt.ended_at is None
     return Step(changed, _entry(changed, outcome.reason), ended, task.state, ends)
+
+
+def require_version(task: Task, version: int) -> None:
+    """Raise ``Conflict`` where a change was meant for another version of the task."""
+    if task.version != version:
+        raise Conflict(f"task {task.task_id} has version {task.version}, not {version}")
 
 
 def cancel(task: Task, reason: Reason, now: Instant) -> Step | None:

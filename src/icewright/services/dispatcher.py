@@ -350,12 +350,12 @@ class Dispatcher:
         for code in sorted(UNFIT_CODES & found.keys()):
             self._unfit.note(task.table_id, code, found[code])
 
-    def cancel(self, task_id: str) -> Task:
-        """Cancel a task because a person says so. Raises ``NotFound`` and :class:`NotAllowed`."""
-        return self._tasks.request_cancel(task_id, Reason("cancelled", "cancelled on request"))
+    def cancel(self, task_id: str, version: int | None = None) -> Task:
+        """Cancel a task because a person says so. Raises as the store's ``request_cancel`` does."""
+        return self._tasks.request_cancel(task_id, Reason("cancelled", "cancelled on request"), version)
 
-    def retry(self, task_id: str) -> Task:
-        """Queue a failed or cancelled task again because a person says so. Raises ``NotFound``, ``NotAllowed``.
+    def retry(self, task_id: str, version: int | None = None) -> Task:
+        """Queue a failed or cancelled task again because a person says so. Raises as the store's ``change`` does.
 
         One that has committed is not repeated: what its owner may have rolled back must not come again.
         """
@@ -364,7 +364,8 @@ class Dispatcher:
             committed = f"task {task_id} has been committed, as snapshot {task.outcome.snapshot_id}"
             raise NotAllowed(f"{committed}, and cannot be tried again", hint="plan the table again")
         reason = Reason("retried", "queued again on request")
-        return self._tasks.change(Change(task_id, task.version, TaskState.QUEUED, Outcome(reason)))
+        seen = task.version if version is None else version
+        return self._tasks.change(Change(task_id, seen, TaskState.QUEUED, Outcome(reason)))
 
     def withdraw(self, task: TaskHead, reason: Reason) -> Task:
         """Take back a waiting task that must not be tried any more. Raises :class:`Conflict` once it is claimed."""

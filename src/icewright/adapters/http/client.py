@@ -6,7 +6,9 @@ Answers are JSON objects; the caller knows which view it asked for and reads it 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Self
@@ -32,6 +34,10 @@ _TIMEOUT_S: Final = 30.0
 _LONG_S: Final = 3600.0
 """How long it may take to list all files of a table, or to read all its metadata before any of them goes."""
 _API: Final = "/api/v1"
+_PAUSES_S: Final = (0.2, 1.0, 3.0)
+"""Before what got no answer is asked for again: a server that is started anew, or the next one behind a balancer."""
+_KEY: Final = "Idempotency-Key"
+_UNDER_WAY: Final = "in-progress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +65,20 @@ class Client:
     """A connection to a server.
 
     Every method raises :class:`~icewright.domain.errors.Unavailable` when nobody answers, and what the server says
-    is wrong as the error of the same code. ``calls`` are the requests made so far.
+    is wrong as the error of the same code. ``calls`` are the requests made so far. A request whose answer got lost is
+    made again, by a key under which the server carries it out once.
     """
 
-    def __init__(self, url: str, token: str, *, transport: httpx2.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        transport: httpx2.BaseTransport | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
         """Raises :class:`Rejected` for what is not the address of a server, or would send the token in the clear."""
-        self.url = client_url(url)
+        self.url, self._pause = client_url(url), pause
         self.calls: list[ApiCall] = []
         self._http = httpx2.Client(
             headers={"Authorization": f"Bearer {token}"},
@@ -278,24 +292,48 @@ class Client:
         self.calls.append(ApiCall(method, url, body))
         # Bodies go out in ASCII: names may hold characters that UTF-8 cannot.
         content = None if body is None else json.dumps(body).encode("ascii")
-        headers = {**headers, **({} if body is None else {"Content-Type": "application/json"})}
+        key = {_KEY: f'"{uuid.uuid4()}"'} if method == "POST" else {}
+        headers = {**headers, **key, **({} if body is None else {"Content-Type": "application/json"})}
         try:
-            response = self._http.request(method, url, content=content, headers=headers, timeout=timeout_s)
+            request = self._http.build_request(method, url, content=content, headers=headers, timeout=timeout_s)
+            response, found = self._answer(request)
         except httpx2.InvalidURL as error:
             raise Rejected(f"not the address of a server: {self.url}") from error
-        except httpx2.HTTPError as error:
-            raise Unavailable(
-                f"the server at {self.url} does not answer: {error or type(error).__name__}", hint=_hint(error)
-            ) from error
-        try:
-            found = response.json()
-        except ValueError as error:
-            raise Unavailable(f"{self.url} answers {response.status_code}, and not as icewright does") from error
         if not response.is_success:
             raise problem(response.status_code, found)
         if not isinstance(found, dict):
             raise Unavailable(f"{self.url} does not answer as icewright does")
         return found
+
+    def _answer(self, request: httpx2.Request) -> tuple[httpx2.Response, Any]:
+        """What the server answers at last; a key's first request may still be under way when the second one comes."""
+        for pause_s in _PAUSES_S:
+            try:
+                response, found = self._once(request)
+            except _Lost:
+                self._pause(pause_s)
+                continue
+            if not isinstance(found, dict) or found.get("code") != _UNDER_WAY:
+                return response, found
+            self._pause(pause_s)
+        return self._once(request)
+
+    def _once(self, request: httpx2.Request) -> tuple[httpx2.Response, Any]:
+        try:
+            response = self._http.send(request)
+        except httpx2.HTTPError as error:
+            lost = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
+            raise (_Lost if lost and not isinstance(error, httpx2.ConnectError) else Unavailable)(
+                f"the server at {self.url} does not answer: {error or type(error).__name__}", hint=_hint(error)
+            ) from error
+        try:
+            return response, response.json()
+        except ValueError as error:
+            raise Unavailable(f"{self.url} answers {response.status_code}, and not as icewright does") from error
+
+
+class _Lost(Unavailable):
+    """The connection broke off behind the request: it may have been carried out."""
 
 
 def _hint(error: httpx2.HTTPError) -> str:

@@ -150,8 +150,7 @@ class MemoryTaskStore:
         """See the port."""
         with self._lock:
             task = self.get(change.task_id)
-            if task.version != change.version:
-                raise Conflict(f"task {task.task_id} has version {task.version}, not {change.version}")
+            lifecycle.require_version(task, change.version)
             attempts = self._attempts.get(task.task_id)
             step = lifecycle.change(
                 task,
@@ -182,10 +181,11 @@ class MemoryTaskStore:
             ]
             return [self._tasks[task_id] for _, task_id in sorted(lost)[:limit]]
 
-    def request_cancel(self, task_id: str, reason: Reason) -> Task:
+    def request_cancel(self, task_id: str, reason: Reason, version: int | None = None) -> Task:
         """See the port."""
         with self._lock:
             task = self.get(task_id)
+            lifecycle.require_version(task, task.version if version is None else version)
             step = lifecycle.cancel(task, reason, self.now())
             if step is None:
                 return task

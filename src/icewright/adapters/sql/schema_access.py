@@ -68,3 +68,15 @@ audit_start = Table(
     Column("hash", Text, nullable=False),
     PrimaryKeyConstraint("number", name="pk_audit_start"),
 )
+
+# What requests with an Idempotency-Key were answered, until it is forgotten; ``answer`` is NULL while they go on.
+answers = Table(
+    "answers",
+    metadata,
+    Column("name", Key, nullable=False),
+    Column("fingerprint", Key, nullable=False),
+    Column("until", BigInteger, nullable=False),
+    Column("answer", Text),
+    PrimaryKeyConstraint("name", name="pk_answers"),
+)
+Index("ix_answers_until", answers.c.until)

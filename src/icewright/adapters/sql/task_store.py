@@ -133,8 +133,7 @@ class SqlTaskStore:
         """See the port."""
         with writing(self._engine) as connection:
             task = queries.task_by_id(connection, change.task_id)
-            if task.version != change.version:
-                raise Conflict(f"task {task.task_id} has version {task.version}, not {change.version}")
+            lifecycle.require_version(task, change.version)
             step = lifecycle.change(
                 task,
                 queries.last_attempt(connection, task.task_id),
@@ -166,10 +165,11 @@ class SqlTaskStore:
             )
             return queries.whole(connection, query)
 
-    def request_cancel(self, task_id: str, reason: Reason) -> Task:
+    def request_cancel(self, task_id: str, reason: Reason, version: int | None = None) -> Task:
         """See the port."""
         with writing(self._engine) as connection:
             task = queries.task_by_id(connection, task_id)
+            lifecycle.require_version(task, task.version if version is None else version)
             step = lifecycle.cancel(task, reason, self._now(connection))
             if step is None:
                 return task
