@@ -46,6 +46,7 @@ from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePr
 from icewright.domain.policies import PolicyRevision
 from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tasks import Outcome, Progress
+from icewright.domain.why import Considered
 from icewright.ports.store import WaitingPlan
 from tests.contracts.samples import new_task, plan, record
 
@@ -66,6 +67,7 @@ KINDS: dict[str, Any] = {
     "ActionFigures": ActionFigures,
     "Approval": Approval,
     "CommitEvent": CommitEvent,
+    "Considered": tuple[Considered, ...],
     "DeletionRun": DeletionRun,
     "Detail": Detail,
     "Fact": Fact,

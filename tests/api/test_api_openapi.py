@@ -123,6 +123,12 @@ def test_keys_and_tags_are_said_where_they_are_taken(document: Any) -> None:
     assert ("GET", f"{V1}/metrics") not in tagged
 
 
+def test_what_is_required_is_said_once(document: Any) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        required = schema.get("required", [])
+        assert len(required) == len(set(required)), name
+
+
 def test_every_operation_says_what_it_is_and_how_it_fails(document: Any) -> None:
     for method, path, operation in operations(document):
         assert operation["description"], (method, path)
@@ -355,6 +361,6 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
         yield call("GET", path)
     method, path, response = call("GET", "/backlog?resource_group=default&catalog=lake")
     yield method, path.partition("?")[0], response
-    for path in ("", "/partitions", "/snapshots", "/refs", "/place", "/plans"):
+    for path in ("", "/partitions", "/snapshots", "/refs", "/place", "/why", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
     yield call("GET", "/tasks/{task_id}", task_id=task_id)

@@ -1,10 +1,13 @@
 from dataclasses import replace
 
+from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
+from icewright.domain.codec import from_json
 from icewright.domain.names import TableId, TableName
 from icewright.domain.orphans import FinishedPass, SeenFiles, SeenOrphans
 from icewright.domain.plans import Migration
 from icewright.domain.tables import PartitionField
+from icewright.domain.why import Stance, Why
 from tests.api.served import EVENTS, Served, answer, problem
 
 V1 = "/api/v1"
@@ -65,6 +68,18 @@ def test_what_a_table_does_not_need_is_what_the_store_has_of_it_alone() -> None:
     assert (found["listing_is_complete"], found["moved_since"]) == (False, {"files": 0, "size_bytes": 0})
     assert served.get(f"/tables/{other}/unneeded")["orphans"] is None
     problem(served.http.get(f"{V1}/tables/absent/unneeded"), 404, "not-found")
+
+
+def test_why_says_what_keeps_a_table_from_being_worked_on() -> None:
+    served = Served()
+    uuid = served.table()
+    found = from_json(Why, served.get(f"/tables/{uuid}/why", catalog="lake"))
+    (rewrite,) = [each for each in found.kinds if each.kind is ActionKind.REWRITE_DATA_FILES]
+    assert (rewrite.stance, [wait.reason.code for wait in rewrite.waits]) == (Stance.QUEUED, ["no-optimizer"])
+    assert rewrite.task_id == served.get("/tasks")["items"][0]["task_id"]
+    served.lake.available = False
+    assert served.get(f"/tables/{uuid}/why")["answer"] == "catalog lake does not answer"
+    problem(served.http.get(f"{V1}/tables/absent/why"), 404, "not-found")
 
 
 def test_one_table_in_full_says_which_rule_won() -> None:

@@ -16,8 +16,10 @@ import pytest
 
 from icewright.api.task_views import TaskDocument, TaskView
 from icewright.cli.tasks import read_task
+from icewright.domain.actions import ActionKind
 from icewright.domain.codec import from_json
 from icewright.domain.tasks import TaskState
+from icewright.domain.why import Stance, Why
 from tests.cli.command_line import icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 
@@ -97,6 +99,30 @@ def test_what_is_kept_up_by_itself_is_explained() -> None:
     (reason,) = icewright("explain", "db.kept", "--json").json["upkeep"]
     assert reason["code"] == "nothing-expires"
     assert icewright("explain", "db.watched", "--json").json["upkeep"] == []
+
+
+def test_why_nothing_happens_is_answered() -> None:
+    said = icewright("why", "db.watched", "--show-api")
+    first, look, mode, *_ = said.out.splitlines()
+    assert said.status == 0
+    assert first.startswith("lake.db.watched: rewrite_data_files is kept back (merge 6 small files")
+    assert look.startswith("Last observed at ")
+    assert mode == "Mode observe (from table property): only observed: nothing is done."
+    assert said.err.splitlines()[1].endswith("/why?catalog=lake")
+    found = from_json(Why, icewright("why", "db.kept", "--json").json)
+    (expiry,) = [each for each in found.kinds if each.kind is ActionKind.EXPIRE_SNAPSHOTS]
+    assert expiry.stance in {Stance.KEPT_BACK, Stance.NOTHING_TO_DO}
+    assert expiry.considered is not None
+    rules = "  - Level 0, small files are merged"
+    assert rules not in said.out
+    assert rules in icewright("why", "db.watched", "--verbose").out
+    assert rules in icewright("--verbose", "why", "db.watched").out
+
+
+def test_why_of_a_table_that_nobody_knows_is_wrong_use() -> None:
+    said = icewright("why", "db.absent")
+    assert (said.status, said.out) == (2, "")
+    assert "does not know a table lake.db.absent" in said.err
 
 
 def test_a_plan_of_the_server_says_how_to_apply_it() -> None:

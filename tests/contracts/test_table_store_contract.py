@@ -26,6 +26,7 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tables import Operation
+from icewright.domain.why import Considered
 from icewright.ports.findings import ACCESS_KEPT_MS, PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 from icewright.ports.store import (
     AT_ONCE,
@@ -60,6 +61,16 @@ class TestRecords:
         saved = record(properties={"icewright.mode": "auto", "\x00\ud800": "it's"})
         stores.tables().save_record(saved)
         assert stores.tables().record(saved.table_id) == saved
+
+    def test_what_was_said_of_upkeep_is_kept(self, stores: Stores) -> None:
+        said = Considered(
+            ActionKind.EXPIRE_SNAPSHOTS, Reason("nothing-expires", "it's \U0001f9ca", {"until": 2**62}), 5
+        )
+        saved = record(considered=(said, replace(said, kind=ActionKind.COMPUTE_STATISTICS)))
+        stores.tables().save_record(saved)
+        assert stores.tables().record(saved.table_id) == saved
+        stores.tables().save_record(replace(saved, considered=(), revision=1))
+        assert stores.tables().record(saved.table_id) == replace(saved, considered=())
 
     def test_looks_are_brought_forward_and_never_put_off(self, store: TableStore) -> None:
         for number, at in ((1, 5_000), (2, 1_000), (3, 5_000)):

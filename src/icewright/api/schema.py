@@ -103,7 +103,7 @@ def _reference(cls: Any) -> Schema:
         properties = {field.name: schema_of(hints[field.name]) for field in fields}
         required = [field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING]
         kind = getattr(cls, "kind", None)
-        if kind is not None:
+        if isinstance(kind, str):  # a constant; a field of that name is a field like others
             properties = {"kind": {"const": kind}, **properties}
             required = ["kind", *required]
         _COMPONENTS[name] = {

@@ -20,6 +20,7 @@ from icewright.domain.errors import TableReplaced
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
+from icewright.domain.why import Why
 from icewright.ports.store import TableRecord
 from icewright.services.place_views import PlaceView
 from icewright.services.plan_views import PlanView, plan_view
@@ -78,6 +79,12 @@ def list_tables(
 def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
     """One table in full: figures, effective policy with the rule that won, schema, refs."""
     return render(lookups.document(lookups.record(uuid, catalog), partial(caller.may, Permission.READ)))
+
+
+@router.get("/{uuid}/why", dependencies=[needs(Permission.READ, On.TABLE)], **operation(Why, problems=_NOT_FOUND))
+def show_why(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """Why something happens to the table, or nothing: what was considered, what waits for what, and what is next."""
+    return render(control.whys.why(lookups.record(uuid, catalog)))
 
 
 @router.get(

@@ -29,6 +29,7 @@ from icewright.cli import (
     tables,
     tasks,
     undo,
+    why,
 )
 from icewright.cli.invocation import AsJson, Invocation, begin
 from icewright.cli.terminal import Terminal
@@ -87,6 +88,7 @@ app.command("scan")(scan.scan)
 app.add_typer(tables.app, name="table")
 app.command("plan")(plans.plan)
 app.command("explain")(plans.explain)
+app.command("why")(why.why)
 app.command("apply")(plans.apply)
 app.command("approve")(approvals.approve)
 app.command("expire-snapshots")(procedures.expire_snapshots)

@@ -23,6 +23,8 @@ from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.domain.windows import Window
 
+WINDOW_CLOSED: Final = "window-closed"
+"""The code of why something waits, or waited in vain: its window opens later."""
 CRON_LENGTH_MAX: Final = 100
 _CRON_FIELDS: Final = 5
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,16 +1,15 @@
 """The store ports: the queue of tasks, and what is known of tables. Durable, and shared by all server processes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Protocol
 
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import ActionKind
 from icewright.domain.event_messages import WAITING_MAX
-from icewright.domain.events import Channel, CommitEvent, EventFigures, Reporting, StoredEvent, Told
+from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
 from icewright.domain.files import Partition
-from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
@@ -31,6 +30,8 @@ from icewright.domain.tasks import (
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.feed import Feed
 from icewright.ports.findings import Findings
+from icewright.ports.table_records import InventoryUpdate as InventoryUpdate  # noqa: PLC0414 - most find it here
+from icewright.ports.table_records import TableRecord as TableRecord  # noqa: PLC0414 - see above
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,52 +207,6 @@ class TaskStore(Protocol):
         At most ``limit`` of them; how many they were. One that has not ended is never forgotten.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class TableRecord:
-    """What the store knows of a table. ``problem`` is why it cannot be observed or planned, if so.
-
-    ``marks`` tell when its snapshots were first seen, ``reporting`` how well its commits are reported.
-    ``properties`` are the table's own, as far as policies may be matched with them
-    (:func:`icewright.planning.known_properties.known_properties`); None while they are not known.
-    ``storage_root`` is where its new files go, None on a local file system. ``revision`` grows with each write: 0 is
-    that of a record which is not stored yet.
-    """
-
-    table_id: TableId
-    name: TableName
-    metadata_location: str
-    snapshot_id: int | None
-    format_version: int
-    observed_at: Instant
-    changed_at: Instant
-    commit_interval_ms: int | None
-    next_look_at: Instant
-    plan_id: str | None
-    problem: Reason | None
-    dropped_at: Instant | None = None
-    marks: tuple[Mark, ...] = ()
-    reporting: Reporting | None = None
-    properties: Mapping[str, str] | None = None
-    storage_root: str | None = None
-    revision: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class InventoryUpdate:
-    """The inventory of a table moved to another snapshot, in one transaction.
-
-    Runs are by the snapshots that added them.
-    """
-
-    record: TableRecord
-    added_manifests: Sequence[ManifestSummary]
-    removed_manifests: Sequence[ManifestKey]
-    changed_partitions: Sequence[PartitionStatistics]
-    removed_partitions: Sequence[Partition]
-    added_runs: Mapping[int, Run] = field(default_factory=dict)
-    removed_runs: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

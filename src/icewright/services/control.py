@@ -50,6 +50,7 @@ from icewright.services.tidings import Tidings
 from icewright.services.undo import NothingKept, Undoer, Undoing
 from icewright.services.unfit import UnfitFiles
 from icewright.services.verifier import Verifier
+from icewright.services.why import Whys
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class ControlPlane:
     backlogs: Backlogs
     intake: Intake
     policies: PolicyBook
+    whys: Whys
 
 
 def build_control_plane(
@@ -198,4 +200,5 @@ def build_control_plane(
         Backlogs(tasks, tables, access, catalogs),
         Intake(catalogs, tables, loop.wake, event_prefixes),
         PolicyBook(source, tables, clock),
+        Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave),
     )

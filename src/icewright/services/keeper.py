@@ -180,7 +180,7 @@ class TableKeeper:
             self._firsts.forget_others(metadata.table_id, frozenset())
         # A refused plan is said, and looked at again when it is time, not in each round.
         wished_at = None if before is None else before.next_look_at
-        self._save(observation, plan, kept.problem or problem, kept.look_at, wished_at)
+        self._save(observation, plan, kept, kept.problem or problem, wished_at)
         had = None if before is None or before.table_id != metadata.table_id else before.problem
         self._tidings.problem(metadata.table_id, metadata.name, had, kept.problem or problem)
         return Looked(plan, is_new, enqueued, late, kept, metadata.snapshots)
@@ -264,8 +264,8 @@ class TableKeeper:
         self,
         observation: Observation,
         plan: Plan,
+        kept: KeptUp,
         problem: Reason | None,
-        upkeep_at: Instant | None,
         wished_at: Instant | None,
     ) -> None:
         record = self._tables.record(observation.metadata.table_id)
@@ -276,10 +276,12 @@ class TableKeeper:
             commit_interval_ms=observation.commit_interval_ms,
             changed_at=record.changed_at,
             jitter=self._chance(),
-            look_again_at=min((at for at in (plan.look_again_at, upkeep_at) if at is not None), default=None),
+            look_again_at=min((at for at in (plan.look_again_at, kept.look_at) if at is not None), default=None),
         )
         with suppress(LookLost):  # what was written since is newer, and says when to look again
-            self._tables.save_record(replace(record, next_look_at=look_at, problem=problem))
+            self._tables.save_record(
+                replace(record, next_look_at=look_at, problem=problem, considered=kept.remembered(record.considered))
+            )
 
     def _note(self, name: TableName, error: IcewrightError) -> None:
         """Keep in the record why the look failed. Read anew: it may have been observed before the failure."""

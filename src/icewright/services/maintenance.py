@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
@@ -12,9 +11,6 @@ from icewright.domain.tasks import TaskHead
 from icewright.domain.windows import Window
 from icewright.planning import windows, wording
 from icewright.services.due import Due
-
-WINDOW_CLOSED: Final = "window-closed"
-"""The code of why something waits, or waited in vain: its window opens later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +24,11 @@ class Closed:
         opens = "never opens" if self.opens_at is None else f"opens at {wording.instant(self.opens_at)}"
         figures: dict[str, int | float | str] = {} if self.opens_at is None else {"opens_at": self.opens_at}
         if due is None:
-            return Reason(WINDOW_CLOSED, f"nothing before the window that {opens}", figures)
+            return Reason(windows.WINDOW_CLOSED, f"nothing before the window that {opens}", figures)
         since = "" if due.since is None else f"due since {wording.instant(due.since)}, "
         if due.since is not None:
             figures["due_since"] = due.since
-        return Reason(WINDOW_CLOSED, f"{due.reason.text}; {since}waits for the window that {opens}", figures)
+        return Reason(windows.WINDOW_CLOSED, f"{due.reason.text}; {since}waits for the window that {opens}", figures)
 
 
 def closed(window: Window | None, now: Instant) -> Closed | None:
@@ -44,4 +40,4 @@ def closed(window: Window | None, now: Instant) -> Closed | None:
 def was_left_out(latest: Sequence[TaskHead]) -> bool:
     """Whether the window was too short for a table the last time, by its last tasks of one kind, the newest first."""
     outcome = latest[0].outcome if latest else None
-    return outcome is not None and outcome.reason.code == WINDOW_CLOSED
+    return outcome is not None and outcome.reason.code == windows.WINDOW_CLOSED

@@ -212,6 +212,7 @@ class Observer:
             marks=marked(() if record is None else record.marks, metadata, now),
             reporting=self._reporting(metadata, record, now),
             storage_root=storage_root(metadata),
+            considered=() if record is None else record.considered,
             revision=0 if record is None else record.revision,
         )
 

@@ -13,10 +13,11 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.names import TableId
 from icewright.domain.observation import Observation
 from icewright.domain.plans import Reason
-from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
+from icewright.domain.why import Considered
 from icewright.domain.windows import Window
+from icewright.planning.by_itself import by_itself
 from icewright.planning.expire_data import NOTHING_EXPIRES
 from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.planning.windows import spread, window_of
@@ -37,6 +38,8 @@ from icewright.services.maintenance import Closed, closed, was_left_out
 from icewright.services.planner import Planner
 from icewright.services.refused import PlanRefused
 
+LOOKED_LATELY: Final = "looked-lately"
+"""The code of a reason that says: it was passed over, since nothing can have become due."""
 _REMEMBERED_MAX: Final = 200_000
 _SAID: Final = {
     ActionKind.EXPIRE_SNAPSHOTS: "Snapshots expire by themselves",
@@ -62,13 +65,30 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class KeptUp:
-    """What came of keeping a table up: what was queued, what is to be said of each kind, and what went wrong."""
+    """What came of keeping a table up: what was queued, what was said of each kind, and what went wrong."""
 
     enqueued: tuple[Enqueued, ...] = ()
-    reasons: tuple[Reason, ...] = ()
+    considered: tuple[Considered, ...] = ()
     problem: Reason | None = None
     look_at: Instant | None = None
     """When to look again without a commit: as the table's window opens."""
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """What is to be said of each kind, where nobody sees which one it is said of."""
+        return tuple(
+            Reason(
+                one.reason.code,
+                f"{_SAID[one.kind]}: {one.reason.text}",
+                {**one.reason.figures, "kind": one.kind.value},
+            )
+            for one in self.considered
+        )
+
+    def remembered(self, before: Sequence[Considered]) -> tuple[Considered, ...]:
+        """What is to be kept of it: where a kind was passed over, what was said when it was looked into."""
+        earlier = {one.kind: one for one in before}
+        return tuple(earlier.get(one.kind, one) if one.reason.code == LOOKED_LATELY else one for one in self.considered)
 
 
 NOTHING_KEPT_UP: Final = KeptUp()
@@ -101,9 +121,9 @@ class Upkeep:
         window, kept = window_of(policy), NOTHING_KEPT_UP
         if policy.removes_orphan_files:  # looked for elsewhere, of tables that are looked at while their window is open
             kept = _looked_at(kept, _closed(window, look, latest(ActionKind.REMOVE_ORPHAN_FILES)))
-        by_itself = _by_itself(policy)
-        self._firsts.forget_others(look.observation.metadata.table_id, by_itself)
-        for kind in (kind for kind in _SAID if kind in by_itself):
+        wanted_kinds = by_itself(policy)
+        self._firsts.forget_others(look.observation.metadata.table_id, wanted_kinds)
+        for kind in (kind for kind in _SAID if kind in wanted_kinds):
             wanted = self._firsts.wanted(kind, look.observation.metadata, latest)
             tasks = latest(kind) if wanted is None else self._firsts.withdraw(latest(kind), wanted)
             shut = _closed(window, look, tasks)
@@ -115,9 +135,8 @@ class Upkeep:
             except PlanRefused as error:
                 reason, enqueued = Reason(error.code, error.message), None
                 kept = replace(kept, problem=reason)
-            said = Reason(reason.code, f"{_SAID[kind]}: {reason.text}", {**reason.figures, "kind": kind.value})
-            queued = () if enqueued is None else (enqueued,)
-            kept = replace(kept, enqueued=(*kept.enqueued, *queued), reasons=(*kept.reasons, said))
+            said, queued = Considered(kind, reason, look.now), () if enqueued is None else (enqueued,)
+            kept = replace(kept, enqueued=(*kept.enqueued, *queued), considered=(*kept.considered, said))
         return kept
 
     def _keep_up(self, look: Look, turn: _Turn) -> tuple[Reason, Enqueued | None]:
@@ -133,7 +152,7 @@ class Upkeep:
         if resting is None and turn.shut is not None and not look.tell:
             resting = turn.shut.reason()
         if resting is None and not look.tell and self._is_known(key, look):
-            resting = Reason("looked-lately", "nothing was due when it was last looked into")
+            resting = Reason(LOOKED_LATELY, "nothing was due when it was last looked into")
         if resting is None and (turn.wanted is not None or kind is ActionKind.EXPIRE_DATA):  # what came back waits, too
             resting = self._firsts.still_waits(metadata.table_id, kind, self._planner.policy(metadata), now, latest)
             if resting is not None:
@@ -220,19 +239,6 @@ def _closed(window: Window | None, look: Look, latest: Sequence[TaskHead]) -> Cl
         return None
     its = spread(window, look.observation.metadata.table_id, was_left_out=was_left_out(latest))
     return closed(its, look.now)
-
-
-def _by_itself(policy: Policy) -> frozenset[ActionKind]:
-    """What the owner lets happen by itself, beside work on data files."""
-    wanted = {
-        ActionKind.EXPIRE_SNAPSHOTS: policy.expires_snapshots,
-        ActionKind.REWRITE_MANIFESTS: policy.rewrites_manifests,
-        ActionKind.COMPUTE_STATISTICS: policy.computes_statistics,
-        ActionKind.EXPIRE_DATA: policy.expires_data,
-        ActionKind.REMOVE_ORPHAN_FILES: policy.removes_orphan_files,
-        ActionKind.REMOVE_EXPIRED_FILES: policy.removes_expired_files,
-    }
-    return frozenset(kind for kind, is_wanted in wanted.items() if is_wanted)
 
 
 def _after_data_files(said: str = "") -> Reason:

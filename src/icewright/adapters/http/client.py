@@ -145,6 +145,10 @@ class Client:
         """The partitions of a table as of its last observed snapshot."""
         return self._page(f"/tables/{_part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
 
+    def why(self, uuid: str, catalog: str) -> Json:
+        """Why something happens to a table, or nothing: a ``Why``. Raises ``NotFound``."""
+        return self._object("GET", f"/tables/{_part(uuid)}/why", {"catalog": catalog})
+
     def unneeded(self, uuid: str, catalog: str) -> Json:
         """Files that a table does not need: an ``UnneededView``. Raises ``NotFound``."""
         return self._object("GET", f"/tables/{_part(uuid)}/unneeded", {"catalog": catalog})

@@ -212,6 +212,7 @@ tables = Table(
     Column("commits_sweep_only", BigInteger, nullable=False, server_default="0"),
     Column("properties", LargeBinary),  # as they were last seen; NULL until then, and where they are too many
     Column("storage_root", Text),
+    Column("considered", Text),
     Column("revision", BigInteger, nullable=False, server_default="1"),  # what a writer compares that read before
     PrimaryKeyConstraint("catalog", "table_uuid", name="pk_tables"),
 )

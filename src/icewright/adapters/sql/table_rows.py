@@ -14,9 +14,11 @@ from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionSt
 from icewright.domain.layouts import Level, Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
+from icewright.domain.why import Considered
 from icewright.ports.store import TableRecord
 
 _MARKS: Final = tuple[Mark, ...]
+_CONSIDERED: Final = tuple[Considered, ...]
 _PROPERTIES: Final = dict[str, str]
 
 
@@ -52,6 +54,7 @@ def record_row(record: TableRecord) -> dict[str, Any]:
         "commits_sweep_only": 0 if record.reporting is None else record.reporting.sweep_only,
         "properties": None if record.properties is None else pack(record.properties),
         "storage_root": record.storage_root,
+        "considered": dump(record.considered) if record.considered else None,
         "revision": record.revision + 1,
     }
 
@@ -75,6 +78,7 @@ def record_of(row: RowMapping) -> TableRecord:
         reporting=load_optional(Reporting, row["reporting"]),
         properties=None if row["properties"] is None else unpack(_PROPERTIES, row["properties"]),
         storage_root=row["storage_root"],
+        considered=() if row["considered"] is None else load(_CONSIDERED, row["considered"]),
         revision=row["revision"],
     )
 

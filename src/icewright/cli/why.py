@@ -1,0 +1,74 @@
+"""``icewright why``: what keeps work from being done to a table, from the server that would do it."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
+from icewright.domain.codec import from_json
+from icewright.domain.why import Stance, Why
+
+if TYPE_CHECKING:
+    from icewright.cli.terminal import Terminal
+
+_STYLES: Final = {
+    Stance.UNDER_WAY: "bold cyan",
+    Stance.QUEUED: "bold cyan",
+    Stance.FOR_A_PERSON: "bold yellow",
+    Stance.KEPT_BACK: "bold yellow",
+    Stance.NOTHING_TO_DO: "bold green",
+    Stance.OFF: "dim",
+    Stance.NOT_KNOWN: "bold",
+}
+
+
+def why(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also every rule, and what the plan says of each partition.")
+    ] = False,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Say why something happens to a table, or nothing: what was considered, what waits for what, what is next.
+
+    Asks the server and changes nothing. Exit status 0 whatever the answer is.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    name = table_name(invocation.config, table)
+    with server(invocation, show_api=show_api) as client:
+        summary = client.table(name)
+        found = from_json(Why, client.why(summary["uuid"], summary["catalog"]))
+    if as_json:
+        invocation.terminal.document(found)
+    else:
+        print_why(invocation.terminal, found, verbose=verbose or invocation.verbose)
+
+
+def print_why(terminal: Terminal, found: Why, *, verbose: bool = False) -> None:
+    """The answer first, then what holds for all of the table, then each kind of action."""
+    terminal.say(f"{found.table}: {found.answer}", style="bold")
+    for line in found.says:
+        terminal.say(line)
+    shown = [each for each in found.kinds if each.stance is not Stance.OFF]
+    for (stance, says), alike in groupby(shown, key=lambda each: (each.stance, each.says)):
+        kinds = list(alike)
+        terminal.say()
+        names = ", ".join(each.kind.value for each in kinds)
+        terminal.say(f"{names}: {stance.value.replace('-', ' ')}", style=_STYLES[stance])
+        for line in says:
+            terminal.say(f"  {line}")
+        for detail in (detail for each in kinds for detail in each.details if verbose):
+            terminal.say(f"  - {detail.text}", style="dim")
+    off = [each.kind.value for each in found.kinds if each.stance is Stance.OFF]
+    if off:
+        terminal.say()
+        terminal.say(f"Not by itself, since nobody lets it: {', '.join(off)}.", style=_STYLES[Stance.OFF])

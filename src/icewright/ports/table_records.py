@@ -1,0 +1,62 @@
+"""What is kept of a table for all servers: its record, and how its inventory moves from one snapshot to the next."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from icewright.domain.events import Reporting
+from icewright.domain.files import Partition
+from icewright.domain.first_sight import Mark
+from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
+from icewright.domain.layouts import Run
+from icewright.domain.names import TableId, TableName
+from icewright.domain.plans import Reason
+from icewright.domain.tables import Instant
+from icewright.domain.why import Considered
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """What the store knows of a table. ``problem`` is why it cannot be observed or planned, if so.
+
+    ``marks`` tell when its snapshots were first seen, ``reporting`` how well its commits are reported.
+    ``properties`` are the table's own, as far as policies may be matched with them
+    (:func:`icewright.planning.known_properties.known_properties`); None while they are not known.
+    ``storage_root`` is where its new files go, None on a local file system. ``considered`` is what was said of upkeep
+    when it was looked into last, of each kind that may happen by itself. ``revision`` grows with each write: 0 is
+    that of a record which is not stored yet.
+    """
+
+    table_id: TableId
+    name: TableName
+    metadata_location: str
+    snapshot_id: int | None
+    format_version: int
+    observed_at: Instant
+    changed_at: Instant
+    commit_interval_ms: int | None
+    next_look_at: Instant
+    plan_id: str | None
+    problem: Reason | None
+    dropped_at: Instant | None = None
+    marks: tuple[Mark, ...] = ()
+    reporting: Reporting | None = None
+    properties: Mapping[str, str] | None = None
+    storage_root: str | None = None
+    considered: tuple[Considered, ...] = ()
+    revision: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryUpdate:
+    """The inventory of a table moved to another snapshot, in one transaction.
+
+    Runs are by the snapshots that added them.
+    """
+
+    record: TableRecord
+    added_manifests: Sequence[ManifestSummary]
+    removed_manifests: Sequence[ManifestKey]
+    changed_partitions: Sequence[PartitionStatistics]
+    removed_partitions: Sequence[Partition]
+    added_runs: Mapping[int, Run] = field(default_factory=dict)
+    removed_runs: Sequence[int] = ()

@@ -1,0 +1,201 @@
+"""Gathers what is known of a table, for the answer to "why does nothing happen to it?". Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from icewright.domain.actions import ActionKind
+from icewright.domain.errors import IcewrightError, TableReplaced
+from icewright.domain.names import TableId
+from icewright.domain.policy import Policy
+from icewright.domain.reasons import Reason
+from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tasks import ACTIVE_STATES, Attempt, ListedTask, TaskState
+from icewright.domain.why import Considered, Wait, Why
+from icewright.planning import wording
+from icewright.planning.by_itself import UPKEEP_KEYS
+from icewright.planning.eligibility import table_obstacle
+from icewright.planning.why import why
+from icewright.planning.why_known import Known, WaitingForAPerson, last_tried
+from icewright.planning.windows import WINDOW_CLOSED
+from icewright.ports.sightings import Sightings
+from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
+from icewright.scheduling.breaker import FAILURES_MAX, alarmed, parked
+from icewright.scheduling.lifecycle import LIVE_STATES
+from icewright.scheduling.upkeep import INTERVAL_MS
+from icewright.services.backlog import SEEN_MS
+from icewright.services.expired_files import GRACE_MS
+from icewright.services.leave import Leave
+from icewright.services.observer import Observer
+from icewright.services.removal_rounds import PASS_INTERVAL_MS
+from icewright.services.resource_groups import OWN
+
+TASKS_LOOKED_AT: Final = 4 * FAILURES_MAX
+"""So many of the latest tasks of a table tell what became of it, and what the breaker thinks."""
+
+
+class Whys:
+    """Answers for all tables, over the ports."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        tasks: TaskStore,
+        sightings: Sightings,
+        observer: Observer,
+        policy: Callable[[TableMetadata], Policy],
+        leave: Leave,
+    ) -> None:
+        self._tables, self._tasks, self._sightings = tables, tasks, sightings
+        self._observer, self._policy, self._leave = observer, policy, leave
+
+    def why(self, record: TableRecord) -> Why:
+        """How it stands with a table that is known. What its catalog does not answer is said, and not raised."""
+        metadata, away = self._metadata(record)
+        policy = None if metadata is None else self._policy(metadata)
+        now = self._tasks.now()
+        latest = self._latest(record.table_id)
+        queued = [task for task in latest if task.state is TaskState.QUEUED]
+        return why(
+            Known(
+                table_id=record.table_id,
+                name=record.name,
+                now=now,
+                snapshot_id=record.snapshot_id,
+                looked_at=record.observed_at,
+                changed_at=record.changed_at,
+                next_look_at=record.next_look_at,
+                policy=policy,
+                away=away,
+                problem=record.problem,
+                obstacle=None if metadata is None or policy is None else table_obstacle(metadata, policy),
+                alarm=alarmed(latest, now),
+                plan=None if record.plan_id is None else self._tables.plan(record.plan_id),
+                considered=self._considered(record),
+                tasks=tuple(latest),
+                parked=self._parked(record.table_id, latest, now),
+                waiting=self._waiting(record),
+                waits={task.task_id: self._waits(task, latest, metadata, now) for task in queued},
+                last_attempts=self._last_attempts(latest),
+                due_at=self._due_at(record),
+                could_start={task.resource_group: self._could_start(task.resource_group) for task in queued},
+                interval_ms=INTERVAL_MS,
+            )
+        )
+
+    def _metadata(self, record: TableRecord) -> tuple[TableMetadata | None, Reason | None]:
+        """The table as it is now, or why it cannot be asked."""
+        try:
+            metadata = self._observer.catalog(record.name.catalog).load(record.name)
+            if metadata.table_id != record.table_id:
+                raise TableReplaced(f"{record.name} is another table by now (uuid {metadata.table_id.uuid})")
+        except IcewrightError as error:
+            return None, Reason(error.code, error.message)
+        return metadata, None
+
+    def _latest(self, table_id: TableId) -> Sequence[ListedTask]:
+        """A table's latest tasks, and all that have not ended however long ago they were made; the newest first."""
+        found = self._tasks.listed(TaskFilter(table_id=table_id), limit=TASKS_LOOKED_AT)
+        live = self._tasks.listed(TaskFilter(LIVE_STATES, table_id), limit=len(ActionKind))
+        by_id = {task.task_id: task for task in (*live, *found)}
+        return [by_id[task_id] for task_id in sorted(by_id, reverse=True)]
+
+    def _parked(self, table_id: TableId, latest: Sequence[ListedTask], now: Instant) -> Mapping[ActionKind, Reason]:
+        """What the breaker keeps back, by kind."""
+        found: dict[ActionKind, Reason] = {}
+        for kind in (ActionKind.REWRITE_DATA_FILES, *UPKEEP_KEYS):
+            tasks: Sequence[ListedTask] = [task for task in latest if task.kind is kind]
+            if len(latest) >= TASKS_LOOKED_AT and len(tasks) < FAILURES_MAX:
+                tasks = self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=TASKS_LOOKED_AT)
+            reason = parked(tasks, now)
+            if reason is not None:
+                found[kind] = reason
+        return found
+
+    def _waiting(self, record: TableRecord) -> Mapping[ActionKind, WaitingForAPerson]:
+        found = {kind: self._tables.waits(record.table_id, kind) for kind in UPKEEP_KEYS}
+        return {
+            kind: WaitingForAPerson(one.plan_id, self._tables.plan(one.plan_id).reason, one.reason, one.since)
+            for kind, one in found.items()
+            if one is not None
+        }
+
+    def _considered(self, record: TableRecord) -> Mapping[ActionKind, Considered]:
+        """What was said of upkeep at the last look, and what the last pass over the table's files saw."""
+        found = {one.kind: one for one in record.considered}
+        last = self._sightings.finished(record.table_id)
+        if last is not None:
+            seen = wording.count(last.files, "file")
+            text = f"pass {last.number} saw {seen} ({wording.size(last.size_bytes)}) that nothing needs"
+            if last.seen is not None:
+                text += f", {last.seen.removable.files:,} of them for long enough to go"
+            figures = {"files": last.files, "bytes": last.size_bytes, "pass": last.number}
+            kind = ActionKind.REMOVE_ORPHAN_FILES
+            found[kind] = Considered(kind, Reason("orphans-seen", text, figures), last.finished_at)
+        return found
+
+    def _last_attempts(self, latest: Sequence[ListedTask]) -> Mapping[str, Attempt]:
+        """The last try at the newest task of each kind at which somebody worked."""
+        tried = [task for task in (last_tried(latest, kind) for kind in ActionKind) if task is not None]
+        return {task.task_id: self._tasks.attempts(task.task_id)[-1] for task in tried}
+
+    def _could_start(self, resource_group: str) -> int:
+        return self._tasks.claimable(resource_group, self._observer.catalog_names)
+
+    def _due_at(self, record: TableRecord) -> Mapping[ActionKind, tuple[Instant | None, Reason]]:
+        """When files that nothing needs are looked for again: that is done beside looks at tables, one by one."""
+        last = self._sightings.finished(record.table_id)
+        every = wording.duration(PASS_INTERVAL_MS)
+        text = f"passes over a table begin after a look at it, {every} apart, one table after the other"
+        orphans = None if last is None else last.finished_at + PASS_INTERVAL_MS, Reason("next-pass", text)
+        text = f"what expired snapshots have left is looked for from {wording.duration(GRACE_MS)} after their expiry on"
+        expired = None, Reason("after-expiry", text, {"grace_ms": GRACE_MS})
+        return {ActionKind.REMOVE_ORPHAN_FILES: orphans, ActionKind.REMOVE_EXPIRED_FILES: expired}
+
+    def _waits(
+        self, task: ListedTask, latest: Sequence[ListedTask], metadata: TableMetadata | None, now: Instant
+    ) -> tuple[Wait, ...]:
+        """What a queued task waits for."""
+        found = [_back_off(task, now), _other_task(latest)]
+        if metadata is not None:
+            obstacle = self._leave.obstacle(self._tasks.get(task.task_id), metadata)
+            opens_at = None if obstacle is None else obstacle.figures.get("opens_at")
+            if obstacle is not None and obstacle.code == WINDOW_CLOSED and isinstance(opens_at, int):
+                found.append(Wait(obstacle, opens_at))
+            elif obstacle is not None:
+                text = f"it is taken back with the next look: {obstacle.text}"
+                found.append(Wait(Reason(obstacle.code, text, obstacle.figures)))
+        found.append(self._nobody_to_take_it(task, now))
+        return tuple(wait for wait in found if wait is not None)
+
+    def _nobody_to_take_it(self, task: ListedTask, now: Instant) -> Wait | None:
+        """Whether no optimizer that could take it was heard of lately."""
+        if task.resource_group in OWN:
+            return None
+        catalog = task.table_name.catalog
+        for one in self._tables.optimizers():
+            is_alive = one.seen_at > now - SEEN_MS
+            if is_alive and one.hello.resource_group == task.resource_group and catalog in one.hello.catalogs:
+                return None
+        text = (
+            f"no optimizer of group {task.resource_group} that reaches catalog {catalog} was heard of in the last "
+            f"{wording.duration(SEEN_MS)}; `icewright optimizer` starts one"
+        )
+        return Wait(Reason("no-optimizer", text, {"resource_group": task.resource_group}))
+
+
+def _other_task(latest: Sequence[ListedTask]) -> Wait | None:
+    active = next((one for one in latest if one.state in ACTIVE_STATES), None)
+    if active is None:
+        return None
+    text = f"task {active.task_id} ({active.kind.value}) of the same table is at work: one at a time"
+    return Wait(Reason("table-busy", text, {"task_id": active.task_id}))
+
+
+def _back_off(task: ListedTask, now: Instant) -> Wait | None:
+    if task.not_before_at <= now:
+        return None
+    because = "" if task.outcome is None else f": {task.outcome.reason.text}"
+    text = f"try {task.attempt + 1} of {task.attempts_max} comes after a pause{because}"
+    return Wait(Reason("back-off", text, {"attempt": task.attempt}), task.not_before_at)
