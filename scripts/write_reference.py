@@ -27,6 +27,7 @@ from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.cli.main import app as command_line
 from icewright.config.layers import ENVIRONMENT_PREFIX
+from icewright.config.receivers import RECEIVER
 from icewright.config.settings import CATALOG, SECTIONS, Kind, Setting
 from icewright.planning import settings as policy_settings
 from icewright.services.control import build_control_plane
@@ -55,6 +56,10 @@ def configuration() -> str:
     parts += ["### `[[catalogs]]`", "", "| key | type | meaning |", "|---|---|---|"]
     parts.append("| `name` | a string, required | The catalog's name: letters, digits, `_` and `-`. |")
     parts += [f"| `{one.key}` | {_kind(one)} | {_meaning(one)} |" for one in CATALOG]
+    parts += ["", "### `[receivers.NAME]`", "", "| key | default | meaning |", "|---|---|---|"]
+    parts += [
+        f"| `{one.key}` | {'required' if one.required else _default(one)} | {_meaning(one)} |" for one in RECEIVER
+    ]
     return "\n".join([*parts, ""])
 
 

@@ -40,6 +40,7 @@ from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello, TaskReport
 from icewright.domain.names import TableName
+from icewright.domain.notifications import Message
 from icewright.domain.orphans import FinishedPass
 from icewright.domain.ownership import SeenClaim
 from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePrediction, Risk
@@ -75,6 +76,7 @@ KINDS: dict[str, Any] = {
     "Grants": Grants,
     "Intent": Intent,
     "ManifestSummary": ManifestSummary,
+    "Message": Message,
     "Marks": tuple[Mark, ...],
     "OptimizerHello": OptimizerHello,
     "Outcome": Outcome,

@@ -15,6 +15,7 @@ from icewright.adapters.memory.deletion_store import MemoryDeletionStore
 from icewright.adapters.memory.event_source import MemoryCursors
 from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.adapters.memory.kept import MemoryKept
+from icewright.adapters.memory.message_store import MemoryMessages
 from icewright.adapters.memory.names import MemoryNames
 from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.adapters.memory.sightings import MemorySightings
@@ -28,6 +29,7 @@ from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.kept import SqlKept
+from icewright.adapters.sql.message_store import SqlMessages
 from icewright.adapters.sql.policies import SqlPolicies
 from icewright.adapters.sql.schema import SERVER_EPOCH, counters, metadata
 from icewright.adapters.sql.sightings import SqlSightings
@@ -42,6 +44,7 @@ from icewright.ports.deletions import DeletionStore
 from icewright.ports.event_sources import Cursors
 from icewright.ports.identity import IdentityStore
 from icewright.ports.kept import KeptStore
+from icewright.ports.notifications import MessageStore
 from icewright.ports.policies import PolicyStore
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
@@ -64,6 +67,7 @@ class MemoryStores:
         self._cursors = MemoryCursors()
         self._policies = MemoryPolicies(clock, self._audit)
         self._answers = MemoryAnswers(clock)
+        self._messages = MemoryMessages(clock)
 
     def tasks(self) -> TaskStore:
         return self._tasks
@@ -97,6 +101,9 @@ class MemoryStores:
 
     def answers(self) -> Answers:
         return self._answers
+
+    def messages(self) -> MessageStore:
+        return self._messages
 
     def next_server(self) -> None:
         self._deletions.server += 1
@@ -156,6 +163,10 @@ class SqlStores:
     def answers(self) -> Answers:
         self._engines.append(open_store(self.url))
         return SqlAnswers(self._engines[-1], self._clock)
+
+    def messages(self) -> MessageStore:
+        self._engines.append(open_store(self.url))
+        return SqlMessages(self._engines[-1], self._clock)
 
     def next_server(self) -> None:
         with writing(self._engines[0]) as connection:

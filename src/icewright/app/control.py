@@ -23,12 +23,14 @@ from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import store_engine
 from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.kept import SqlKept
+from icewright.adapters.sql.message_store import SqlMessages
 from icewright.adapters.sql.policies import SqlPolicies
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.times import tell_times
 from icewright.app.alone import alone_with
+from icewright.app.notifications import telling
 from icewright.config.model import Config
 from icewright.config.own_places import own_places
 from icewright.config.secrets import resolve, resolve_entry
@@ -121,6 +123,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
                     entry.name: PyIcebergSecondTables(entry) for entry in entries if entry.kind is CatalogKind.REST
                 },
                 event_prefixes={**_without_prefix(entries), **config.events.prefixes},
+                telling=telling(config, environ, SqlMessages(alone.engine)),
             )
             yield Opened(
                 control,

@@ -28,6 +28,7 @@ from icewright.app.alone import Watch
 from icewright.app.control import open_control_plane
 from icewright.app.exposure import build_access, certificate, own_url, require_somebody
 from icewright.app.listeners import listening_to_events
+from icewright.app.notifications import telling_receivers
 from icewright.config.model import Config, ServerConfig
 from icewright.config.secrets import resolve
 from icewright.domain.errors import InvalidConfiguration, Rejected, Unavailable, Unreadable
@@ -83,7 +84,10 @@ def serve(
             if announce is not None:
                 announce(server.public_url or url, None if server.is_exposed else _first_link(access, url))
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
-            with Watch(opened.check_alone, partial(setattr, web, "should_exit", True)) as watch:
+            with (
+                telling_receivers(control.notifications),
+                Watch(opened.check_alone, partial(setattr, web, "should_exit", True)) as watch,
+            ):
                 web.run(sockets=[listening])
             if watch.taken is not None:
                 raise watch.taken

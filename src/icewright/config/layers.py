@@ -79,7 +79,7 @@ def flatten_sections(data: Mapping[str, Any], origin: str) -> dict[Key, Given]:
         table = data.get(section, {})
         if not isinstance(table, dict):
             raise InvalidConfiguration(f"{origin}: {section}: expected a table", hint=f"write [{section}]")
-        found.update(_flatten_table((section,), table, settings, origin))
+        found.update(flatten_table((section,), table, settings, origin))
     return found
 
 
@@ -99,7 +99,7 @@ def flatten_catalogs(data: Mapping[str, Any], origin: str) -> dict[Key, Given]:
         if name in names:
             raise InvalidConfiguration(f"{where}.name: there are two catalogs {name!r}")
         names.add(name)
-        found.update(_flatten_table(("catalogs", name), rest, CATALOG, origin))
+        found.update(flatten_table(("catalogs", name), rest, CATALOG, origin))
     return found
 
 
@@ -187,9 +187,10 @@ def _from_text(variable: str, setting: Setting, text: str) -> Any:
         raise InvalidConfiguration(f"environment {variable}: expected {setting.kind}, found {text!r}") from error
 
 
-def _flatten_table(
+def flatten_table(
     head: Key, table: Mapping[str, Any], settings: tuple[Setting, ...], origin: str
 ) -> Iterator[tuple[Key, Given]]:
+    """One value per setting of a table of the file. Raises :class:`~icewright.domain.errors.InvalidConfiguration`."""
     by_key = {setting.key: setting for setting in settings}
     for name, value in table.items():
         setting = by_key.get(name)

@@ -16,12 +16,13 @@ from icewright.config.layers import Given, Key, dotted
 from icewright.config.listening import check_listening
 from icewright.config.model import Config, OptimizerConfig, ServerConfig
 from icewright.config.pyiceberg import Discovery, discover
+from icewright.config.receivers import flatten_receivers, notifications_config, receivers
 from icewright.config.secrets import is_reference, redact
 from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
 from icewright.domain.errors import InvalidConfiguration
 
 DEFAULT_ORIGIN = "default"
-_TOP = ("catalogs", "policies", *SECTIONS)
+_TOP = ("catalogs", "policies", *SECTIONS, "receivers")
 
 
 def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Config:
@@ -36,6 +37,7 @@ def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Con
     if unknown:
         raise InvalidConfiguration(f"{file}: unknown key {unknown[0]}", hint=f"known here: {', '.join(_TOP)}")
     given = {**layers.flatten_sections(data, str(file)), **layers.flatten_catalogs(data, str(file))}
+    given |= flatten_receivers(data, str(file))
     given |= layers.environment(environ, frozenset(catalogs.catalog_names(given)))
 
     built = [catalogs.entry(given, name) for name in catalogs.catalog_names(given)]
@@ -48,6 +50,8 @@ def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Con
         server=_server(given, environ, file.parent if file is not None else cwd),
         optimizer=_optimizer(given, str(file)),
         events=events_config(given, entries),
+        notifications=notifications_config(given, str(file)),
+        receivers=receivers(given),
         path=file,
         origins={
             **{dotted((section, setting.key)): DEFAULT_ORIGIN for section in SECTIONS for setting in SECTIONS[section]},

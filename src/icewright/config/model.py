@@ -8,6 +8,8 @@ from pathlib import Path
 
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import NotFound
+from icewright.domain.networks import Network
+from icewright.domain.notifications import Receiver
 from icewright.domain.policy import PolicyRule
 from icewright.domain.server_urls import is_loopback
 
@@ -113,6 +115,26 @@ class EventsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class NotificationsConfig:
+    """Where messages may go. ``allowed_networks`` are as written, ``networks`` the same as read."""
+
+    allowed_networks: tuple[str, ...] = ()
+    proxy: str | None = None
+    ca_file: str | None = None
+    networks: tuple[Network, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverConfig:
+    """A receiver and the way to it, with references in place of secrets (:mod:`icewright.config.secrets`)."""
+
+    receiver: Receiver
+    url: str
+    secret: str | None = None
+    previous_secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UnusableCatalog:
     """A catalog that was found in PyIceberg's configuration and cannot be used, with the reason."""
 
@@ -130,6 +152,8 @@ class Config:
     server: ServerConfig
     optimizer: OptimizerConfig
     events: EventsConfig = field(default_factory=EventsConfig)
+    notifications: NotificationsConfig = field(default_factory=NotificationsConfig)
+    receivers: tuple[ReceiverConfig, ...] = ()
     path: Path | None = None
     """The TOML file that was read, None when there is none."""
     origins: Mapping[str, str] = field(default_factory=dict)

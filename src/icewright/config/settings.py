@@ -344,6 +344,22 @@ EVENTS = (
     ),
 )
 
+NOTIFICATIONS = (
+    Setting(
+        "allowed_networks",
+        Kind.TEXTS,
+        "Networks inside that messages may go to, also without TLS, such as 10.1.0.0/16; none by default. In the file "
+        "only.",
+        default=(),
+    ),
+    Setting(
+        "proxy",
+        Kind.TEXT,
+        "A proxy by which all webhooks go: http://host:port; env:NAME or file:/path where it has a password.",
+    ),
+    Setting("ca_file", Kind.TEXT, "Certificates (PEM) of authorities to trust instead of the system's."),
+)
+
 _KINDS = tuple(CatalogKind)
 MODE = Setting(
     "mode",
@@ -405,4 +421,9 @@ CATALOG = (
 )
 
 POLICY_MODE_KEY = "icewright.mode"
-SECTIONS: Mapping[str, tuple[Setting, ...]] = {"server": SERVER, "optimizer": OPTIMIZER, "events": EVENTS}
+SECTIONS: Mapping[str, tuple[Setting, ...]] = {
+    "server": SERVER,
+    "optimizer": OPTIMIZER,
+    "events": EVENTS,
+    "notifications": NOTIFICATIONS,
+}

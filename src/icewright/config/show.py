@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from icewright.config.catalogs import rule_key
 from icewright.config.layers import dotted
-from icewright.config.model import Config
+from icewright.config.model import Config, ReceiverConfig
 from icewright.config.pyiceberg import Discovery
+from icewright.config.receivers import RECEIVER
 from icewright.config.secrets import MASK, is_reference, redact, without_password
 from icewright.config.settings import SECTIONS, Setting
+from icewright.domain.names import quote_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,20 @@ def _all(config: Config) -> Iterator[tuple[str, str, str]]:
         said = {key: _text(found) for key, found in places.items() if found}
         for name, text in {**fields, **properties, **aliases, **said}.items():
             yield f"{head}.{name}", text, config.origins.get(f"{head}.{name}", fallback)
+    for key, found in chain.from_iterable(map(_of_receiver, config.receivers)):
+        yield key, _text(found), config.origins.get(key, "default")
     for rule in config.rules:
         for name, text in sorted(rule.properties.items()):
             key = rule_key(rule, name)
             yield key, text, config.origins.get(key, "")
+
+
+def _of_receiver(one: ReceiverConfig) -> Iterator[tuple[str, Any]]:
+    for setting in RECEIVER:
+        found = getattr(one if hasattr(one, setting.key) else one.receiver, setting.key)
+        if setting.key == "under":
+            found = tuple(".".join(quote_part(part) for part in parts) for parts in found)
+        yield f"receivers.{one.receiver.name}.{setting.key}", found
 
 
 def _text(value: Any) -> str:
@@ -98,6 +111,7 @@ def starting_file(found: Discovery) -> str:
     parts += [*_POLICY, ""]
     for section, settings in SECTIONS.items():
         parts += [f"[{section}]", *(_commented(setting) for setting in settings), ""]
+    parts += ["# [receivers.team]", *(line for one in RECEIVER for line in _commented(one).splitlines()), ""]
     return "\n".join(parts)
 
 

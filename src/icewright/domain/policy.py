@@ -122,6 +122,7 @@ class Policy:
     expire_data_older_than_ms: int | None = None
     expire_data_time_zone: str = "UTC"
     expire_data_integers: IntegerTime | None = None
+    owner: str | None = None
 
     @property
     def output_size_bytes_max(self) -> int:

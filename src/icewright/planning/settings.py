@@ -9,6 +9,7 @@ from icewright.planning.expiry_settings import EXPIRY_SETTINGS
 from icewright.planning.layout_text import LayoutTextError, parse_layout
 from icewright.planning.manifest_settings import MANIFEST_SETTINGS
 from icewright.planning.orphan_settings import ORPHAN_SETTINGS
+from icewright.planning.owner_settings import OWNER_SETTINGS
 from icewright.planning.setting_values import (
     BYTES,
     DURATIONS,
@@ -335,6 +336,7 @@ SETTINGS: tuple[Setting, ...] = (
     *STATISTICS_SETTINGS,
     *ORPHAN_SETTINGS,
     *DATA_SETTINGS,
+    *OWNER_SETTINGS,
 )
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}

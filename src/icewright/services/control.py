@@ -33,8 +33,10 @@ from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.intake import Intake
 from icewright.services.keeper import TableKeeper
 from icewright.services.loop import TASKS_KEPT_MS, Loop
+from icewright.services.notifications import Notifications, Telling
 from icewright.services.observer import Observer
 from icewright.services.orphan_planner import OrphanPlanner
+from icewright.services.owners import Owners
 from icewright.services.planner import Planner
 from icewright.services.policy_book import PolicyBook
 from icewright.services.policy_source import PolicySource
@@ -76,6 +78,7 @@ class ControlPlane:
     intake: Intake
     policies: PolicyBook
     whys: Whys
+    notifications: Notifications
 
 
 def build_control_plane(
@@ -100,6 +103,7 @@ def build_control_plane(
     rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
     seconds: Mapping[str, SecondTables] = MappingProxyType({}),
     event_prefixes: Mapping[str, str] = MappingProxyType({}),
+    telling: Telling | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -111,7 +115,7 @@ def build_control_plane(
     is where it is kept what tasks take, without which none takes anything, and
     ``pause`` waits for so many ms. ``rollbacks`` set
     ``main`` back, and ``seconds`` register tables beside others, by the names of their catalogs.
-    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for.
+    ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``telling`` who is told of what happens.
     """
     limits, pulse = limits or DispatchLimits(), Pulse(clock)
     removals = heard(removals, pulse)
@@ -201,4 +205,5 @@ def build_control_plane(
         Intake(catalogs, tables, loop.wake, event_prefixes),
         PolicyBook(source, tables, clock),
         Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave),
+        Notifications(telling or Telling(), tasks.feed, Owners(tables, source, clock), clock),
     )

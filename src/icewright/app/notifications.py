@@ -1,0 +1,86 @@
+"""The ways to the receivers of a configuration, and the threads that tell them, for one server."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from icewright.adapters.notify.guard import Guard
+from icewright.adapters.notify.signatures import parse_secret
+from icewright.adapters.notify.urls import Proxy, parse_proxy, parse_url
+from icewright.adapters.notify.webhook import PATIENCE_S, Endpoint, WebhookSender
+from icewright.config.model import Config, NotificationsConfig, ReceiverConfig
+from icewright.config.secrets import resolve
+from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.notifications import ReceiverKind
+from icewright.ports.notifications import MessageStore, Sender
+from icewright.services.notifications import Notifications, Telling
+
+THREADS_MAX: Final = 8
+"""How many receivers are told at the same time; one that does not answer holds up those of its thread alone."""
+_END_S: Final = 2 * PATIENCE_S
+"""How long the end of the server waits for a message that is on its way; one that is cut off is sent again."""
+
+
+def telling(config: Config, environ: Mapping[str, str], store: MessageStore) -> Telling:
+    """Who is told, by which way. Raises :class:`InvalidConfiguration` for a way that cannot be."""
+    context = _context(config.notifications)
+    senders = {one.receiver.name: _sender(one, config.notifications, environ, context) for one in config.receivers}
+    return Telling(tuple(one.receiver for one in config.receivers), senders, store)
+
+
+@contextmanager
+def telling_receivers(notifications: Notifications) -> Iterator[None]:
+    """Tell all receivers while the block runs. One process of those that share a store does."""
+    stop, shares = threading.Event(), min(THREADS_MAX, len(notifications.receivers))
+    threads = [
+        threading.Thread(target=notifications.run, args=(stop, share, shares), name=f"notifier-{share}", daemon=True)
+        for share in range(shares)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(_END_S)
+
+
+def _sender(
+    one: ReceiverConfig, config: NotificationsConfig, environ: Mapping[str, str], context: ssl.SSLContext
+) -> Sender:
+    """References are followed at each message, so that a secret in a file is exchanged without a restart."""
+    key = f"receivers.{one.receiver.name}"
+    if one.receiver.kind is not ReceiverKind.WEBHOOK:
+        raise InvalidConfiguration(f"{key}.kind: {one.receiver.kind} is not supported here")
+
+    def endpoint() -> Endpoint:
+        references = {"secret": one.secret, "previous_secret": one.previous_secret}
+        secrets = tuple(
+            parse_secret(resolve(said, key=f"{key}.{name}", environ=environ), f"{key}.{name}")
+            for name, said in references.items()
+            if said is not None
+        )
+        return Endpoint(parse_url(resolve(one.url, key=f"{key}.url", environ=environ), f"{key}.url"), secrets)
+
+    def proxy() -> Proxy | None:
+        name = "notifications.proxy"
+        return None if config.proxy is None else parse_proxy(resolve(config.proxy, key=name, environ=environ), name)
+
+    for asked in (endpoint, proxy):
+        asked()  # what cannot be is said at once, and not when something has happened
+    return WebhookSender(endpoint, Guard(config.networks), context=context, proxy=proxy)
+
+
+def _context(config: NotificationsConfig) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=config.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidConfiguration(
+            f"notifications.ca_file: no certificates can be read from {config.ca_file}",
+            hint="it is a file of certificates in PEM",
+        ) from error
