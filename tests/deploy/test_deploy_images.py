@@ -1,0 +1,151 @@
+"""The images: nothing secret, nothing unpinned, nobody privileged. No container is built here; its words are read."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONTAINERFILE = ROOT / "deploy/Containerfile"
+TARGETS = ("server", "optimizer")
+PINNED = re.compile(r"[a-z0-9.-]+\.[a-z]+/[a-z0-9/_-]+:\d+\.\d+(\.\d+)?[a-z0-9.-]*\Z")
+
+
+@dataclass
+class Stage:
+    """A stage of a build: what it is made from, and its instructions in their order."""
+
+    base: str
+    instructions: list[tuple[str, str]] = field(default_factory=list)
+
+    def words(self, instruction: str) -> list[str]:
+        return [words for name, words in self.instructions if name == instruction]
+
+
+def read(text: str) -> dict[str, Stage]:
+    """Stages by name, with build arguments in place."""
+    stages: dict[str, Stage] = {}
+    current: Stage | None = None
+    arguments: dict[str, str] = {}
+    plain = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    for line in plain.replace("\\\n", " ").splitlines():
+        if not line.strip():
+            continue
+        name, _, words = line.strip().partition(" ")
+        for argument, value in arguments.items():
+            words = words.replace(f"${{{argument}}}", value)
+        if name == "ARG" and current is None:
+            argument, _, value = words.partition("=")
+            arguments[argument] = value
+        elif name == "FROM":
+            base, _, stage = words.partition(" AS ")
+            current = stages[stage] = Stage(base)
+        else:
+            assert current is not None
+            current.instructions.append((name, words.strip()))
+    return stages
+
+
+STAGES = read(CONTAINERFILE.read_text(encoding="utf-8"))
+
+
+def chain(name: str) -> list[Stage]:
+    """A stage and those that it is made from, the first one first."""
+    stage = STAGES[name]
+    return [*(chain(stage.base) if stage.base in STAGES else []), stage]
+
+
+def test_the_two_targets_are_there() -> None:
+    assert set(TARGETS) <= set(STAGES)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_every_image_it_is_made_from_has_a_version(name: str) -> None:
+    base = STAGES[name].base
+    assert base in STAGES or PINNED.match(base), base
+    assert "latest" not in base
+
+
+@pytest.mark.parametrize(
+    "base", ["python", "python:latest", "docker.io/library/python", "docker.io/library/python:slim"]
+)
+def test_that_check_would_notice(base: str) -> None:
+    assert not PINNED.match(base)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_nothing_is_fetched_without_a_hash_and_nothing_unasked_is_copied(name: str) -> None:
+    stage = STAGES[name]
+    assert not stage.words("ADD")
+    for words in stage.words("COPY"):
+        sources = [word for word in words.split()[:-1] if not word.startswith("--")]
+        assert "." not in sources
+        if "--from=" not in words:
+            assert all((ROOT / source).exists() for source in sources), words
+    for words in stage.words("RUN"):
+        assert not re.search(r"curl|wget|https?://|git clone", words), words
+        for command in re.findall(r"pip (?:wheel|install)[^&]*", words):
+            assert {"--require-hashes", "--no-index", "--no-deps"} & set(command.split()), command
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_t5_no_secret_is_in_a_layer(name: str) -> None:
+    stage = STAGES[name]
+    for words in (*stage.words("ENV"), *stage.words("ARG"), *stage.words("LABEL")):
+        assert not re.search(r"token|password|secret|credential|key", words, re.IGNORECASE), words
+    assert not [words for words in stage.words("COPY") if re.search(r"secrets|\.pem|\.key|\.env", words)]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_whoever_runs_it_is_nobody_in_particular(name: str) -> None:
+    instructions = [each for stage in chain(name) for each in stage.instructions]
+    users = [words for instruction, words in instructions if instruction == "USER"]
+    assert users == ["10001:10001"]
+    after = instructions[instructions.index(("USER", users[0])) :]
+    assert not [words for instruction, words in after if instruction in {"RUN", "COPY"}]
+    made = " ".join(words for instruction, words in instructions if instruction == "RUN")
+    assert "--uid 10001" in made
+    assert "sudo" not in made
+    assert not [words for stage in chain(name) for words in stage.words("VOLUME")]
+
+
+@pytest.mark.parametrize(("name", "default"), [("server", "serve"), ("optimizer", "optimizer")])
+def test_it_starts_by_a_list_of_words_and_ends_by_a_signal(name: str, default: str) -> None:
+    (entry,), (command,) = STAGES[name].words("ENTRYPOINT"), STAGES[name].words("CMD")
+    assert json.loads(entry) == ["/usr/bin/tini", "--", "icewright"]
+    assert json.loads(command) == [default]
+    assert "tini" in " ".join(words for stage in chain(name) for words in stage.words("RUN"))
+
+
+def test_its_health_is_asked_for_where_it_listens() -> None:
+    (asked,) = STAGES["server"].words("HEALTHCHECK")
+    assert json.loads(asked.partition(" CMD ")[2]) == ["python", "/opt/icewright/healthcheck.py"]
+    assert "deploy/healthcheck.py /opt/icewright/healthcheck.py" in STAGES["server"].words("COPY")
+    assert STAGES["optimizer"].words("HEALTHCHECK") == ["NONE"]
+
+
+def test_java_is_in_the_optimizer_alone_and_spark_as_well() -> None:
+    def installed(name: str) -> str:
+        return " ".join(words for stage in chain(name) for words in stage.words("RUN"))
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    packages = {name: re.search(r"'icewright\[([a-z,]+)\]'", installed(f"{name}-packages")) for name in TARGETS}
+    found = {name: set(match[1].split(",")) for name, match in packages.items() if match}
+    assert found["server"] | found["optimizer"] <= set(extras)
+    assert "spark" in found["optimizer"]
+    assert "postgresql" in found["server"]
+    assert "spark" not in found["server"]
+    assert "openjdk-17" in installed("optimizer")
+    assert "openjdk" not in installed("server")
+
+
+def test_applications_find_their_beginning_where_spark_looks_for_it() -> None:
+    assert "deploy/application.py /opt/icewright/application.py" in STAGES["optimizer"].words("COPY")
+    told = (ROOT / "docs/optimizers.md").read_text(encoding="utf-8")
+    body = (ROOT / "deploy/application.py").read_text(encoding="utf-8").partition('"""\n\n')[2]
+    assert body in told
