@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import uvicorn
 from fastapi.testclient import TestClient
 
 from icewright.adapters.memory.answers import MemoryAnswers
@@ -30,7 +29,7 @@ from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.metrics import Shown
-from icewright.app.server import listen
+from icewright.app.server import listen, web_server
 from icewright.domain.access import OWNER
 from icewright.domain.codec import to_json
 from icewright.domain.files import Partition
@@ -148,7 +147,7 @@ def at_a_port(control: ControlPlane, port: int = 0) -> Iterator[str]:
         identities, audit = MemoryIdentities(control.clock), MemoryAudit(control.clock)
         hosts, answers = loopback_hosts("127.0.0.1", taken), MemoryAnswers(control.clock)
         app = create_app(control, Access(TOKEN, hosts, identities, audit, answers=answers))
-        web = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        web = web_server(app)
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

@@ -10,9 +10,11 @@ import base64
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
+from math import isfinite
 from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Query, Request, Response
+from starlette.requests import ClientDisconnect
 
 from icewright.api.problems import BadRequest, Problem
 from icewright.domain.codec import from_json, to_json
@@ -33,9 +35,15 @@ Cursor = Annotated[
 
 
 def parse_json(text: bytes | str) -> Any:
-    """JSON as Python values. Raises :class:`InvalidMessage`, also for NaN and numbers beyond 64 bits."""
+    """JSON as Python values.
+
+    Raises :class:`InvalidMessage`, also for NaN, numbers beyond 64 bits, and a name that an object has twice: which of
+    its values counts is told differently by whoever else reads it.
+    """
     try:
-        return json.loads(text, parse_int=_int64, parse_constant=_no_constant)
+        return json.loads(
+            text, parse_int=_int64, parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_once_each
+        )
     except (ValueError, RecursionError) as error:
         raise InvalidMessage(f"not JSON that can be read: {error}") from error
 
@@ -62,12 +70,14 @@ def json_body(max_bytes: int = BODY_BYTES_MAX) -> Callable[[Request], Awaitable[
                 )
             )
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > max_bytes:
-                raise BadRequest(
-                    Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"the body is over {max_bytes:,} bytes")
-                )
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > max_bytes:
+                    too_large = f"the body is over {max_bytes:,} bytes"
+                    raise BadRequest(Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", too_large))
+        except ClientDisconnect as error:  # nobody is there to be answered, and it is no defect of ours
+            raise BadRequest(Problem(HTTPStatus.BAD_REQUEST, "invalid-request", "the body broke off")) from error
         return parse_json(bytes(body))
 
     return read
@@ -101,6 +111,20 @@ def _int64(digits: str) -> int:
     if not -(2**63) <= number < 2**63:
         raise ValueError(f"the number {digits[:40]} does not fit 64 bits")
     return number
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(f"the number {digits[:40]} is too large")
+    return number
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a name twice")
+    return found
 
 
 def _no_constant(name: str) -> Any:

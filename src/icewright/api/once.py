@@ -171,7 +171,7 @@ async def _whole(receive: Receive) -> bytes | None:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return bytes(body)  # nobody waits for an answer any more: what came is no JSON, or the whole of it
+            return None  # it broke off, and nobody waits for an answer any more
         body += message.get("body", b"")
         if len(body) > BYTES_MAX:
             return None
