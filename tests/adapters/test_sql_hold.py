@@ -1,20 +1,24 @@
-"""One server per store on PostgreSQL: who holds it, how that is lost, and what becomes of who lost it."""
+"""Servers of one store on PostgreSQL: who is there, who leads, how that is lost, and what becomes of who lost it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import Engine, make_url, text
 
+from icewright.adapters.sql import engine as engine_module
 from icewright.adapters.sql import hold as hold_module
-from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.hold import SessionHold
+from icewright.adapters.sql.deletion_store import SqlDeletionStore
+from icewright.adapters.sql.engine import open_store, store_engine
+from icewright.adapters.sql.hold import SessionSeat, alone
+from icewright.adapters.sql.migrate import newest_revision, upgrade
 from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.postgresql import BoundedConnection, postgresql_engine
 from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import writing
-from icewright.domain.errors import NotAllowed, StoreAway, StoreTaken
+from icewright.adapters.sql.transactions import FOLLOWS, writing
+from icewright.domain.errors import InvalidConfiguration, NotAllowed, StoreAway, StoreTaken
 from tests.contracts.samples import new_task
 from tests.servers.postgres import PostgresServer
 
@@ -31,10 +35,22 @@ def engine(url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def refused(engine: Engine) -> NotAllowed:
-    with pytest.raises(NotAllowed) as raised:
-        SessionHold(engine, tried_s=0)
-    return raised.value
+@pytest.fixture
+def seats(engine: Engine) -> Iterator[tuple[SessionSeat, SessionSeat]]:
+    """Two servers of one store."""
+    first, second = SessionSeat(engine, tried_s=0), SessionSeat(engine, tried_s=0)
+    yield first, second
+    first.close()
+    second.close()
+
+
+def led(seat: SessionSeat) -> Engine:
+    """It leads, as soon as PostgreSQL has noticed that the session of the other one is closed."""
+    until_s = time.monotonic() + 30
+    while (engine := seat.lead()) is None:
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+    return engine
 
 
 def end_session(postgres: PostgresServer, session: BoundedConnection) -> None:
@@ -42,76 +58,183 @@ def end_session(postgres: PostgresServer, session: BoundedConnection) -> None:
     postgres.execute(f"SELECT pg_terminate_backend({session.info.backend_pid}, 5000)")
 
 
-def test_a_second_server_is_told_who_holds_the_store(engine: Engine) -> None:
-    first = SessionHold(engine)
-    assert f"another server holds the store: session {first._session.info.backend_pid} " in refused(engine).message
-    first.close()
-    SessionHold(engine).close()
+def test_of_two_servers_one_leads_and_the_other_one_when_that_resigns_or_ends(
+    seats: tuple[SessionSeat, SessionSeat],
+) -> None:
+    first, second = seats
+    led(first)
+    assert second.lead() is None
+    assert (first.epoch, second.epoch) == (1, None)
+    first.resign()
+    led(second)
+    assert first.lead() is None
+    assert (first.epoch, second.epoch) == (None, 2)
+    second.close()
+    led(first)
+    assert first.epoch == 3
 
 
 def test_stores_of_one_database_server_do_not_concern_each_other(engine: Engine, postgres: PostgresServer) -> None:
     other = open_store(postgres.new_database())
-    first, second = SessionHold(engine), SessionHold(other)
+    first, second = SessionSeat(engine), SessionSeat(other)
+    led(first)
+    led(second)
     first.close()
     second.close()
     other.dispose()
 
 
-def test_writing_is_possible_while_it_is_held_and_nothing_stays_open(engine: Engine) -> None:
-    hold = SessionHold(engine)
-    assert SqlTaskStore(hold.engine).enqueue(new_task("task-1")).created
+def test_writing_is_possible_while_one_leads_and_nothing_stays_open(
+    engine: Engine, seats: tuple[SessionSeat, SessionSeat]
+) -> None:
+    assert SqlTaskStore(led(seats[0])).enqueue(new_task("task-1")).created
+    assert SqlTaskStore(engine).enqueue(new_task("task-2", table=2)).created
     with writing(engine) as connection:
         query = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'"
         assert connection.scalar(text(query)) == 0
-    hold.close()
 
 
-def test_a_lost_session_is_replaced_and_work_goes_on(engine: Engine, postgres: PostgresServer) -> None:
-    hold = SessionHold(engine)
-    end_session(postgres, hold._session)
-    hold.check()
-    hold.check()
-    assert SqlTaskStore(hold.engine).enqueue(new_task("task-1")).created
-    refused(engine)
-    hold.close()
+def test_a_lost_session_is_replaced_and_its_server_goes_on_to_lead(
+    seats: tuple[SessionSeat, SessionSeat], postgres: PostgresServer
+) -> None:
+    first, second = seats
+    engine = led(first)
+    end_session(postgres, first._session)
+    first.check()
+    first.check()
+    assert SqlTaskStore(engine).enqueue(new_task("task-1")).created
+    assert second.lead() is None
 
 
-def test_whoever_was_replaced_writes_nothing_and_is_told(engine: Engine, postgres: PostgresServer) -> None:
-    first = SessionHold(engine)
-    store = SqlTaskStore(first.engine)
+def test_i15_whoever_was_replaced_writes_nothing_and_follows(
+    seats: tuple[SessionSeat, SessionSeat], engine: Engine, postgres: PostgresServer
+) -> None:
+    first, second = seats
+    store = SqlTaskStore(led(first))
     store.enqueue(new_task("task-1"))
     end_session(postgres, first._session)
-    second = SessionHold(engine)
+    led(second)
     with pytest.raises(StoreTaken):
         store.claim("optimizer-1", resource_group="default", catalogs=frozenset({"lake"}), lease_ms=1_000)
     with pytest.raises(StoreTaken):
         first.check()
-    second.close()
-    with pytest.raises(StoreTaken):  # also when the other one has ended by now
-        first.check()
+    assert first.epoch is None
+    first.check()  # it is there all the same, and follows
+    assert first.lead() is None
     assert store.get("task-1").attempt == 0
-    first.close()
+    claimed = SqlTaskStore(engine).claim(
+        "optimizer-1", resource_group="default", catalogs=frozenset({"lake"}), lease_ms=1_000
+    )
+    assert claimed is not None  # what any server may do, it may
 
 
-def test_a_session_that_only_we_lost_is_waited_for(engine: Engine, postgres: PostgresServer) -> None:
-    """The server believes it alive, until its keepalives tell: nobody else can have taken the store."""
-    hold = SessionHold(engine)
-    ghost = hold._session
-    hold._session = _closed(engine)
-    with pytest.raises(StoreAway, match="not free yet") as raised:
-        hold.check()
-    assert not isinstance(raised.value, StoreTaken)
+def test_who_lost_the_lead_to_one_that_has_ended_by_now_does_not_go_on_as_if_nothing_was(
+    seats: tuple[SessionSeat, SessionSeat], postgres: PostgresServer
+) -> None:
+    first, second = seats
+    led(first)
+    end_session(postgres, first._session)
+    led(second)
+    second.close()
+    with pytest.raises(StoreTaken):
+        first.check()
+    led(first)
+    assert first.epoch == 3
+
+
+def test_a_session_that_only_we_lost_is_waited_for(
+    seats: tuple[SessionSeat, SessionSeat], engine: Engine, postgres: PostgresServer
+) -> None:
+    """PostgreSQL believes it alive, until its keepalives tell: nobody else can lead."""
+    first, second = seats
+    led(first)
+    ghost = first._session
+    first._session = _closed(engine)
+    for _ in range(2):
+        with pytest.raises(StoreAway, match="not free yet") as raised:
+            first.check()
+        assert not isinstance(raised.value, StoreTaken)
+    assert second.lead() is None
     end_session(postgres, ghost)
-    hold.check()
-    hold.close()
+    first.check()
+    assert first.epoch == 1
 
 
 def test_a_database_that_is_away_says_so(engine: Engine) -> None:
-    hold = SessionHold(engine)
-    hold.close()
-    hold._engine = postgresql_engine(make_url("postgresql://u@127.0.0.1:1/d"), Patience())
-    with pytest.raises(StoreAway, match="does not answer"):
-        hold.check()
+    seat = SessionSeat(engine)
+    seat.close()
+    seat._engine = postgresql_engine(make_url("postgresql://u@127.0.0.1:1/d"), Patience())
+    for _ in range(2):
+        with pytest.raises(StoreAway, match="does not answer"):
+            seat.check()
+
+
+def test_whoever_puts_a_backup_in_place_needs_all_servers_gone(engine: Engine) -> None:
+    follows = SessionSeat(engine)
+    with pytest.raises(NotAllowed, match="another server holds the store: session") as raised, alone(engine, tried_s=0):
+        pass
+    assert f"session {follows._session.info.backend_pid} of" in raised.value.message
+    follows.close()
+    with alone(engine, tried_s=3) as own:
+        assert SqlTaskStore(own).enqueue(new_task("task-1")).created
+        with pytest.raises(NotAllowed, match="hold the store"):
+            SessionSeat(engine, tried_s=0)
+    SessionSeat(engine, tried_s=3).close()
+
+
+def test_a_store_is_upgraded_by_who_comes_first_and_never_under_others(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = store_engine(postgres.new_database())
+    with monkeypatch.context() as earlier:
+        earlier.setattr(engine_module, "upgrade", lambda connection: upgrade(connection, "0025"))
+        earlier.setattr(hold_module, "must_be_upgraded", lambda engine: not _has_schema(engine))
+        older, other = SessionSeat(engine), SessionSeat(engine)
+    with pytest.raises(NotAllowed, match="other servers hold the store, and it is to be upgraded"):
+        SessionSeat(engine, tried_s=0)
+    assert _version(engine) == "0025"
+    older.close()
+    with pytest.raises(NotAllowed):
+        SessionSeat(engine, tried_s=0)
+    other.close()
+    newer = SessionSeat(engine, tried_s=3)
+    assert _version(engine) == newest_revision()
+    SessionSeat(engine, tried_s=0).close()
+    newer.close()
+    engine.dispose()
+
+
+def test_a_server_whose_store_was_upgraded_while_it_was_away_is_none_any_more(
+    engine: Engine, postgres: PostgresServer
+) -> None:
+    seat = SessionSeat(engine)
+    end_session(postgres, seat._session)
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE icewright_schema SET version_num = '9999'"))
+    with pytest.raises(InvalidConfiguration, match="9999"):
+        seat.check()
+
+
+def test_i15_a_follower_has_no_hands_on_files(engine: Engine) -> None:
+    """Also where somebody forgets that, and where it knows the epoch."""
+    store = SqlDeletionStore(engine.execution_options(**{FOLLOWS: True}))
+    for write in (
+        lambda: store.change(store.epoch(), []),
+        lambda: store.close("run", store.epoch()),
+        lambda: store.rest("run", store.epoch(), 0),
+    ):
+        with pytest.raises(NotAllowed, match="the server that leads alone"):
+            write()
+
+
+def _has_schema(engine: Engine) -> bool:
+    with engine.connect() as connection:
+        return bool(connection.scalar(text("SELECT to_regclass('icewright_schema') IS NOT NULL")))
+
+
+def _version(engine: Engine) -> str:
+    with engine.connect() as connection:
+        return str(connection.scalar(text("SELECT version_num FROM icewright_schema")))
 
 
 def _closed(engine: Engine) -> BoundedConnection:

@@ -1,11 +1,9 @@
-"""One server per store, never a lock that outlives its holder, and a server that ends once it is not alone."""
+"""One server per store on SQLite, never a lock that outlives its holder, and no schema changed under a server."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,23 +11,22 @@ from pathlib import Path
 import pytest
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, inspect
-from structlog.testing import capture_logs
 
 from icewright.adapters.sql import engine as engine_module
 from icewright.adapters.sql.engine import open_store, store_engine
 from icewright.adapters.sql.migrate import VERSION_TABLE, upgrade
-from icewright.app.alone import Watch, alone_with
+from icewright.app.alone import alone_with, seat_at
 from icewright.app.control import open_control_plane
 from icewright.config.load import load_config
-from icewright.domain.errors import NotAllowed, StoreAway, StoreTaken
+from icewright.domain.errors import NotAllowed
 from tests.lakes.sqlite import make_lake
 from tests.servers.postgres import PostgresServer
 
 _HOLD = """
 import sys
 from icewright.adapters.sql.engine import open_store
-from icewright.app.alone import alone_with
-with alone_with(open_store(sys.argv[1])):
+from icewright.app.alone import seat_at
+with seat_at(open_store(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -45,7 +42,7 @@ warehouse = "{warehouse}"
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_a_second_server_is_refused_until_the_first_has_ended(
+def test_who_needs_the_store_alone_is_refused_until_the_last_server_has_ended(
     database: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = f"sqlite:///{tmp_path}/icewright.db"
@@ -63,8 +60,7 @@ def test_a_second_server_is_refused_until_the_first_has_ended(
         pass
     first.kill()
     first.communicate()
-    with alone_with(engine) as alone:
-        alone.check()
+    with alone_with(engine):
         if database == "sqlite":
             assert (tmp_path / "icewright.db.lock").stat().st_mode & 0o777 == 0o600
     engine.dispose()
@@ -96,7 +92,7 @@ def test_a_newer_server_beside_a_running_one_leaves_it_the_schema_that_it_knows(
     with running:
         columns, version = schema(older)
         assert ("action" in columns, version) == (True, "0014")
-        with pytest.raises(NotAllowed, match="another server holds the store"), open_control_plane(config, {}):
+        with pytest.raises(NotAllowed, match="hold"), open_control_plane(config, {}):
             pass
         assert schema(older) == (columns, "0014")
     with open_control_plane(config, {}):
@@ -104,31 +100,11 @@ def test_a_newer_server_beside_a_running_one_leaves_it_the_schema_that_it_knows(
     older.dispose()
 
 
-def watched(answers: list[Exception | None]) -> tuple[Watch, threading.Event]:
-    """A watch whose checks go as ``answers`` say, in turn; and whether it has ended its server."""
-    ended, asked = threading.Event(), iter(answers)
-
-    def check() -> None:
-        answer = next(asked, None)
-        if answer is not None:
-            raise answer
-
-    end: Callable[[], None] = ended.set
-    return Watch(check, end, interval_s=0.001), ended
-
-
-def test_a_server_whose_store_was_taken_over_ends() -> None:
-    taken = StoreTaken("another server")
-    watch, ended = watched([None, StoreAway("for a while"), None, taken])
-    with capture_logs() as logs, watch:
-        assert ended.wait(30)
-    assert watch.taken is taken
-    assert [entry["event"] for entry in logs] == ["store away", "store taken over"]
-
-
-def test_a_server_that_is_alone_goes_on() -> None:
-    watch, ended = watched([None])
-    with watch:
-        pass
-    assert not ended.is_set()
-    assert watch.taken is None
+def test_a_store_on_sqlite_has_one_server_which_leads(tmp_path: Path) -> None:
+    engine = open_store(f"sqlite:///{tmp_path}/icewright.db")
+    with seat_at(engine) as seat:
+        assert seat.lead() is not None
+        with pytest.raises(NotAllowed, match="another server holds the store") as raised, seat_at(engine):
+            pass
+        assert "several servers share a store on PostgreSQL" in raised.value.hint
+    engine.dispose()

@@ -23,7 +23,15 @@ from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.transport import LOCAL, Transport
-from icewright.app.exposure import Certificate, build_access, certificate, own_url, require_somebody
+from icewright.app.exposure import (
+    Certificate,
+    allowed_hosts,
+    build_access,
+    certificate,
+    own_url,
+    peer_url,
+    require_somebody,
+)
 from icewright.app.server import listen, web_server
 from icewright.config.model import ServerConfig
 from icewright.domain.errors import InvalidConfiguration, NotAllowed, Rejected, Unavailable
@@ -192,3 +200,15 @@ def test_programs_of_its_machine_find_it_where_it_answers_them(
 ) -> None:
     files = {"tls_certificate": Path("/c"), "tls_key": Path("/k")} if tls else {}
     assert own_url(config(tmp_path, host=host, public_url="https://lake.example", **files), 7077) == url
+
+
+def test_other_servers_find_it_where_it_says_or_where_it_listens(tmp_path: Path) -> None:
+    files = {"tls_certificate": tmp_path / "tls.crt", "tls_key": tmp_path / "tls.key"}
+    assert peer_url(config(tmp_path), 7077) == "http://127.0.0.1:7077"
+    everywhere = config(tmp_path, host=ANYWHERE, public_url="https://lake.example", **files)
+    assert peer_url(everywhere, 7077) == f"https://{socket.gethostname()}:7077"
+    assert peer_url(replace(everywhere, peer_url="https://server-1.example:7077"), 7077) == (
+        "https://server-1.example:7077"
+    )
+    access = Access(TOKEN, allowed_hosts(everywhere, 7077), MemoryIdentities(ManualClock()), MemoryAudit(ManualClock()))
+    assert f"{socket.gethostname()}:7077".lower() in access.allowed_hosts

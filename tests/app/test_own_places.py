@@ -62,7 +62,9 @@ def test_a_table_that_is_made_around_them_owns_nothing(config: Config, tmp_path:
         at = (tmp_path / folder).resolve()
         table = catalog.create_table("db.greedy", SCHEMA, location=at.as_uri(), properties=OWNED)
         append(table, range(10))
-        control, name = opened.control, table_name(table)
+        led = opened.seat.lead()
+        assert led is not None
+        control, name = opened.lead(led), table_name(table)
         control.loop.turn()
         known = control.registry.place_of(name)
         assert isinstance(known, Complete)

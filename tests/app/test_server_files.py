@@ -9,13 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from icewright.app.address import ServerAddress, read_address, remove_address, write_address
-from icewright.app.server import PORTS_TRIED, lasting_token, listen, own_token, turn
+from icewright.app.server import PORTS_TRIED, lasting_token, listen, own_token
 from icewright.config.load import load_config
 from icewright.domain.errors import InvalidConfiguration, NotFound, Rejected, Unavailable, Unreadable
-from tests.services.lakehouse import Lakehouse
 
 ADDRESS = ServerAddress("http://127.0.0.1:7077", "t" * 43, 17)
 
@@ -185,11 +183,3 @@ def test_a_server_removes_its_own_address_only(tmp_path: Path) -> None:
     remove_address(path, ADDRESS)
     assert not path.exists()
     remove_address(path, ADDRESS)
-
-
-def test_a_server_whose_loop_ends_by_itself_ends_as_well() -> None:
-    control = Lakehouse().control
-    web = uvicorn.Server(uvicorn.Config(app="unused:app"))
-    control.loop.stop()
-    turn(control.loop, web)
-    assert web.should_exit

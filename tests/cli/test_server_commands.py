@@ -75,6 +75,7 @@ def test_status_in_words_and_as_json() -> None:
     said = icewright("status")
     assert (said.status, "catalogs  lake" in said.out) == (0, True)
     assert "no optimizer yet" in said.out
+    assert ": leads, http://127.0.0.1:" in said.out
     assert icewright("status", "--json").json["catalogs"][0]["name"] == "lake"
 
 

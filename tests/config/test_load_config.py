@@ -209,6 +209,8 @@ def test_a_server_of_this_machine_needs_nothing_of_that(tmp_path: Path, host: st
         ('[server]\nstore_url = "postgresql://h/d?password=hunter2"', "a password does not belong", "store_password"),
         ('[server]\nstore_password = "hunter2"', "the password itself does not belong here", "env:NAME"),
         ('[server]\ntoken = "hunter2"', "the token itself does not belong here", "env:NAME"),
+        ('[server]\npeer_url = "https://10.0.0.7:7077/api"', "is not allowed", "https://host:port"),
+        ('[server]\npeer_url = "10.0.0.7:7077"', "is not allowed", "https://host:port"),
         ('[server]\nallowed_hosts = ["*"]', "is not allowed", "no patterns"),
         ('[server]\nallowed_hosts = ["https://lake.example.com"]', "is not allowed", "icewright.example.com:8443"),
         ('[server]\nallowed_hosts = [""]', "is not allowed", "names or addresses"),

@@ -18,6 +18,7 @@ from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.message_store import MemoryMessages
 from icewright.adapters.memory.names import MemoryNames
 from icewright.adapters.memory.policies import MemoryPolicies
+from icewright.adapters.memory.servers import MemoryServers
 from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
@@ -32,6 +33,7 @@ from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.message_store import SqlMessages
 from icewright.adapters.sql.policies import SqlPolicies
 from icewright.adapters.sql.schema import SERVER_EPOCH, counters, metadata
+from icewright.adapters.sql.servers import SqlServers
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
@@ -46,6 +48,7 @@ from icewright.ports.identity import IdentityStore
 from icewright.ports.kept import KeptStore
 from icewright.ports.notifications import MessageStore
 from icewright.ports.policies import PolicyStore
+from icewright.ports.servers import Servers
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
 from tests.servers.postgres import PostgresServer
@@ -65,6 +68,7 @@ class MemoryStores:
         self._deletions = MemoryDeletionStore(clock, self._audit, names)
         self._identities = MemoryIdentities(clock, self._audit)
         self._cursors = MemoryCursors()
+        self._servers = MemoryServers(clock)
         self._policies = MemoryPolicies(clock, self._audit)
         self._answers = MemoryAnswers(clock)
         self._messages = MemoryMessages(clock)
@@ -104,6 +108,9 @@ class MemoryStores:
 
     def messages(self) -> MessageStore:
         return self._messages
+
+    def servers(self) -> Servers:
+        return self._servers
 
     def next_server(self) -> None:
         self._deletions.server += 1
@@ -167,6 +174,10 @@ class SqlStores:
     def messages(self) -> MessageStore:
         self._engines.append(open_store(self.url))
         return SqlMessages(self._engines[-1], self._clock)
+
+    def servers(self) -> Servers:
+        self._engines.append(open_store(self.url))
+        return SqlServers(self._engines[-1], self._clock)
 
     def next_server(self) -> None:
         with writing(self._engines[0]) as connection:

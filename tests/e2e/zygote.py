@@ -16,7 +16,7 @@ from pathlib import Path
 
 from icewright.adapters.clock import SystemClock
 from icewright.adapters.sql import transactions
-from icewright.app import optimizer, server
+from icewright.app import leadership, optimizer, server
 from icewright.config.load import load_config
 from icewright.scheduling import retry
 
@@ -27,7 +27,7 @@ def main(configuration: Path) -> None:
     """Fork until standard input ends; whatever still runs then ends with this process."""
     retry.BACKOFF_BASE_MS = 500
     optimizer._PAUSE_S_MIN = optimizer._PAUSE_S_MAX = 0.1  # type: ignore[misc]  # constants, but for this process
-    server.LOOP_PAUSE_S = 0.2  # type: ignore[misc]  # the same
+    leadership.LOOP_PAUSE_S = 0.2  # type: ignore[misc]  # the same
     set_clocks_by(Path(os.environ["KILLS_FOLDER"]) / "clock")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
     for line in sys.stdin:

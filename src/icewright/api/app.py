@@ -32,6 +32,7 @@ from icewright.api.door import Door
 from icewright.api.lookups import Lookups
 from icewright.api.messages import render
 from icewright.api.needs import Declared, On, Public, declarations, needs, require_declarations
+from icewright.api.passing import Passing, led_routes
 from icewright.api.problems import add_handlers
 from icewright.api.schema import components
 from icewright.api.streams import Streams
@@ -40,6 +41,7 @@ from icewright.api.worded import Worded
 from icewright.domain.access import Permission
 from icewright.planning.words_shown import Words
 from icewright.services.control import ControlPlane
+from icewright.services.leading import AlwaysLeads, Leading
 
 PREFIX: Final = "/api/v1"
 
@@ -74,11 +76,15 @@ nothing, and its key may be used again.
 """
 
 
-def create_app(control: ControlPlane, access: Access, shown: metrics.Shown | None = None) -> FastAPI:
+def create_app(
+    control: ControlPlane, access: Access, shown: metrics.Shown | None = None, leading: Leading | None = None
+) -> FastAPI:
     """The application. Serve it without the web server's own access log: one-time codes are part of addresses.
 
-    ``shown`` is what the metrics have beside what the control plane tells.
+    ``shown`` is what the metrics have beside what the control plane tells. ``leading`` says which of several servers
+    leads; without, the loop of ``control`` is the only one.
     """
+    leading = leading or AlwaysLeads(control)
     app = FastAPI(
         title="icewright",
         version=__version__,
@@ -89,7 +95,8 @@ def create_app(control: ControlPlane, access: Access, shown: metrics.Shown | Non
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
     )
-    app.state.control, app.state.access, app.state.lookups = control, access, Lookups(control)
+    app.state.control, app.state.access, app.state.leading = control, access, leading
+    app.state.lookups = Lookups(control, leading)
     words = Words(control.catalogs)
     app.state.streams = Streams(control.tasks.feed, words)
     app.state.shown = shown or metrics.Shown()
@@ -115,6 +122,7 @@ def create_app(control: ControlPlane, access: Access, shown: metrics.Shown | Non
     app.add_middleware(once.Once, answers=access.answers)  # within the words: what is kept is for whoever asks again
     app.add_middleware(Worded, words=words)
     app.add_middleware(Conditional)  # around the words: the tag is that of what is sent
+    app.add_middleware(Passing, leading=leading, routes=tuple(led_routes(app)))  # the leader does all of the above
     app.add_middleware(Door, access=access)  # says who asks, to what is inside
     app.add_middleware(Timed)  # around the door: what it refuses is counted as well
     return app

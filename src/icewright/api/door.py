@@ -21,6 +21,7 @@ from icewright.api.deps import PRINCIPAL
 from icewright.api.problems import Problem, problem_of, problem_response
 from icewright.domain.access import OWNER, Principal
 from icewright.domain.errors import IcewrightError
+from icewright.domain.on_behalf import ON_BEHALF_OF, from_header
 from icewright.ports.audit import acting_as
 
 _log = structlog.get_logger("icewright.api")
@@ -140,13 +141,19 @@ class Door:
             return _WRONG_HOST
         route = (scope["method"], scope["path"])
         scheme = self._access.transport.scheme(scope)
-        if scheme is None and route != HEALTH:
+        if scheme is None and route != HEALTH and not self._is_peer(headers):
             return _IN_THE_CLEAR
         scope["scheme"] = scheme or "http"
         if route in PUBLIC:
             return STRANGER
         token = bearer_token(headers)
-        return OWNER if token is not None and self._access.is_own(token) else None
+        return _in_place_of(headers) if token is not None and self._access.is_own(token) else None
+
+    def _is_peer(self, headers: Headers) -> bool:
+        """Whether another server asks, where what is in front of all of them speaks TLS, and they do not."""
+        token = bearer_token(headers)
+        has_proxy = bool(self._access.transport.proxies)
+        return has_proxy and ON_BEHALF_OF in headers and token is not None and self._access.is_own(token)
 
     def _admit(self, scope: Scope) -> Principal | Problem:
         """Who asks, or why they are not let in: also because nobody can tell."""
@@ -178,6 +185,15 @@ def _security_headers(scope: Scope) -> Mapping[str, str]:
     if scope["scheme"] != "https" or is_localhost:
         return SECURITY_HEADERS
     return {**SECURITY_HEADERS, "Strict-Transport-Security": STRICT_TRANSPORT}
+
+
+def _in_place_of(headers: Headers) -> Principal | Problem:
+    """On whose behalf the owner asks: another server passes on what somebody asked it."""
+    value = headers.get(ON_BEHALF_OF)
+    try:
+        return OWNER if value is None else from_header(value)
+    except IcewrightError as error:
+        return problem_of(error)
 
 
 def has_token(headers: Headers) -> bool:

@@ -23,6 +23,7 @@ from icewright.domain.tasks import AttemptState
 from icewright.planning.place_shown import place_shown
 from icewright.ports.store import TableRecord
 from icewright.services.control import ControlPlane
+from icewright.services.leading import Leading
 from icewright.services.place_views import PlaceView, place_view
 from icewright.services.rewrites import optimized_at
 from icewright.services.views import FiguresView, TableView, figures_view, table_view
@@ -116,8 +117,9 @@ class _Known:
 class Lookups:
     """Reads tables for display. Safe for use by several threads."""
 
-    def __init__(self, control: ControlPlane) -> None:
-        self._control = control
+    def __init__(self, control: ControlPlane, leading: Leading) -> None:
+        """Where this server leads, its loop knows whose place is whose."""
+        self._control, self._leading = control, leading
         self._lock = threading.Lock()
         self._known: dict[TableId, _Known] = {}
         self._plans: dict[str, PlanSummary] = {}
@@ -214,7 +216,8 @@ class Lookups:
 
         Asks no catalog.
         """
-        return place_view(place_shown(self._control.registry.ownership(), record.name, may_read))
+        registry = (self._leading.led or self._control).registry
+        return place_view(place_shown(registry.ownership(), record.name, may_read))
 
     def _facts(self, record: TableRecord) -> _Known:
         known, revision = self._known.get(record.table_id), self._control.planner.policies.present().revision

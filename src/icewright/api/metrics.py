@@ -25,7 +25,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from icewright import __version__
-from icewright.api.deps import Control
+from icewright.api.deps import Control, LedOrOwn
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation
 from icewright.api.status import OPTIMIZER_SEEN_MS
@@ -38,6 +38,7 @@ from icewright.domain.totals import BEYOND, BOUNDS_MS, Total, TotalKey
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.scheduling.lifecycle import LIVE_STATES
 from icewright.services.control import ControlPlane
+from icewright.services.loop import Loop
 from icewright.services.telemetry import PROCESS
 
 router = APIRouter(tags=["server"])
@@ -62,10 +63,10 @@ GROUPS_MAX: Final = 50
     response_class=PlainTextResponse,
     **operation({"type": "string"}, media_type="text/plain"),
 )
-def metrics(request: Request, control: Control) -> Response:
+def metrics(request: Request, control: Control, led: LedOrOwn) -> Response:
     """Figures in the text format of Prometheus, which asks with the token as any program does."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Figures(control, request.app.state.shown))
+    registry.register(Figures(control, request.app.state.shown, led.loop))
     text = generate_latest(registry) + generate_latest(PROCESS)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -73,14 +74,14 @@ def metrics(request: Request, control: Control) -> Response:
 class Figures:
     """What is asked for at the moment of asking."""
 
-    def __init__(self, control: ControlPlane, shown: Shown) -> None:
-        self._control, self._shown = control, shown
+    def __init__(self, control: ControlPlane, shown: Shown, loop: Loop) -> None:
+        self._control, self._shown, self._loop = control, shown, loop
 
     def collect(self) -> Iterator[Metric]:
         """All figures; those of the store only while it answers."""
         control = self._control
         yield _one("icewright_build_info", "The version of this server.", 1, {"version": __version__})
-        yield from _of_server(control)
+        yield from _of_server(control, self._loop)
         if self._shown.state_dir is not None:
             free_bytes = shutil.disk_usage(self._shown.state_dir).free
             yield _one("icewright_state_free_bytes", "Of the server: what is free where its own files are.", free_bytes)
@@ -96,8 +97,8 @@ class Figures:
         yield from _of_totals(tasks.totals)
 
 
-def _of_server(control: ControlPlane) -> Iterator[Metric]:
-    loop, now = control.loop, control.clock.now()
+def _of_server(control: ControlPlane, loop: Loop) -> Iterator[Metric]:
+    now = control.clock.now()
     ended_at = loop.round_ended_at
     paused = GaugeMetricFamily(
         "icewright_catalog_paused",

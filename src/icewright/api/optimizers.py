@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.api.deps import Caller, Control, Looked
+from icewright.api.deps import Caller, Control, LedOrOwn, Looked
 from icewright.api.messages import json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
@@ -121,10 +121,10 @@ def probes(control: Control, optimizer_id: str) -> Response:
         problems={409: "The optimizer has not introduced itself."},
     ),
 )
-def probed(control: Control, optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
+def probed(control: Control, led: LedOrOwn, optimizer_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
     """What an optimizer found out of storages; what it was not asked is passed over."""
     control.dispatcher.probed(optimizer_id, from_json(ProbeReports, body))
-    control.loop.wake()
+    led.loop.wake()
     return Response(status_code=204)
 
 

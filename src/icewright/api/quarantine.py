@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
-from icewright.api.deps import Caller, Control
+from icewright.api.deps import Caller, Control, Led
 from icewright.api.messages import Cursor, Limit, decode_cursor, encode_cursor, json_body, page, render
 from icewright.api.needs import On, named, needs
+from icewright.api.passing import BY_LEADER_FOR_LONG
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
@@ -65,19 +66,19 @@ def list_quarantine(control: Control, caller: Caller, limit: Limit = 100, cursor
 
 @router.post(
     "/{task_id}/purge",
-    dependencies=[needs(Permission.REMOVE, On.RUN)],
+    dependencies=[needs(Permission.REMOVE, On.RUN), BY_LEADER_FOR_LONG],
     **operation(PurgeAnswer, problems={404: "That task removed nothing."}),
 )
-def purge_quarantine(control: Control, task_id: str, cursor: Cursor = None) -> Response:
+def purge_quarantine(led: Led, task_id: str, cursor: Cursor = None) -> Response:
     """Look after what a task removed now: put back what its table needs, purge what has been there for its window.
 
     Nothing goes before its window is over, whoever asks. A thousand files at most are looked after for one request;
     repeat it with `cursor` until `next_cursor` is null. Each is whole by itself: what is broken off goes on whenever it
     is repeated, with its cursor or without.
     """
-    waits, since = control.removal_rounds.tend(task_id, decode_cursor(LookedAfter, cursor))
+    waits, since = led.removal_rounds.tend(task_id, decode_cursor(LookedAfter, cursor))
     after = None if since is None else encode_cursor(since)
-    return render(PurgeAnswer(quarantine_view(control.deletions, control.tables, task_id), waits, after))
+    return render(PurgeAnswer(quarantine_view(led.deletions, led.tables, task_id), waits, after))
 
 
 @router.get(
@@ -103,21 +104,19 @@ def list_held_files(control: Control, task_id: str, limit: Limit = 100, cursor: 
 
 @router.post(
     "/{task_id}/purge-of-gone-table",
-    dependencies=[needs(Permission.APPROVE, On.RUN)],
+    dependencies=[needs(Permission.APPROVE, On.RUN), BY_LEADER_FOR_LONG],
     **operation(
         PurgeOfGoneAnswer,
         accepts=schema_of(PurgeOfGone),
         problems={404: "That task removed nothing.", 409: "The table is there, or no file is removed in its catalog."},
     ),
 )
-def purge_of_gone_table(
-    control: Control, caller: Caller, task_id: str, body: Annotated[Any, Depends(json_body())]
-) -> Response:
+def purge_of_gone_table(led: Led, caller: Caller, task_id: str, body: Annotated[Any, Depends(json_body())]) -> Response:
     """Purge what has been in quarantine for its window of a table that is gone, by a person's word.
 
     Not while the table is there, nor any other of its uuid, nor one with a place or files where its files were, nor as
     long as not all tables of all catalogs are known. A thousand files at most: repeat it until no more are purged.
     """
     given = from_json(PurgeOfGone, body)
-    waits = control.removal_rounds.purge_gone(task_id, named(caller, given.purged_by))
-    return render(PurgeOfGoneAnswer(quarantine_view(control.deletions, control.tables, task_id), waits))
+    waits = led.removal_rounds.purge_gone(task_id, named(caller, given.purged_by))
+    return render(PurgeOfGoneAnswer(quarantine_view(led.deletions, led.tables, task_id), waits))

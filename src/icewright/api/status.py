@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
 from icewright import __version__
-from icewright.api.deps import Caller, Control, Gate
+from icewright.api.deps import Caller, Control, Gate, LedOrOwn, Servers
 from icewright.api.door import has_token
 from icewright.api.lookups import is_about
 from icewright.api.messages import render
 from icewright.api.needs import PUBLIC, On, needs
 from icewright.api.optimizers import optimizers_for
+from icewright.api.passing import BY_LEADER_IF_ANY
 from icewright.api.schema import operation
-from icewright.domain.access import Permission, Scope, covers
+from icewright.domain.access import EVERYTHING, Permission, Scope, covers
 from icewright.domain.errors import Forbidden, IcewrightError, Unavailable
 from icewright.domain.jobs import PROTOCOL_VERSION
 from icewright.domain.plans import Reason
+from icewright.domain.servers import SeenServer, leader_of
 from icewright.domain.tables import Instant
 from icewright.ports.store import OptimizerRecord
 from icewright.services.control import ControlPlane
+from icewright.services.loop import Loop
 from icewright.services.pulse import Doing
 
 router = APIRouter(tags=["server"])
@@ -74,8 +77,23 @@ class UnreadableTable:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerView:
+    """A server of the store. One leads; ``is_silent``: it was not heard of for a while, and may have died."""
+
+    server_id: str
+    url: str
+    version: str
+    started_at: Instant
+    seen_at: Instant
+    leads: bool
+    is_silent: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """The server at this moment. ``tasks`` counts them by state; ``now`` is the server's clock.
+    """The server that leads, or this one where none does, at this moment.
+
+    ``tasks`` counts them by state; ``now`` is the server's clock.
 
     ``doing`` is what the threads beside the loop are at: expiries and other commits of the server's own
     (``housekeeper``), and files that are looked for, removed and put back (``removals``). One that hangs is silent.
@@ -89,6 +107,7 @@ class Status:
     optimizers: tuple[OptimizerRecord, ...]
     unreadable: tuple[UnreadableTable, ...]
     doing: tuple[Doing, ...]
+    servers: tuple[ServerView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +119,7 @@ class LoginCode:
 
 
 @router.get("/healthz", dependencies=[PUBLIC], **operation(Health))
-def healthz(control: Control, live: Live = None) -> Response:
+def healthz(control: Control, led: LedOrOwn, live: Live = None) -> Response:
     """Whether the server and its store answer, its loop turns, and what is beside it gives signs of life.
 
     Needs no credentials and says nothing else. 503 where one of these does not hold; the detail says which.
@@ -109,9 +128,9 @@ def healthz(control: Control, live: Live = None) -> Response:
     if live is None:
         control.tasks.now()
         control.tasks.counts()
-    if control.loop.stalled_since is not None:
+    if led.loop.stalled_since is not None:
         raise Unavailable("the loop of the server has not ended a round for long", hint="see the log; restart it")
-    silent = [one.thread for one in control.loop.doing if one.is_silent]
+    silent = [one.thread for one in led.loop.doing if one.is_silent]
     if silent:
         said = f"the server's own work gives no sign of life: {', '.join(silent)}"
         raise Unavailable(said, hint="see `icewright status` and the log; restart it")
@@ -123,20 +142,20 @@ def healthz(control: Control, live: Live = None) -> Response:
     dependencies=[needs(Permission.READ, On.EVERYTHING)],
     **operation(Readiness, problems={503: "Not ready; the detail names each part and its trouble."}),
 )
-def readyz(control: Control) -> Response:
+def readyz(control: Control, led: LedOrOwn) -> Response:
     """Whether the server can do its work, part by part.
 
     503 while the store does not answer, or the loop, or a thread beside it, hangs. Catalogs that are left alone for a
     while and missing optimizers are told and do not make it unready: this server could do nothing about it.
     """
-    parts = tuple(_parts(control))
+    parts = tuple(_parts(control, led.loop))
     troubles = [f"{part.name}: {part.detail}" for part in parts if not part.is_well and part.is_required]
     if troubles:
         raise Unavailable("; ".join(troubles), hint="see docs/operations.md, `Is it well?`")
     return render(Readiness("ready", parts))
 
 
-def _parts(control: ControlPlane) -> Iterator[Part]:
+def _parts(control: ControlPlane, loop: Loop) -> Iterator[Part]:
     now = control.clock.now()
     try:
         census = control.tables.census()
@@ -145,15 +164,15 @@ def _parts(control: ControlPlane) -> Iterator[Part]:
         census = None
         yield Part("store", is_required=True, is_well=False, detail=error.message)
     for name in sorted(control.catalogs):
-        until = control.loop.paused_until(name)
+        until = loop.paused_until(name)
         detail = (
             "it answers, as far as is known" if until is None else f"it did not answer and is left alone until {until}"
         )
         yield Part(f"catalog {name}", is_required=False, is_well=until is None, detail=detail)
-    ended_at, stalled = control.loop.round_ended_at, control.loop.stalled_since is not None
-    turns = "it does not turn here" if ended_at is None else f"its last round ended at {ended_at}"
+    ended_at, stalled = loop.round_ended_at, loop.stalled_since is not None
+    turns = "it turns on the server that leads" if ended_at is None else f"its last round ended at {ended_at}"
     yield Part("loop", is_required=True, is_well=not stalled, detail=turns)
-    silent = [one.thread for one in control.loop.doing if one.is_silent]
+    silent = [one.thread for one in loop.doing if one.is_silent]
     yield Part("threads", is_required=True, is_well=not silent, detail=f"silent: {', '.join(silent) or 'none'}")
     if census is not None:
         seen = sum(now - at < OPTIMIZER_SEEN_MS for times in census.seen_at.values() for at in times)
@@ -161,9 +180,9 @@ def _parts(control: ControlPlane) -> Iterator[Part]:
         yield Part("optimizers", is_required=False, is_well=seen > 0, detail=detail)
 
 
-@router.get("/status", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(Status))
-def status(control: Control, caller: Caller) -> Response:
-    """What the server sees and does, as far as it is about what the caller may read."""
+@router.get("/status", dependencies=[needs(Permission.READ, On.ANYWHERE), BY_LEADER_IF_ANY], **operation(Status))
+def status(control: Control, led: LedOrOwn, servers: Servers, caller: Caller) -> Response:
+    """What the server that leads sees and does, as far as it is about what the caller may read, and which there are."""
     within = caller.scopes(Permission.READ)
     names = [name for name in sorted(control.catalogs) if is_about(within, name)]
     return render(
@@ -172,15 +191,33 @@ def status(control: Control, caller: Caller) -> Response:
             protocol_version=PROTOCOL_VERSION,
             now=control.clock.now(),
             tasks={state.value: count for state, count in control.tasks.counts(within).items()},
-            catalogs=tuple(CatalogStatus(name, control.loop.paused_until(name)) for name in names),
+            catalogs=tuple(CatalogStatus(name, led.loop.paused_until(name)) for name in names),
             optimizers=optimizers_for(control, within),
             unreadable=tuple(
                 UnreadableTable(str(name), reason)
-                for name, reason in sorted(control.loop.unreadable.copy().items())
+                for name, reason in sorted(led.loop.unreadable.copy().items())
                 if covers(within, Scope.of(name))
             ),
-            doing=control.loop.doing,
+            doing=led.loop.doing,
+            servers=server_views(servers) if EVERYTHING in within else (),
         )
+    )
+
+
+def server_views(servers: Sequence[SeenServer]) -> tuple[ServerView, ...]:
+    """Servers as they are shown."""
+    leader = leader_of(servers)
+    return tuple(
+        ServerView(
+            server_id=one.server.server_id,
+            url=one.server.url,
+            version=one.server.version,
+            started_at=one.started_at,
+            seen_at=one.seen_at,
+            leads=one is leader,
+            is_silent=one.is_silent,
+        )
+        for one in servers
     )
 
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from icewright.api.deps import Caller, Control, Looked
+from icewright.api.deps import Caller, Control, Led, Looked
 from icewright.api.lookups import TableDocument, TableSummary
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
+from icewright.api.passing import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import Permission, Scope, covers
 from icewright.domain.asked import Asked
@@ -75,7 +76,11 @@ def list_tables(
     return page(items, records[limit - 1].table_id if len(records) > limit else None)
 
 
-@router.get("/{uuid}", dependencies=[needs(Permission.READ, On.TABLE)], **operation(TableDocument, problems=_NOT_FOUND))
+@router.get(
+    "/{uuid}",
+    dependencies=[needs(Permission.READ, On.TABLE), BY_LEADER_IF_ANY],
+    **operation(TableDocument, problems=_NOT_FOUND),
+)
 def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
     """One table in full: figures, effective policy with the rule that won, schema, refs."""
     return render(lookups.document(lookups.record(uuid, catalog), partial(caller.may, Permission.READ)))
@@ -128,7 +133,9 @@ def list_refs(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response
 
 
 @router.get(
-    "/{uuid}/place", dependencies=[needs(Permission.READ, On.TABLE)], **operation(PlaceView, problems=_NOT_FOUND)
+    "/{uuid}/place",
+    dependencies=[needs(Permission.READ, On.TABLE), BY_LEADER_IF_ANY],
+    **operation(PlaceView, problems=_NOT_FOUND),
 )
 def show_place(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = None) -> Response:
     """What the table alone owns, or why nothing may be deleted there; as all tables were last seen.
@@ -160,18 +167,18 @@ def list_plans(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog 
 
 @router.post(
     "/{uuid}/plan",
-    dependencies=[needs(Permission.OPERATE, On.TABLE)],
+    dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
     **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
 )
 def plan_table(
-    control: Control,
+    led: Led,
     lookups: Looked,
     uuid: str,
     catalog: OfCatalog = None,
 ) -> Response:
     """Look at the table now and plan it anew. In mode ``auto`` the plan is also queued, as after a commit."""
     record = lookups.record(uuid, catalog)
-    looked = control.keeper.look(record.name, plan_anew=True)
+    looked = led.keeper.look(record.name, plan_anew=True)
     _same_table(record, looked.plan)
     queued = looked.enqueued
     task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
@@ -180,7 +187,7 @@ def plan_table(
 
 @router.post(
     "/{uuid}/plans",
-    dependencies=[needs(Permission.OPERATE, On.TABLE)],
+    dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER_FOR_LONG],
     **operation(
         PlanView,
         status=201,
@@ -189,7 +196,7 @@ def plan_table(
     ),
 )
 def plan_asked(
-    control: Control,
+    led: Led,
     lookups: Looked,
     uuid: str,
     body: Annotated[Any, Depends(json_body())],
@@ -197,7 +204,7 @@ def plan_asked(
 ) -> Response:
     """Plan what is asked for, and nothing else. It is never queued by itself: apply the plan by its id."""
     record, asked = lookups.record(uuid, catalog), from_json(cast("type[Asked]", Asked), body)
-    return render(plan_view(control.keeper.plan_asked(record.name, asked, record.table_id)), 201)
+    return render(plan_view(led.keeper.plan_asked(record.name, asked, record.table_id)), 201)
 
 
 def _same_table(record: TableRecord, plan: Plan) -> Plan:

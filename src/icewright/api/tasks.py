@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 
 from icewright.api.conditional import IfMatch, changed, expected_version, tag_of
-from icewright.api.deps import Caller, Control, Looked
+from icewright.api.deps import Caller, Control, Led, LedOrOwn, Looked
 from icewright.api.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs, needs_as_its_actions
+from icewright.api.passing import BY_LEADER
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.api.task_views import TaskDocument, TaskView, task_document, task_view
 from icewright.domain.access import Permission
@@ -85,16 +86,16 @@ def retry_task(control: Control, task_id: str, if_match: IfMatch = None) -> Resp
 
 @router.post(
     "/{task_id}/undo",
-    dependencies=[needs(Permission.UNDO, On.TASK)],
+    dependencies=[needs(Permission.UNDO, On.TASK), BY_LEADER],
     **operation(
         PlanView,
         status=201,
         problems={**_NOT_FOUND, 409: "The task cannot be undone (any more), or the world moved; the detail says why."},
     ),
 )
-def undo_task(control: Control, task_id: str) -> Response:
+def undo_task(led: Led, task_id: str) -> Response:
     """Plan to take back what a task did. Nothing is done yet: apply the plan by its id, as any other."""
-    return render(plan_view(control.undoer.plan(task_id)), 201)
+    return render(plan_view(led.undoer.plan(task_id)), 201)
 
 
 @attempts_router.post(
@@ -112,13 +113,15 @@ def heartbeat(control: Control, task_id: str, body: Annotated[Any, Depends(json_
     dependencies=[needs(Permission.WORK, On.EVERYTHING)],
     **operation(TaskView, accepts=schema_of(TaskReport), problems=_LEASE),
 )
-def report(control: Control, task_id: str, body: Annotated[Any, Depends(json_body(REPORT_BYTES_MAX))]) -> Response:
+def report(
+    control: Control, led: LedOrOwn, task_id: str, body: Annotated[Any, Depends(json_body(REPORT_BYTES_MAX))]
+) -> Response:
     """The attempt has ended. The server looks into the table itself before it believes so."""
     said = from_json(TaskReport, body)
     if said.task_id != task_id:
         raise InvalidMessage(f"$.task_id: the report is about task {said.task_id!r}, the address says {task_id!r}")
     task = control.dispatcher.report(said)
-    control.loop.wake()
+    led.loop.wake()
     return render(task_view(task))
 
 

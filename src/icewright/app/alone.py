@@ -1,59 +1,103 @@
-"""One server per store: the inventory moves forward from what is stored, one look at a table at a time.
+"""A server's seat at its store: beside others on PostgreSQL, where one of them leads, and alone on SQLite.
 
-Within a process locks see to that; this sees to it that there is only one process. Why: ``docs/decisions``, 0009.
+And the store without any server, for whoever puts a backup in place. Why so: ``docs/decisions``, 0049.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Protocol
 
-import structlog
 from sqlalchemy import Engine
 
 from icewright.adapters.sql.engine import upgrade_store
-from icewright.domain.errors import NotAllowed, StoreAway, StoreTaken
-
-_log = structlog.get_logger("icewright.server")
-
-CHECK_INTERVAL_S: Final = 5.0
-"""How often a server makes sure that the store is still its own; until then the store itself refuses its writes."""
+from icewright.domain.errors import NotAllowed
 
 
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """A store held by this process. ``engine`` is the one to write by.
+class Seat(Protocol):
+    """How a server is there, and comes to lead."""
 
-    ``check`` raises :class:`StoreTaken` when another server has taken it over, and :class:`StoreAway` while that
-    cannot be told.
-    """
+    def lead(self) -> Engine | None:
+        """The engine to write by as the leader from now on; None while another server leads.
 
-    engine: Engine
-    check: Callable[[], None]
+        Its writes are refused (:class:`~icewright.domain.errors.StoreTaken`) as soon as another server leads. Raises
+        :class:`~icewright.domain.errors.Unavailable` and :class:`~icewright.domain.errors.Unknown`: then it does not.
+        """
+        ...
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch in which this server leads; None while it follows, and where there is none (SQLite)."""
+        ...
+
+    def check(self) -> None:
+        """Make sure that the server is still there, and still leads if it did.
+
+        Raises :class:`~icewright.domain.errors.StoreTaken` when another server leads in its place,
+        :class:`~icewright.domain.errors.StoreAway` while that cannot be told, and what taking the seat raises when it
+        was lost and cannot be had again.
+        """
+        ...
+
+    def resign(self) -> None:
+        """Lead no more: another server may."""
+        ...
+
+
+class FileSeat:
+    """The only seat at a store on SQLite, whose lock the kernel keeps as long as the process lives."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.epoch: int | None = None
+
+    def lead(self) -> Engine | None:
+        """See the protocol."""
+        return self._engine
+
+    def check(self) -> None:
+        """See the protocol."""
+
+    def resign(self) -> None:
+        """See the protocol."""
 
 
 @contextmanager
-def alone_with(engine: Engine) -> Iterator[Alone]:
-    """Hold a store for this process, at the newest schema; it is let go of when the process ends, however it ends.
+def seat_at(engine: Engine) -> Iterator[Seat]:
+    """This process's seat at a store, which is at the newest schema; let go of when the process ends, however it ends.
 
-    Raises :class:`NotAllowed` when another process holds it, and what upgrading it raises. It is upgraded
-    once it is held: the server that holds it may know only its present schema.
+    Raises :class:`NotAllowed` when another process holds a store on SQLite, or one on PostgreSQL that is to be
+    upgraded, and what upgrading it raises: the servers that hold it may know its present schema alone.
+    """
+    if engine.dialect.name == "sqlite":
+        with alone_with(engine) as own:
+            yield FileSeat(own)
+        return
+    from icewright.adapters.sql.hold import SessionSeat  # noqa: PLC0415 - PostgreSQL's driver is an extra
+
+    with closing(SessionSeat(engine)) as seat:
+        yield seat
+
+
+@contextmanager
+def alone_with(engine: Engine) -> Iterator[Engine]:
+    """Hold a store for this process alone, at the newest schema; gives the engine to write by.
+
+    Raises :class:`NotAllowed` when another process holds it, and what upgrading it raises.
     """
     if engine.dialect.name == "sqlite":
         with alone_with_file(Path(str(engine.url.database))):
             upgrade_store(engine)
-            yield Alone(engine, lambda: None)  # the kernel's lock is not lost while the process lives
+            yield engine
         return
-    from icewright.adapters.sql.hold import SessionHold  # noqa: PLC0415 - PostgreSQL's driver is an extra
+    from icewright.adapters.sql.hold import alone  # noqa: PLC0415 - PostgreSQL's driver is an extra
 
-    with closing(SessionHold(engine)) as hold:
-        yield Alone(hold.engine, hold.check)
+    with alone(engine) as own:
+        yield own
 
 
 @contextmanager
@@ -66,41 +110,10 @@ def alone_with_file(store: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise NotAllowed(
-                f"another server holds the store {store}", hint="stop it first, or set server.state_dir to another one"
+                f"another server holds the store {store}",
+                hint="a store on SQLite has one server: stop it first, or set server.state_dir to another one; "
+                "several servers share a store on PostgreSQL",
             ) from None
         yield
     finally:
         os.close(descriptor)
-
-
-class Watch:
-    """Makes sure again and again that a server is alone, in a thread; calls ``end`` once it is not."""
-
-    def __init__(
-        self, check: Callable[[], None], end: Callable[[], None], interval_s: float = CHECK_INTERVAL_S
-    ) -> None:
-        self._check, self._end, self._interval_s = check, end, interval_s
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="alone")
-        self.taken: StoreTaken | None = None
-        """Set once another server has taken the store over."""
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._closed.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._closed.wait(self._interval_s):
-            try:
-                self._check()
-            except StoreTaken as error:
-                self.taken = error
-                _log.error("store taken over", detail=error.message)
-                self._end()
-                return
-            except StoreAway as error:
-                _log.warning("store away", detail=error.message)

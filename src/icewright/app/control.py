@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
+
+from sqlalchemy import Engine
 
 from icewright.adapters.clock import SystemClock, SystemIds
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
@@ -18,18 +21,19 @@ from icewright.adapters.spool import open_disk_spool
 from icewright.adapters.sql.answers import SqlAnswers
 from icewright.adapters.sql.audit import SqlAudit
 from icewright.adapters.sql.claims import SqlClaims
-from icewright.adapters.sql.cursors import SqlCursors
 from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.engine import store_engine
 from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.message_store import SqlMessages
 from icewright.adapters.sql.policies import SqlPolicies
+from icewright.adapters.sql.servers import SqlServers
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.times import tell_times
-from icewright.app.alone import alone_with
+from icewright.adapters.sql.transactions import FOLLOWS
+from icewright.app.alone import Seat, seat_at
 from icewright.app.notifications import telling
 from icewright.config.model import Config
 from icewright.config.own_places import own_places
@@ -37,13 +41,17 @@ from icewright.config.secrets import resolve, resolve_entry
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.locations import Aliases
-from icewright.planning.place_rules import place_rules
+from icewright.planning.place_rules import PlaceRules, place_rules
 from icewright.ports.answers import Answers
 from icewright.ports.audit import AuditLog
+from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
-from icewright.ports.event_sources import Cursors
+from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.identity import IdentityStore
 from icewright.ports.removals import CatalogFiles, RemovalPorts
+from icewright.ports.rollback import Rollbacks
+from icewright.ports.second_tables import SecondTables
+from icewright.ports.servers import Servers
 from icewright.services.audit_keeping import KeptAudit
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
@@ -52,16 +60,102 @@ from icewright.services.telemetry import note_statement
 _DAY_MS: Final = 24 * 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Opened:
-    """A control plane over a store that is ours; ``check_alone`` as in :class:`icewright.app.alone.Alone`."""
+    """A store at which this process has a seat, and the catalogs: what control planes are made of.
 
-    control: ControlPlane
-    check_alone: Callable[[], None]
-    identities: IdentityStore
-    audit: AuditLog
-    cursors: Cursors
-    answers: Answers
+    What any server does is written by ``engine``; see :class:`icewright.app.alone.Seat` for what the leader writes.
+    """
+
+    config: Config
+    environ: Mapping[str, str]
+    entries: Sequence[CatalogEntry]
+    engine: Engine
+    seat: Seat
+    catalogs: Mapping[str, Catalog]
+
+    def follow(self, wake: Callable[[], None] = lambda: None) -> ControlPlane:
+        """The control plane of a server that answers, whichever leads: its loop never turns.
+
+        It has no hands on any file, and nothing that commits to a table. ``wake`` is called when events come in.
+        """
+        engine = self.engine.execution_options(**{FOLLOWS: True})
+        return self._plane(engine, _removals(engine, {}), wake=wake)
+
+    def lead(self, engine: Engine) -> ControlPlane:
+        """The control plane of the server that leads, over the engine that it was given for that."""
+        clock, places = SystemClock(), self._places
+        files = {entry.name: _files_of(entry, places.aliases_of(entry.name), clock) for entry in self.entries}
+        rest = [entry for entry in self.entries if entry.kind is CatalogKind.REST]
+        return self._plane(
+            engine,
+            _removals(engine, files),
+            expiries={entry.name: PyIcebergExpiry(entry, clock) for entry in self.entries},
+            rollbacks={entry.name: PyIcebergRollbacks(entry, clock) for entry in self.entries},
+            seconds={entry.name: PyIcebergSecondTables(entry) for entry in rest},
+        )
+
+    @property
+    def identities(self) -> IdentityStore:
+        """Who may come in, at any server."""
+        return SqlIdentities(self.engine)
+
+    @property
+    def audit(self) -> AuditLog:
+        """What was done, by any server."""
+        return SqlAudit(self.engine)
+
+    @property
+    def answers(self) -> Answers:
+        """What was answered to requests with a key, by any server."""
+        return SqlAnswers(self.engine)
+
+    @property
+    def servers(self) -> Servers:
+        """Who is there."""
+        return SqlServers(self.engine)
+
+    @property
+    def _places(self) -> PlaceRules:
+        return place_rules(self.entries, own_places(self.config, self.entries))
+
+    def _plane(
+        self,
+        engine: Engine,
+        removals: RemovalPorts,
+        *,
+        expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
+        rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
+        seconds: Mapping[str, SecondTables] = MappingProxyType({}),
+        wake: Callable[[], None] | None = None,
+    ) -> ControlPlane:
+        config = self.config
+        return build_control_plane(
+            self.catalogs,
+            SqlTableStore(engine),
+            SqlTaskStore(engine),
+            SystemClock(),
+            SystemIds(),
+            removals,
+            rules=config.rules,
+            policies=SqlPolicies(engine),
+            limits=DispatchLimits(lease_ms=config.server.lease_ms),
+            keep_tasks_ms=config.server.keep_tasks_days * _DAY_MS,
+            audit=KeptAudit(SqlAudit(engine), config.server.keep_audit_days * _DAY_MS),
+            expiries=expiries,
+            places=self._places,
+            claims=SqlClaims(engine),
+            kept=SqlKept(engine),
+            rollbacks=rollbacks,
+            seconds=seconds,
+            event_prefixes={**_without_prefix(self.entries), **config.events.prefixes},
+            wake=wake,
+            telling=telling(config, self.environ, SqlMessages(engine)),
+        )
+
+
+def _removals(engine: Engine, files: Mapping[str, CatalogFiles]) -> RemovalPorts:
+    return RemovalPorts(SqlDeletionStore(engine), SqlSightings(engine), open_disk_spool, files)
 
 
 def _files_of(entry: CatalogEntry, aliases: Aliases, clock: Clock) -> CatalogFiles:
@@ -78,10 +172,10 @@ def _without_prefix(entries: Sequence[CatalogEntry]) -> Mapping[str, str]:
 
 @contextmanager
 def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[Opened]:
-    """The control plane over the store and the catalogs of a configuration, closed behind the block.
+    """The store and the catalogs of a configuration, closed behind the block.
 
-    Raises :class:`InvalidConfiguration` without catalogs, :class:`~icewright.domain.errors.NotAllowed` while another
-    server holds the store, and what opening the store raises.
+    Raises :class:`InvalidConfiguration` without catalogs, and what taking a seat at the store raises
+    (:func:`icewright.app.alone.seat_at`).
     """
     if not config.catalogs:
         raise InvalidConfiguration(
@@ -94,44 +188,8 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     engine = store_engine(config.server.store_url, password=password)
     tell_times(engine, note_statement)
     try:
-        with alone_with(engine) as alone:
-            audit = SqlAudit(alone.engine)
-            clock, places = SystemClock(), place_rules(entries, own_places(config, entries))
-            control = build_control_plane(
-                {entry.name: PyIcebergCatalog(entry) for entry in entries},
-                SqlTableStore(alone.engine),
-                SqlTaskStore(alone.engine),
-                clock,
-                SystemIds(),
-                RemovalPorts(
-                    SqlDeletionStore(alone.engine),
-                    SqlSightings(alone.engine),
-                    open_disk_spool,
-                    {entry.name: _files_of(entry, places.aliases_of(entry.name), clock) for entry in entries},
-                ),
-                rules=config.rules,
-                policies=SqlPolicies(alone.engine),
-                limits=DispatchLimits(lease_ms=config.server.lease_ms),
-                keep_tasks_ms=config.server.keep_tasks_days * _DAY_MS,
-                audit=KeptAudit(audit, config.server.keep_audit_days * _DAY_MS),
-                expiries={entry.name: PyIcebergExpiry(entry, clock) for entry in entries},
-                places=places,
-                claims=SqlClaims(alone.engine),
-                kept=SqlKept(alone.engine),
-                rollbacks={entry.name: PyIcebergRollbacks(entry, clock) for entry in entries},
-                seconds={
-                    entry.name: PyIcebergSecondTables(entry) for entry in entries if entry.kind is CatalogKind.REST
-                },
-                event_prefixes={**_without_prefix(entries), **config.events.prefixes},
-                telling=telling(config, environ, SqlMessages(alone.engine)),
-            )
-            yield Opened(
-                control,
-                alone.check,
-                SqlIdentities(alone.engine),
-                audit,
-                SqlCursors(alone.engine),
-                SqlAnswers(alone.engine),
-            )
+        with seat_at(engine) as seat:
+            catalogs = {entry.name: PyIcebergCatalog(entry) for entry in entries}
+            yield Opened(config, environ, entries, engine, seat, catalogs)
     finally:
         engine.dispose()

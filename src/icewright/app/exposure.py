@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import stat
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -57,7 +59,8 @@ def build_access(
 def allowed_hosts(server: ServerConfig, port: int) -> frozenset[str]:
     """The Host headers that the server answers to."""
     public = frozenset() if server.public_url is None else authorities(server.public_url)
-    return loopback_hosts(server.host, port) | public | frozenset(server.allowed_hosts)
+    peers = {urlsplit(peer_url(server, port)).netloc}
+    return loopback_hosts(server.host, port) | public | peers | frozenset(server.allowed_hosts)
 
 
 def own_url(server: ServerConfig, port: int) -> str:
@@ -70,6 +73,16 @@ def own_url(server: ServerConfig, port: int) -> str:
     elif server.is_exposed and server.public_url is not None:  # it listens there alone, and answers TLS alone
         return server.public_url
     return f"http://{authority(host, port)}"
+
+
+def peer_url(server: ServerConfig, port: int) -> str:
+    """Where the other servers of the store reach this one: as configured, or by its machine's name if everywhere."""
+    if server.peer_url is not None:
+        return server.peer_url
+    host = server.host
+    if host != "localhost" and ip_address(host).is_unspecified:
+        host = socket.gethostname()
+    return f"{'http' if server.tls_certificate is None else 'https'}://{authority(host, port)}"
 
 
 def certificate(server: ServerConfig) -> ssl.SSLContext | None:

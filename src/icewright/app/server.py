@@ -9,31 +9,35 @@ import signal
 import socket
 import ssl
 import sys
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import partial
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Final
 
 import structlog
 import uvicorn
+from sqlalchemy import Engine
 from starlette.types import ASGIApp
 
+from icewright import __version__
+from icewright.adapters.clock import SystemIds
+from icewright.adapters.http.peers import ask
+from icewright.adapters.sql.cursors import SqlCursors
 from icewright.api.access import Access
 from icewright.api.app import create_app
 from icewright.api.metrics import Shown
 from icewright.app.address import ServerAddress, read_private, remove_address, write_address
-from icewright.app.alone import Watch
 from icewright.app.control import open_control_plane
-from icewright.app.exposure import build_access, certificate, own_url, require_somebody
+from icewright.app.exposure import build_access, certificate, own_url, peer_url, require_somebody
+from icewright.app.leadership import Leadership
 from icewright.app.listeners import listening_to_events
 from icewright.app.notifications import telling_receivers
 from icewright.config.model import Config, ServerConfig
 from icewright.config.secrets import resolve
 from icewright.domain.errors import InvalidConfiguration, Rejected, Unavailable, Unreadable
+from icewright.domain.servers import Server
 from icewright.ports.identity import IdentityStore
-from icewright.services.loop import Loop
+from icewright.services.control import ControlPlane
 
 _log = structlog.get_logger("icewright.server")
 
@@ -42,8 +46,6 @@ _PORT_MAX: Final = 65_535
 _TOKEN_LENGTH_MIN: Final = 32
 FIRST_CODE_MS: Final = 24 * 3_600_000
 """How long the link can be used that is printed when the server starts."""
-LOOP_PAUSE_S: Final = 1.0
-"""How long the loop rests when nothing wakes it; leases and sweeps are looked at this often."""
 
 
 def serve(
@@ -57,8 +59,8 @@ def serve(
     A server that other machines reach prints none: where its output goes, others may read it.
 
     Raises :class:`~icewright.domain.errors.NotAllowed` when other machines would reach it and nobody may come in yet,
-    what opening the control plane raises, :class:`Unavailable` when no port is free, and
-    :class:`~icewright.domain.errors.StoreTaken` when another server has taken the store over.
+    what opening the control plane raises, :class:`Unavailable` when no port is free, and what ended its part among the
+    servers of the store (:class:`~icewright.app.leadership.Leadership`).
     """
     # What is announced to the person goes to standard output; everything else is a log.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
@@ -66,36 +68,39 @@ def serve(
     with (
         open_control_plane(config, environ) as opened,
         _listen_safely(server, opened.identities) as listening,
-        listening_to_events(config, environ, opened.control.intake, opened.cursors),
     ):
-        control = opened.control
+
+        def listening_while_leading(led: ControlPlane, engine: Engine) -> AbstractContextManager[None]:
+            return listening_to_events(config, environ, led.intake, SqlCursors(engine))
+
         port = int(listening.getsockname()[1])
         url = own_url(server, port)
         address = ServerAddress(url, own_token(server, environ), os.getpid())
+        leadership = Leadership(
+            opened.seat,
+            opened.lead,
+            opened.servers,
+            Server(SystemIds().new("server"), peer_url(server, port), __version__),
+            ask=lambda peer, question: ask(peer, address.token, question, in_the_clear=bool(server.trusted_proxies)),
+            beside=(listening_while_leading, lambda led, _engine: telling_receivers(led.notifications)),
+            end=lambda: setattr(web, "should_exit", True),
+        )
+        control = opened.follow(leadership.wake)
         access = build_access(server, port, address.token, opened.identities, opened.audit, opened.answers)
-        app = create_app(control, access, Shown(server.metrics_tables, server.state_dir))
+        app = create_app(control, access, Shown(server.metrics_tables, server.state_dir), leadership)
         web = web_server(app, certificate(server))
+        app.state.streams.is_ending = lambda: web.should_exit
         write_address(server.address_file, address)
         _outlive_signals()
-        app.state.streams.is_ending = lambda: web.should_exit
-        loop = threading.Thread(target=turn, args=(control.loop, web), name="loop")
-        loop.start()
         try:
             if announce is not None:
                 announce(server.public_url or url, None if server.is_exposed else _first_link(access, url))
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
-            with (
-                telling_receivers(control.notifications),
-                Watch(opened.check_alone, partial(setattr, web, "should_exit", True)) as watch,
-            ):
+            with leadership:
                 web.run(sockets=[listening])
-            if watch.taken is not None:
-                raise watch.taken
-            if not loop.is_alive():
-                raise Unavailable("the loop of the server has ended by itself", hint="see the log, and start it again")
+            if leadership.failure is not None:
+                raise leadership.failure
         finally:
-            control.loop.stop()
-            loop.join()
             remove_address(server.address_file, address)
 
 
@@ -124,14 +129,6 @@ def _first_link(access: Access, url: str) -> str:
 def _listen_safely(server: ServerConfig, identities: IdentityStore) -> socket.socket:
     require_somebody(server, has_tokens=identities.has_tokens())
     return listen(server.host, server.port)
-
-
-def turn(loop: Loop, web: uvicorn.Server) -> None:
-    """The loop's thread: a server whose loop has ended would look well and do nothing, so it ends as well."""
-    try:
-        loop.run(LOOP_PAUSE_S)
-    finally:
-        web.should_exit = True
 
 
 def _outlive_signals() -> None:

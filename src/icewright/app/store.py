@@ -49,7 +49,7 @@ def back_up(config: Config, target: Path) -> int:
 def restore(config: Config, environ: Mapping[str, str], source: Path | None, now: Instant) -> PutBack:
     """Put a backup in the place of the store; of PostgreSQL, make fit what was put back into the database already.
 
-    Raises :class:`NotAllowed` while a server holds the store, and where ``source`` is missing or too many; and what
+    Raises :class:`NotAllowed` while any server holds the store, and where ``source`` is missing or too many; and what
     reading the backup raises. The store is as it was unless all of it went well.
     """
     file = _file_of(config)
@@ -59,8 +59,8 @@ def restore(config: Config, environ: Mapping[str, str], source: Path | None, now
             raise NotAllowed("the store is on PostgreSQL: files are put back by its own means", hint=hint)
         with (
             _engine(config.server.store_url, _password(config, environ)) as engine,
-            alone_with(engine) as alone,
-            writing(alone.engine) as connection,
+            alone_with(engine) as own,
+            writing(own) as connection,
         ):
             return PutBack(begin_anew(connection), None)
     if source is None:

@@ -298,6 +298,11 @@ def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> 
             heard = text.instant(doing.heard_at)
             said = f"{doing.thread} hangs: no sign of life since {heard}; see the server's log, and restart it"
             terminal.say(said, style="red")
+    for server in answer.get("servers", ()):
+        part = "leads" if server["leads"] else "follows"
+        terminal.say(f"server {server['server_id']}: {part}, {server['url']}, seen {text.instant(server['seen_at'])}")
+        if server["is_silent"]:
+            terminal.say("  it is silent: it has died, or the store does not answer it", style="red")
     if waiting.items:
         said = text.count(len(waiting.items), "plan") + (" and more" if waiting.next_cursor else "")
         terminal.say(f"waiting for a person: {said} (`icewright approve`)")

@@ -106,6 +106,7 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
         certificate,
         key,
         found["trusted_proxies"],
+        found["peer_url"],
     )
     check_listening(server, next((item.origin for name, item in given.items() if name[0] == "server"), DEFAULT_ORIGIN))
     return server

@@ -21,7 +21,8 @@ class ServerConfig:
     ``store_url`` is SQLAlchemy's, without a password; ``store_password`` is a reference to one
     (:mod:`icewright.config.secrets`), None where the database asks for none or libpq finds it by itself. ``token`` is
     one to the token that all servers of the store have, None where this one makes its own. ``allowed_hosts`` are Host
-    headers that are answered beside those of the address.
+    headers that are answered beside those of the address, ``peer_url`` is where the other servers of the store reach
+    it, None for the address that it listens on.
     ``public_url`` is where it is found from elsewhere; ``tls_certificate`` and ``tls_key`` are there both or neither.
     """
 
@@ -40,6 +41,7 @@ class ServerConfig:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     trusted_proxies: tuple[str, ...] = ()
+    peer_url: str | None = None
 
     @property
     def is_exposed(self) -> bool:

@@ -23,6 +23,7 @@ CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _HOST_HEADER = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?\Z", re.IGNORECASE)
+_PEER_URL = re.compile(rf"https?://{_HOST_HEADER.pattern}", re.IGNORECASE)
 _PORT_MAX = 65_535
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
@@ -178,6 +179,14 @@ SERVER = (
         default=(),
         allowed="names or addresses, such as icewright.example.com or icewright.example.com:8443; no patterns",
         accepts=lambda value: all(_HOST_HEADER.match(host) is not None for host in value),
+    ),
+    Setting(
+        "peer_url",
+        Kind.TEXT,
+        "Where the other servers of the store reach this one; by default the address that it listens on, by the name "
+        "of its machine where that is all addresses.",
+        allowed="https://host:port, or http://host:port where TLS ends in front of all servers, or on this machine",
+        accepts=lambda value: _PEER_URL.match(value) is not None,
     ),
 )
 

@@ -42,11 +42,16 @@ class FactKind(StrEnum):
     CATALOG_AWAY = "catalog-away"
     """A catalog has not answered for a while; its tables and tasks wait."""
     CATALOG_BACK = "catalog-back"
+    LEADER_CHANGED = "leader-changed"
+    """A server leads that did not before; a fact of no catalog."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that happened. What it is not about is None; a fact of no table is about its ``catalog`` as a whole."""
+    """Something that happened. What it is not about is None; a fact of no table is about its ``catalog`` as a whole.
+
+    One of the servers has the empty ``catalog``: whoever may read everything is told of it.
+    """
 
     fact: FactKind
     catalog: str

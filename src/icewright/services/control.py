@@ -104,6 +104,7 @@ def build_control_plane(
     seconds: Mapping[str, SecondTables] = MappingProxyType({}),
     event_prefixes: Mapping[str, str] = MappingProxyType({}),
     telling: Telling | None = None,
+    wake: Callable[[], None] | None = None,
 ) -> ControlPlane:
     """Wire the services over these ports.
 
@@ -116,6 +117,7 @@ def build_control_plane(
     ``pause`` waits for so many ms. ``rollbacks`` set
     ``main`` back, and ``seconds`` register tables beside others, by the names of their catalogs.
     ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``telling`` who is told of what happens.
+    ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     """
     limits, pulse = limits or DispatchLimits(), Pulse(clock)
     removals = heard(removals, pulse)
@@ -202,7 +204,7 @@ def build_control_plane(
         removals.sightings,
         rounds,
         Backlogs(tasks, tables, access, catalogs),
-        Intake(catalogs, tables, loop.wake, event_prefixes),
+        Intake(catalogs, tables, wake or loop.wake, event_prefixes),
         PolicyBook(source, tables, clock),
         Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave),
         Notifications(telling or Telling(), tasks.feed, Owners(tables, source, clock), clock),

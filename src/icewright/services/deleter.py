@@ -337,7 +337,7 @@ class Deleter:
         Raises :class:`StoreTaken` when another server looks after the files by now: it looks for those in between.
         """
         if self._store.epoch() != self._epoch:
-            raise StoreTaken("another server has taken the store over", hint="one server per store: stop one of them")
+            raise StoreTaken("another server leads by now", hint="it goes on with what was begun")
         if step is Step.RESTORE or checked.checked_at <= self._store.now() <= checked.checked_at + BATCH_MS_MAX:
             return None
         return Reason(OUTDATED, "the batch took so long that what the table needs has to be looked at again")

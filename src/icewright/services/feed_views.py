@@ -12,7 +12,7 @@ from icewright.domain.tables import Instant
 
 @dataclass(frozen=True, slots=True)
 class FactView:
-    """A fact. What it is not about is null; one without a ``table`` is about its whole ``catalog``.
+    """A fact. What it is not about is null; one without a ``table`` is about its whole ``catalog``, or all servers.
 
     ``sequence`` grows; some numbers are left out. ``do`` is a command that tells more or does something about it.
     """

@@ -159,4 +159,4 @@ class MemoryDeletionStore:
 
     def _require(self, epoch: int) -> None:
         if epoch != self.server:
-            raise StoreTaken("another server has taken the store over", hint="one server per store: stop one of them")
+            raise StoreTaken("another server leads by now", hint="it goes on with what was begun")

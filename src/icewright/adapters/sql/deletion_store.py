@@ -14,12 +14,12 @@ from icewright.adapters.sql.documents import dump, load
 from icewright.adapters.sql.places import of_tables_in
 from icewright.adapters.sql.schema import deletion_approvals, deletion_intents, deletion_runs
 from icewright.adapters.sql.table_rows import id_columns, is_table
-from icewright.adapters.sql.transactions import reading, server_epoch, writing
+from icewright.adapters.sql.transactions import FOLLOWS, reading, server_epoch, taken_over, writing
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.audit import of_approval, of_files
 from icewright.domain.audit import of_run as act_of_run
 from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, changed
-from icewright.domain.errors import Conflict, NotFound, StoreTaken
+from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
@@ -192,9 +192,11 @@ class SqlDeletionStore:
 
 
 def _require(connection: Connection, epoch: int) -> None:
-    """Fence off a server that was replaced, whichever engine it writes by."""
+    """Fence off a server that does not lead, and one that does not any more, whichever engine it writes by."""
+    if connection.get_execution_options().get(FOLLOWS, False):
+        raise NotAllowed("files are removed by the server that leads alone", hint="this is a defect of icewright")
     if server_epoch(connection) != epoch:
-        raise StoreTaken("another server has taken the store over", hint="one server per store: stop one of them")
+        raise taken_over()
 
 
 def _find(connection: Connection, run_id: str) -> DeletionRun | None:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, ProgrammingError
 
-from icewright.adapters.sql.migrate import upgrade
+from icewright.adapters.sql.migrate import is_behind, upgrade
 from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.sqlite import sqlite_engine
-from icewright.adapters.sql.transactions import writing
+from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.errors import InvalidConfiguration
 
 _HINT = "write sqlite:////absolute/path.db or postgresql://user@host/database"
@@ -49,6 +49,12 @@ def upgrade_store(engine: Engine) -> None:
     """
     with upgraded(engine):
         pass
+
+
+def must_be_upgraded(engine: Engine) -> bool:
+    """Whether the database is not at the newest schema; raises as :func:`open_store`."""
+    with reading(engine) as connection:
+        return is_behind(connection)
 
 
 @contextmanager

@@ -1,104 +1,170 @@
-"""A server's hold on a store on PostgreSQL: a lock that ends with its session, and an epoch that outlives it.
+"""Servers' sessions with a store on PostgreSQL: by its session a server is there, and one of the servers leads.
 
-The lock keeps a second server from starting. It is only as good as its session, which may end while the server goes
-on. So whoever gets it begins a new epoch in the store, and every write of a server asks first whether its epoch is the
-present one (:func:`icewright.adapters.sql.transactions.writing`).
+Two advisory locks say so, which end with the session. All servers share the one: whoever has to be alone, to upgrade
+the schema or to make a backup fit, has it without sharing. The other one is the leader's. A lock is only as good as its
+session, which may end while its server goes on. So whoever gets the leader's begins a new epoch in the store, and each
+write of a leader asks first whether its epoch is the present one
+(:func:`icewright.adapters.sql.transactions.writing`).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
 import psycopg
 from sqlalchemy import Engine, update
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from icewright.adapters.sql.engine import upgraded
-from icewright.adapters.sql.postgresql import LOCKS, SERVER, BoundedConnection
+from icewright.adapters.sql.engine import must_be_upgraded, upgrade_store, upgraded
+from icewright.adapters.sql.postgresql import LEADER, LOCKS, SERVERS, BoundedConnection
 from icewright.adapters.sql.schema import SERVER_EPOCH, counters
-from icewright.adapters.sql.transactions import EPOCH, reading, server_epoch
-from icewright.domain.errors import NotAllowed, StoreAway, StoreTaken
+from icewright.adapters.sql.transactions import EPOCH, reading, server_epoch, taken_over
+from icewright.domain.errors import NotAllowed, StoreAway
 
 _TRIED_S: Final = 3.0
-"""How long to wait for the lock of a server that has just been killed: PostgreSQL may not have noticed yet."""
+"""How long to wait for locks of a server that has just been killed: PostgreSQL may not have noticed yet."""
 _PAUSE_S: Final = 0.1
 
-_HOLDER = """
+_HOLDERS = """
 SELECT activity.pid, coalesce(host(activity.client_addr), 'its own machine'), activity.backend_start
 FROM pg_locks AS locks JOIN pg_stat_activity AS activity USING (pid)
 WHERE locks.locktype = 'advisory' AND locks.granted AND locks.classid = %s AND locks.objid = %s
-AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid()
+ORDER BY activity.backend_start, activity.pid
 """
+_SHOWN_MAX: Final = 5
 
 
-class SessionHold:
-    """The store, held for this process until :meth:`close`, and at the newest schema from the same moment on.
+class SessionSeat:
+    """A server's seat at the store until :meth:`close`: a :class:`~icewright.app.alone.Seat`.
 
-    Raises :class:`~icewright.domain.errors.NotAllowed` while another process holds it,
-    :class:`~icewright.domain.errors.StoreAway` when the store does not answer, and what upgrading it raises.
+    A store that is to be upgraded is upgraded, where no other server is there. Raises
+    :class:`~icewright.domain.errors.NotAllowed` where others are, and while somebody has the store alone;
+    :class:`~icewright.domain.errors.InvalidConfiguration` for a store of a newer icewright;
+    :class:`~icewright.domain.errors.StoreAway` when the store does not answer; and what upgrading it raises.
     """
 
     def __init__(self, engine: Engine, *, tried_s: float = _TRIED_S) -> None:
-        self._engine = engine
+        self._engine, self._tried_s = engine, tried_s
         self._lock = threading.Lock()
-        with _translated():
-            self._session = _open(engine)
-            self._take(tried_s)
-        try:
-            self._epoch = _begin_epoch(engine)
-        except BaseException:
-            self._session.close()
-            raise
-        self.engine = engine.execution_options(**{EPOCH: self._epoch})
-        """The engine to write by: fenced off as soon as another server takes the store over."""
+        self._epoch: int | None = None
+        self._has_lock = False
+        self._session = self._join()
+
+    def lead(self) -> Engine | None:
+        """See the protocol."""
+        with self._lock, _translated():
+            if not _try(self._session, "pg_try_advisory_lock", LEADER):
+                return None
+            try:
+                self._epoch = _begin_epoch(self._engine)
+            except BaseException:
+                self._unlock()
+                raise
+            self._has_lock = True
+            return self._engine.execution_options(**{EPOCH: self._epoch})
+
+    @property
+    def epoch(self) -> int | None:
+        """See the protocol."""
+        return self._epoch
 
     def check(self) -> None:
-        """Make sure that the store is still ours; a lock whose session has ended is taken again.
-
-        Raises :class:`~icewright.domain.errors.StoreTaken` when another server has taken the store over, and
-        :class:`~icewright.domain.errors.StoreAway` while that cannot be told.
-        """
-        with self._lock:
+        """See the protocol. A lock whose session has ended is taken again, as long as nobody else has led since."""
+        with self._lock, _translated():
             try:
                 self._session.execute("SELECT 1")
             except psycopg.Error:
                 self._session.close()
-                self._take_again()
+                self._has_lock = False
+                self._session = self._join()
+            if self._epoch is not None and not self._has_lock:
+                self._lead_again(self._epoch)
+
+    def resign(self) -> None:
+        """See the protocol."""
+        with self._lock:
+            self._epoch, self._has_lock = None, False
+            self._unlock()
 
     def close(self) -> None:
-        """Let go of the store."""
+        """See the protocol."""
         with self._lock:
             self._session.close()
 
-    def _take_again(self) -> None:
+    def _join(self) -> BoundedConnection:
+        """A session that is a server's, of a store that is as this icewright knows it."""
         with _translated():
-            self._session = _open(self._engine)
-            taken = _try_lock(self._session)
-        # Without the lock: held by our own old session, which the server believes alive, or by whoever comes next.
-        with reading(self._engine) as connection:
-            epoch = server_epoch(connection)
-        if epoch != self._epoch:
-            self._session.close()
-            raise StoreTaken("another server has taken the store over", hint="one server per store: stop one of them")
-        if not taken:
-            self._session.close()
-            raise StoreAway("the lock on the store was lost, and is not free yet")
+            session = _open(self._engine)
+            try:
+                _patiently(self._tried_s, lambda: self._is_in(session))
+            except BaseException:
+                session.close()
+                raise
+            return session
 
-    def _take(self, tried_s: float) -> None:
-        until_s = time.monotonic() + tried_s
-        while not _try_lock(self._session):
-            if time.monotonic() >= until_s:
-                holder = self._session.execute(_HOLDER, [LOCKS, SERVER]).fetchone()
-                self._session.close()
-                raise NotAllowed(
-                    f"another server holds the store{_described(holder)}",
-                    hint="one server per store: stop it first, or give this one a database of its own",
-                )
-            time.sleep(_PAUSE_S)
+    def _is_in(self, session: BoundedConnection) -> str | None:
+        """Whether the session is a server's by now; else why not."""
+        if _try(session, "pg_try_advisory_lock_shared", SERVERS):
+            if not must_be_upgraded(self._engine):
+                return None
+            session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", [LOCKS, SERVERS])
+        if not _try(session, "pg_try_advisory_lock", SERVERS):
+            return f"other servers hold the store, and it is to be upgraded, or is being upgraded{_described(session)}"
+        try:
+            upgrade_store(self._engine)
+            _try(session, "pg_try_advisory_lock_shared", SERVERS)  # beside one's own
+        finally:
+            session.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCKS, SERVERS])
+        return None
+
+    def _lead_again(self, epoch: int) -> None:
+        taken = _try(self._session, "pg_try_advisory_lock", LEADER)
+        # Without the lock: held by our own old session, which PostgreSQL believes alive, or by whoever comes next.
+        with reading(self._engine) as connection:
+            present = server_epoch(connection)
+        if present != epoch:
+            self._epoch = None
+            self._unlock()
+            raise taken_over()
+        if not taken:
+            raise StoreAway("the leader's lock on the store was lost, and is not free yet")
+        self._has_lock = True
+
+    def _unlock(self) -> None:
+        with suppress(psycopg.Error):  # the lock ends with its session, which the next check finds lost
+            self._session.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCKS, LEADER])
+
+
+@contextmanager
+def alone(engine: Engine, *, tried_s: float = _TRIED_S) -> Iterator[Engine]:
+    """The engine of a store to write by, at the newest schema, while no server is there and none can come.
+
+    Raises :class:`~icewright.domain.errors.NotAllowed` while one is there, and as :class:`SessionSeat`.
+    """
+    with _translated(), closing(_open(engine)) as session:
+
+        def held() -> str | None:
+            if _try(session, "pg_try_advisory_lock", SERVERS):
+                return None
+            return f"another server holds the store{_described(session)}"
+
+        _patiently(tried_s, held)
+        yield engine.execution_options(**{EPOCH: _begin_epoch(engine)})
+
+
+def _patiently(tried_s: float, obstacle: Callable[[], str | None]) -> None:
+    """Wait until nothing is in the way. Raises :class:`~icewright.domain.errors.NotAllowed`."""
+    until_s = time.monotonic() + tried_s
+    while (found := obstacle()) is not None:
+        if time.monotonic() >= until_s:
+            hint = "stop all servers of the store first, or give this one a database of its own"
+            raise NotAllowed(found, hint=hint)
+        time.sleep(_PAUSE_S)
 
 
 @contextmanager
@@ -119,8 +185,8 @@ def _open(engine: Engine) -> BoundedConnection:
     return session  # type: ignore[no-any-return]  # the engine makes no other connections
 
 
-def _try_lock(session: BoundedConnection) -> bool:
-    (taken,) = session.execute("SELECT pg_try_advisory_lock(%s, %s)", [LOCKS, SERVER]).fetchone() or (False,)
+def _try(session: BoundedConnection, function: str, lock: int) -> bool:
+    (taken,) = session.execute(f"SELECT {function}(%s, %s)", [LOCKS, lock]).fetchone() or (False,)
     return bool(taken)
 
 
@@ -130,8 +196,10 @@ def _begin_epoch(engine: Engine) -> int:
         return int(connection.execute(query.returning(counters.c.value)).scalar_one())
 
 
-def _described(holder: tuple[Any, ...] | None) -> str:
-    if holder is None:
-        return ""
-    pid, address, since = holder
-    return f": session {pid} of the database, from {address}, since {since:%Y-%m-%d %H:%M:%S %Z}"
+def _described(session: BoundedConnection) -> str:
+    found = session.execute(_HOLDERS, [LOCKS, SERVERS]).fetchall()
+    told = [
+        f"session {pid} of the database, from {address}, since {since:%Y-%m-%d %H:%M:%S %Z}"
+        for pid, address, since in found[:_SHOWN_MAX]
+    ]
+    return f": {'; '.join(told)}" if told else ""

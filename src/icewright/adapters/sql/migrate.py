@@ -46,6 +46,17 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
         command.upgrade(config, revision)
 
 
+def is_behind(connection: Connection) -> bool:
+    """Whether migrations are missing. Raises as :func:`upgrade`."""
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    scripts = ScriptDirectory.from_config(config)
+    _refuse_strangers(connection)
+    _refuse_newer(connection, scripts)
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    return set(context.get_current_heads()) != set(scripts.get_heads())
+
+
 def _refuse_strangers(connection: Connection) -> None:
     names = inspect(connection).get_table_names()
     if names and VERSION_TABLE not in names:

@@ -22,8 +22,10 @@ LOCKS: Final = 0x69636577
 """The first half of our advisory locks, "icew" in ASCII; they are the database's, like its tables."""
 WRITERS: Final = 1
 """The advisory lock that a writing transaction holds, migrations included."""
-SERVER: Final = 2
-"""The advisory lock that the session of a server holds."""
+LEADER: Final = 2
+"""The advisory lock that the session of the leading server holds."""
+SERVERS: Final = 3
+"""The advisory lock that the sessions of all servers share."""
 _VERSION_MIN: Final = 14_00_00
 """The oldest PostgreSQL that has all settings used here, and that its makers still mend."""
 _ENCODING: Final = "UTF8"

@@ -25,7 +25,7 @@ from sqlalchemy import (
     text,
 )
 
-from icewright.adapters.sql import feed_schema, findings_schema  # noqa: F401 - the metadata have their tables, too
+from icewright.adapters.sql import feed_schema, findings_schema, servers_schema  # noqa: F401 - the metadata have their tables, too
 from icewright.adapters.sql.schema_access import Key as _Key
 from icewright.adapters.sql.schema_access import metadata as metadata  # noqa: PLC0414 - the tables of all these modules
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState

@@ -19,7 +19,9 @@ from icewright.ports.clock import Clock
 WRITES = "icewright_writes"
 """The execution option of a connection whose transactions write."""
 EPOCH = "icewright_epoch"
-"""The execution option of an engine that may write only as long as no other server has taken the store over."""
+"""The execution option of an engine that may write only as long as no other server leads."""
+FOLLOWS = "icewright_follows"
+"""The execution option of an engine of a server that need not lead: it removes no files."""
 TURNS = "icewright_turns"
 """The execution option of an engine whose writers in this process take turns by :class:`Turns`: that of SQLite."""
 _PRIMARY_CODE = 0xFF
@@ -83,11 +85,16 @@ def _require_epoch(connection: Connection) -> None:
     """Fence off a server that was replaced: it may have read before the other one wrote."""
     epoch = connection.get_execution_options().get(EPOCH)
     if epoch is not None and server_epoch(connection) != epoch:
-        raise StoreTaken("another server has taken the store over", hint="one server per store: stop one of them")
+        raise taken_over()
+
+
+def taken_over() -> StoreTaken:
+    """What a server is told that writes as the leader and is not any more."""
+    return StoreTaken("another server leads by now", hint="nothing was written; that server goes on with it")
 
 
 def server_epoch(connection: Connection) -> int:
-    """How many servers have held the store so far."""
+    """How often a server has come to lead so far."""
     return int(connection.scalar(select(counters.c.value).where(counters.c.name == SERVER_EPOCH)) or 0)
 
 

@@ -1,0 +1,49 @@
+"""Which of the servers of a store leads, as one of them sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from icewright.domain.errors import Unavailable
+from icewright.domain.servers import SeenServer
+from icewright.ports.leading import Answer, Question
+from icewright.services.control import ControlPlane
+
+
+class Leading(Protocol):
+    """Who leads, as this server sees it."""
+
+    @property
+    def led(self) -> ControlPlane | None:
+        """The control plane whose loop turns here; None while another server leads, or nobody."""
+        ...
+
+    def servers(self) -> Sequence[SeenServer]:
+        """All servers of the store. Raises ``Unavailable``."""
+        ...
+
+    def ask_leader(self, question: Question) -> Answer:
+        """Have the leading server answer. Raises ``Unavailable``, and ``Unknown`` where it may have acted on it."""
+        ...
+
+
+class AlwaysLeads:
+    """A server that knows of no others."""
+
+    def __init__(self, control: ControlPlane) -> None:
+        self.led: ControlPlane | None = control
+
+    def servers(self) -> Sequence[SeenServer]:
+        """See the protocol."""
+        return ()
+
+    def ask_leader(self, question: Question) -> Answer:
+        """See the protocol."""
+        del question
+        raise nobody_leads()
+
+
+def nobody_leads() -> Unavailable:
+    """What is said while no server leads."""
+    return Unavailable("no server leads at this moment", hint="ask again: the next leader is there within seconds")
