@@ -28,7 +28,8 @@ from icewright.api.app import create_app
 from icewright.cli.main import app as command_line
 from icewright.config.layers import ENVIRONMENT_PREFIX
 from icewright.config.receivers import RECEIVER
-from icewright.config.settings import CATALOG, SECTIONS, Kind, Setting
+from icewright.config.setting import Kind, Setting
+from icewright.config.settings import CATALOG, SECTIONS
 from icewright.planning import settings as policy_settings
 from icewright.services.control import build_control_plane
 from scripts.compare_api import breaking

@@ -48,6 +48,7 @@ def test_a_token_is_shown_once_and_kept_as_its_digest(served: Served) -> None:
         "name": "token:ci",
         "grants": [{"role": "viewer", "scope": {"catalog": "lake", "namespace": ["db"]}}],
         "permissions": ["read"],
+        "shown": "",
     }
 
 

@@ -166,6 +166,7 @@ def test_nobody_else_reaches_a_server_to_which_nobody_may_come_yet(tmp_path: Pat
         require_somebody(config(tmp_path, host=host), has_tokens=False)
     assert "icewright token create" in refused.value.hint
     require_somebody(config(tmp_path, host=host), has_tokens=True)
+    require_somebody(config(tmp_path, host=host), has_tokens=False, has_people=True)
     require_somebody(config(tmp_path, host=host, token="env:TOKEN"), has_tokens=False)  # noqa: S106 - a reference
     require_somebody(config(tmp_path), has_tokens=False)
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from icewright.config.load import load_config
 from icewright.config.model import Config
-from icewright.config.settings import SECTIONS, Kind
+from icewright.config.setting import Kind
+from icewright.config.settings import SECTIONS
 from icewright.config.show import shown
 from icewright.domain.errors import InvalidConfiguration, NotFound
 from icewright.domain.policy import PolicyRule

@@ -16,6 +16,7 @@ from icewright.domain.identity import CODE_MS, HINT_LENGTH, TOKEN_PREFIX, GivenT
 from icewright.ports.answers import Answers
 from icewright.ports.audit import AuditLog
 from icewright.ports.identity import IdentityStore
+from icewright.services.logins import Logins
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -35,7 +36,7 @@ class Access:
 
     ``token`` is its own, ``allowed_hosts`` are the Host headers (with port) that are answered at all. ``public_url`` is
     where people find it, for links; without one they are on this machine. Without ``answers``, keys of requests mean
-    nothing.
+    nothing. ``logins``: how people log in by a provider.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class Access:
         transport: Transport = LOCAL,
         public_url: str | None = None,
         answers: Answers | None = None,
+        logins: Logins | None = None,
     ) -> None:
         if not token:
             raise ValueError("the token is empty")
         self.allowed_hosts = frozenset(host.lower() for host in allowed_hosts)
         self.identities, self.audit, self.transport, self.public_url = identities, audit, transport, public_url
         self.answers = answers
+        self.logins = logins
         self._token = digest(token)
 
     def is_own(self, presented: str) -> bool:

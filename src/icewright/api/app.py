@@ -19,6 +19,7 @@ from icewright.api import (
     once,
     optimizers,
     page,
+    people,
     plans,
     policies,
     quarantine,
@@ -115,6 +116,7 @@ def create_app(
     app.include_router(api)
     app.include_router(metrics_reports.router)
     app.include_router(page.router)
+    app.include_router(people.router)
     document.update(_document(app))
     require_declarations(app)
     add_handlers(app)

@@ -28,8 +28,9 @@ _log = structlog.get_logger("icewright.api")
 
 HEALTH: Final = ("GET", "/api/v1/healthz")
 """What is answered in the clear as well: it carries no secret, and orchestrators have none to protect."""
-PUBLIC: Final = frozenset({HEALTH, ("GET", "/")})
-"""What is answered without credentials. The page at ``/`` itself asks for a session or a one-time code."""
+PUBLIC: Final = frozenset({HEALTH, ("GET", "/"), ("GET", "/login"), ("GET", "/login/callback")})
+"""What is answered without credentials. The page at ``/`` itself asks for a session or a one-time code, and whoever
+comes to log in has to be vouched for."""
 
 SECURITY_HEADERS: Final = {
     "Content-Security-Policy": (
@@ -89,7 +90,12 @@ def session_cookie(headers: Headers) -> str:
 
 def presented_session(headers: Headers) -> str | None:
     """The session that a request carries, if it carries one."""
-    return cookie_parser(headers.get("cookie", "")).get(session_cookie(headers))
+    return presented_cookie(headers, session_cookie(headers))
+
+
+def presented_cookie(headers: Headers, name: str) -> str | None:
+    """The cookie of that name that a request carries, if it carries one."""
+    return cookie_parser(headers.get("cookie", "")).get(name)
 
 
 class Door:

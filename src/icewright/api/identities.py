@@ -29,6 +29,8 @@ class Me:
     name: str
     grants: tuple[Grant, ...]
     permissions: tuple[Permission, ...]
+    shown: str
+    """What people call them, where that is not the name that the audit has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class AuditState:
 def show_me(caller: Caller) -> Response:
     """Who asks, and what they may do."""
     permitted = {permission for grant in caller.grants for permission in PERMISSIONS[grant.role]}
-    return render(Me(caller.name, caller.grants, tuple(sorted(permitted))))
+    return render(Me(caller.name, caller.grants, tuple(sorted(permitted)), caller.shown))
 
 
 @router.post("/logout", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(None, status=204))

@@ -34,6 +34,7 @@ from icewright.domain.audit import Act
 from icewright.domain.errors import InvalidMessage, NotFound
 from icewright.domain.identity import OF_TOKEN
 from icewright.domain.names import TableId, TableName
+from icewright.domain.people import OF_PERSON
 from icewright.services.control import ControlPlane
 
 
@@ -151,9 +152,9 @@ def named(caller: Principal, said: str) -> str:
     Raises ``InvalidMessage`` where the owner says no name, or one that others may have.
     """
     if caller != OWNER:
-        return caller.name
+        return f"{caller.name} ({caller.shown})" if caller.shown else caller.name
     name = said.strip()
-    if not name or name.startswith(OF_TOKEN):
+    if not name or name.startswith((OF_TOKEN, OF_PERSON)):
         raise InvalidMessage(f"{said[:_NAME_SHOWN]!r} is no name of a person", hint="say who you are")
     return f"{caller.name} ({name})"
 

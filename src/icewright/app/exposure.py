@@ -21,23 +21,24 @@ from icewright.domain.server_urls import authorities
 from icewright.ports.answers import Answers
 from icewright.ports.audit import AuditLog
 from icewright.ports.identity import IdentityStore
+from icewright.services.logins import Logins
 
 _log = structlog.get_logger("icewright.server")
 
 _EVERYBODY: Final = 0o007
 
 
-def require_somebody(server: ServerConfig, *, has_tokens: bool) -> None:
+def require_somebody(server: ServerConfig, *, has_tokens: bool, has_people: bool = False) -> None:
     """Raises :class:`NotAllowed` for a server that others reach while nobody was let in by its owner yet.
 
     A server that is new is its owner's alone, on its own machine; what opens it there must not be all that protects it
     from everybody else (hazards 3.2).
     """
-    if server.is_exposed and not has_tokens and server.token is None:
+    if server.is_exposed and not (has_tokens or has_people) and server.token is None:
         raise NotAllowed(
             f"nobody may come in yet, so this server does not listen on {server.host}",
             hint="give it the token that you chose (server.token), or start it with server.host = 127.0.0.1 and "
-            "`icewright token create` one",
+            "`icewright token create` one, or configure how people log in ([oidc] with roles)",
         )
 
 
@@ -48,12 +49,23 @@ def build_access(
     identities: IdentityStore,
     audit: AuditLog,
     answers: Answers | None = None,
+    *,
+    logins: Logins | None = None,
 ) -> Access:
     """Who gets in, by which names, and by TLS where it is not a program of this machine."""
     proxies = [ip_network(network) for network in server.trusted_proxies]
     transport = Transport(server.is_exposed, proxies)
     hosts = allowed_hosts(server, port)
-    return Access(token, hosts, identities, audit, transport=transport, public_url=server.public_url, answers=answers)
+    return Access(
+        token,
+        hosts,
+        identities,
+        audit,
+        transport=transport,
+        public_url=server.public_url,
+        answers=answers,
+        logins=logins,
+    )
 
 
 def allowed_hosts(server: ServerConfig, port: int) -> frozenset[str]:

@@ -32,6 +32,7 @@ from icewright.app.exposure import build_access, certificate, own_url, peer_url,
 from icewright.app.leadership import Leadership
 from icewright.app.listeners import listening_to_events
 from icewright.app.notifications import telling_receivers
+from icewright.app.people import open_logins
 from icewright.config.model import Config, ServerConfig
 from icewright.config.secrets import resolve
 from icewright.domain.errors import InvalidConfiguration, Rejected, Unavailable, Unreadable
@@ -67,7 +68,7 @@ def serve(
     server = config.server
     with (
         open_control_plane(config, environ) as opened,
-        _listen_safely(server, opened.identities) as listening,
+        _listen_safely(config, opened.identities) as listening,
     ):
 
         def listening_while_leading(led: ControlPlane, engine: Engine) -> AbstractContextManager[None]:
@@ -86,7 +87,10 @@ def serve(
             end=lambda: setattr(web, "should_exit", True),
         )
         control = opened.follow(leadership.wake)
-        access = build_access(server, port, address.token, opened.identities, opened.audit, opened.answers)
+        logins = open_logins(config.oidc, environ, opened.identities, opened.audit, control.clock, address.token)
+        access = build_access(
+            server, port, address.token, opened.identities, opened.audit, opened.answers, logins=logins
+        )
         app = create_app(control, access, Shown(server.metrics_tables, server.state_dir), leadership)
         web = web_server(app, certificate(server))
         app.state.streams.is_ending = lambda: web.should_exit
@@ -126,9 +130,10 @@ def _first_link(access: Access, url: str) -> str:
     return f"{access.public_url or url}/?token={access.new_login_code(lifetime_ms=FIRST_CODE_MS)}"
 
 
-def _listen_safely(server: ServerConfig, identities: IdentityStore) -> socket.socket:
-    require_somebody(server, has_tokens=identities.has_tokens())
-    return listen(server.host, server.port)
+def _listen_safely(config: Config, identities: IdentityStore) -> socket.socket:
+    has_people = config.oidc.issuer is not None and bool(config.oidc.roles)
+    require_somebody(config.server, has_tokens=identities.has_tokens(), has_people=has_people)
+    return listen(config.server.host, config.server.port)
 
 
 def _outlive_signals() -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from icewright.config.settings import CATALOG, CATALOG_NAME, SECTIONS, Kind, Setting
+from icewright.config.setting import Kind, Setting
+from icewright.config.settings import CATALOG, CATALOG_NAME, SECTIONS
 from icewright.domain.errors import InvalidConfiguration
 
 ENVIRONMENT_PREFIX = "ICEWRIGHT_"

@@ -15,6 +15,7 @@ from icewright.config.events import events_config
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.listening import check_listening
 from icewright.config.model import Config, OptimizerConfig, ServerConfig
+from icewright.config.people import oidc_config
 from icewright.config.pyiceberg import Discovery, discover
 from icewright.config.receivers import flatten_receivers, notifications_config, receivers
 from icewright.config.secrets import is_reference, redact
@@ -52,6 +53,7 @@ def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Con
         events=events_config(given, entries),
         notifications=notifications_config(given, str(file)),
         receivers=receivers(given),
+        oidc=oidc_config(given, str(file)),
         path=file,
         origins={
             **{dotted((section, setting.key)): DEFAULT_ORIGIN for section in SECTIONS for setting in SECTIONS[section]},

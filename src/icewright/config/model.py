@@ -137,6 +137,21 @@ class ReceiverConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class OidcConfig:
+    """The provider by which people log in, none where ``issuer`` is None.
+
+    ``client_secret`` is a reference; ``roles`` is the section as it is written, for
+    :func:`icewright.config.people.role_rules`.
+    """
+
+    issuer: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = None
+    scopes: tuple[str, ...] = ("openid", "profile", "email")
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class UnusableCatalog:
     """A catalog that was found in PyIceberg's configuration and cannot be used, with the reason."""
 
@@ -156,6 +171,7 @@ class Config:
     events: EventsConfig = field(default_factory=EventsConfig)
     notifications: NotificationsConfig = field(default_factory=NotificationsConfig)
     receivers: tuple[ReceiverConfig, ...] = ()
+    oidc: OidcConfig = field(default_factory=OidcConfig)
     path: Path | None = None
     """The TOML file that was read, None when there is none."""
     origins: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,8 @@ from icewright.config import layers, values
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.model import NotificationsConfig, ReceiverConfig
 from icewright.config.secrets import is_reference, redact
-from icewright.config.settings import NOTIFICATIONS, Kind, Setting
+from icewright.config.setting import Kind, Setting
+from icewright.config.settings import NOTIFICATIONS
 from icewright.domain.errors import InvalidConfiguration, InvalidName
 from icewright.domain.feed import FactKind
 from icewright.domain.names import split_parts

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from collections.abc import Mapping
 
+from icewright.config.oidc_settings import OIDC
+from icewright.config.setting import Kind, Setting
 from icewright.domain.catalogs import CatalogKind
 from icewright.domain.optimizers import ICEBERG_RUNTIME, DeployMode, LauncherKind
 from icewright.domain.policy import Mode
@@ -35,29 +34,6 @@ KEEP_TASKS_DAYS_MIN = UNDO_KEPT_MS // 86_400_000
 
 KEEP_AUDIT_DAYS_MIN = 90
 """Shorter than that, what was done would be forgotten before anybody asks."""
-
-
-class Kind(StrEnum):
-    """Types of values, as the error messages name them."""
-
-    TEXT = "a string"
-    INTEGER = "an integer"
-    TEXTS = "an array of strings"
-    MAPPING = "a table of strings"
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting. ``accepts`` judges a value of the right type; ``allowed`` tells people what it accepts."""
-
-    key: str
-    kind: Kind
-    about: str
-    default: Any = None
-    """None also where there is no fixed default; ``required`` then tells the two apart."""
-    required: bool = False
-    allowed: str = ""
-    accepts: Callable[[Any], bool] = lambda _value: True
 
 
 def _is_host(host: str) -> bool:
@@ -435,4 +411,5 @@ SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "optimizer": OPTIMIZER,
     "events": EVENTS,
     "notifications": NOTIFICATIONS,
+    "oidc": OIDC,
 }

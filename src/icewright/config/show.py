@@ -14,7 +14,8 @@ from icewright.config.model import Config, ReceiverConfig
 from icewright.config.pyiceberg import Discovery
 from icewright.config.receivers import RECEIVER
 from icewright.config.secrets import MASK, is_reference, redact, without_password
-from icewright.config.settings import SECTIONS, Setting
+from icewright.config.setting import Setting
+from icewright.config.settings import SECTIONS
 from icewright.domain.names import quote_part
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.secrets import redact
-from icewright.config.settings import Kind, Setting
+from icewright.config.setting import Kind, Setting
 from icewright.domain.errors import InvalidConfiguration
 
 

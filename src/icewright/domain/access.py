@@ -6,7 +6,7 @@ Deny by default: what no role of a principal permits in a scope that covers the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -128,10 +128,14 @@ Grants: TypeAlias = tuple[Grant, ...]
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who asks for something: ``name`` is unique among all, and what the audit calls them."""
+    """Somebody who asks for something: ``name`` is unique among all, and what the audit calls them.
+
+    ``shown`` is what people call them, where that is something else: nothing is decided by it.
+    """
 
     name: str
     grants: Grants
+    shown: str = field(default="", compare=False)
 
     def may(self, permission: Permission, resource: Scope) -> bool:
         """Whether some role of this principal permits it there."""

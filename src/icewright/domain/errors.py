@@ -116,6 +116,12 @@ class Forbidden(Rejected):
     code = "forbidden"
 
 
+class LoginRefused(Forbidden):
+    """It could not be shown who somebody is who wants to log in."""
+
+    code = "login-refused"
+
+
 class StoreAway(Unavailable):
     """icewright's own store does not answer; catalogs and tables are not concerned."""
 

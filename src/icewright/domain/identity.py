@@ -121,7 +121,7 @@ def token_revoked(record: TokenRecord) -> Act:
 
 def logged_in(principal: Principal) -> Act:
     """That somebody logged in: nobody acts on their behalf before."""
-    return Act("session.opened", principal.name)
+    return Act("session.opened", principal.name, {"shown": principal.shown} if principal.shown else {})
 
 
 def digest(secret: str) -> str:

@@ -13,10 +13,12 @@ from typing import Final, TypeAlias
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
+PRIVATE: Final = "a private network"
+
 _INSIDE: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("this machine", ("127.0.0.0/8", "0.0.0.0/8", "::1/128", "::/128")),
     ("a link-local address, as clouds have their metadata at", ("169.254.0.0/16", "fe80::/10", "fec0::/10")),
-    ("a private network", ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")),
+    (PRIVATE, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")),
     ("a cloud's own address", ("168.63.129.16/32",)),
     ("a group of machines", ("224.0.0.0/4", "255.255.255.255/32", "ff00::/8")),
     (

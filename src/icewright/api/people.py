@@ -1,0 +1,115 @@
+"""The log-in of people by a provider of OpenID Connect: there and back again, in one browser.
+
+Strangers ask for these two, so that neither says anything but to whom it belongs, nor writes before the provider has
+vouched for somebody. The session's cookie is one that other sites cannot send. A browser that comes from the provider
+would not send it either with the page that it is sent on to, which is why it gets a page of ours first.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from http import HTTPStatus
+from typing import Annotated, Final
+
+import structlog
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.exceptions import HTTPException
+
+from icewright.api.access import Access
+from icewright.api.deps import Gate
+from icewright.api.door import own_origin, presented_cookie
+from icewright.api.needs import PUBLIC
+from icewright.api.page import LOGIN, plain_page, set_session
+from icewright.domain.errors import IcewrightError, LoginRefused, Unavailable
+from icewright.services.logins import ATTEMPT_MS, Came, Logins
+
+router = APIRouter(include_in_schema=False)
+
+_log = structlog.get_logger("icewright.logins")
+
+BACK: Final = "/login/callback"
+_COOKIE: Final = "icewright-login"
+_LENGTH_MAX: Final = 4_000
+_ERROR: Final = re.compile(r"[a-z_]{1,60}\Z", re.ASCII)
+"""A code of RFC 6749, 4.1.2.1, and not a text that somebody put into an address."""
+
+_Said = Annotated[str | None, Query(max_length=_LENGTH_MAX)]
+
+
+@router.get(LOGIN, dependencies=[PUBLIC])
+def begin(request: Request, access: Gate) -> Response:
+    """Send the browser to the provider."""
+    logins = _logins(access)
+    origin = own_origin(request.scope, request.headers)
+    if access.public_url is not None and origin != access.public_url.lower():
+        return RedirectResponse(access.public_url + LOGIN, HTTPStatus.SEE_OTHER)  # cookies are of one name
+    try:
+        begun = logins.begin(_redirect_uri(request, access))
+    except (LoginRefused, Unavailable) as error:
+        return _refusal(error)
+    response = RedirectResponse(begun.address, HTTPStatus.SEE_OTHER)
+    response.set_cookie(
+        _COOKIE,
+        begun.cookie,
+        max_age=ATTEMPT_MS // 1000,
+        path=LOGIN,
+        httponly=True,
+        samesite="lax",  # or it would not come back from the provider
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@router.get(BACK, dependencies=[PUBLIC])
+def come_back(
+    request: Request,
+    access: Gate,
+    *,
+    code: _Said = None,
+    state: _Said = None,
+    error: _Said = None,
+    iss: _Said = None,
+) -> Response:
+    """A session for whom the provider vouches, where a rule gives them a role; else why not."""
+    logins = _logins(access)
+    cookie = presented_cookie(request.headers, _COOKIE)
+    try:
+        came = _came(cookie, state, code, error, iss)
+        session, principal = logins.finish(came, _redirect_uri(request, access))
+    except (LoginRefused, Unavailable) as refusal:
+        response = _refusal(refusal)
+    else:
+        _log.info("logged in", principal=principal.name)
+        response = plain_page("Logged in", f"Logged in as {escape(principal.shown)}.", HTTPStatus.OK, goes_on=True)
+        set_session(response, request, session)
+    response.delete_cookie(_COOKIE, path=LOGIN)
+    return response
+
+
+def _came(cookie: str | None, state: str | None, code: str | None, error: str | None, issuer: str | None) -> Came:
+    if error is not None:
+        said = error if _ERROR.match(error) else "for no reason that it can say"
+        raise LoginRefused(f"the provider let nobody in: {said}", hint="begin anew")
+    if code is None or state is None or cookie is None:
+        raise LoginRefused("this log-in was not begun by this browser, or too long ago", hint="begin anew")
+    return Came(cookie, state, code, issuer)
+
+
+def _logins(access: Access) -> Logins:
+    if access.logins is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    return access.logins
+
+
+def _redirect_uri(request: Request, access: Access) -> str:
+    """Where the provider sends the browser back to: the door has checked the name by which it came."""
+    return f"{access.public_url or own_origin(request.scope, request.headers)}{BACK}"
+
+
+def _refusal(error: IcewrightError) -> Response:
+    _log.warning("log-in refused", code=error.code, detail=error.message)
+    status = HTTPStatus.FORBIDDEN if isinstance(error, LoginRefused) else HTTPStatus.SERVICE_UNAVAILABLE
+    words = " ".join(f"{said[0].upper()}{said[1:]}." for said in (error.message, error.hint) if said)
+    return plain_page("Nobody was logged in", escape(words), status)

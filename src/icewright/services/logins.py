@@ -1,0 +1,147 @@
+"""Log-ins of people by a provider of OpenID Connect: begun by a browser, and brought to an end by the same one.
+
+What was begun is in a cookie of that browser and nowhere else: strangers may begin as many log-ins as they like, and
+write nothing into the store. The cookie is signed with a key that all servers of one owner's token have.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+import structlog
+
+from icewright.domain.access import Principal
+from icewright.domain.errors import LoginRefused, Unavailable
+from icewright.domain.identity import digest
+from icewright.domain.people import RoleRule, refused
+from icewright.domain.tables import Instant
+from icewright.ports.audit import AuditLog
+from icewright.ports.clock import Clock
+from icewright.ports.identity import IdentityStore
+from icewright.ports.people import Attempt, Provider
+
+_log = structlog.get_logger("icewright.logins")
+
+ATTEMPT_MS: Final = 10 * 60_000
+"""How long a person may take at the provider."""
+AT_ONCE_MAX: Final = 8
+"""So many codes are redeemed at a time: each keeps a thread of the server, for as long as the provider takes."""
+USED_MAX: Final = 100_000
+_KEY_FOR: Final = b"icewright log-ins by OpenID Connect"
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A log-in that was begun: what the browser keeps, and where it goes."""
+
+    cookie: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What the browser comes back with. ``issuer`` is there where the provider says who it is (RFC 9207)."""
+
+    cookie: str
+    state: str
+    code: str
+    issuer: str | None = None
+
+
+class Logins:
+    """Log-ins at one server. ``secret`` is that of the owner's token, and goes nowhere. Safe for several threads."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        rules: Sequence[RoleRule],
+        identities: IdentityStore,
+        audit: AuditLog,
+        clock: Clock,
+        secret: str,
+    ) -> None:
+        self._provider, self._rules = provider, tuple(rules)
+        self._identities, self._audit, self._clock = identities, audit, clock
+        self._key = hmac.digest(secret.encode(), _KEY_FOR, sha256)
+        self._turns = threading.BoundedSemaphore(AT_ONCE_MAX)
+        self._lock = threading.Lock()
+        self._used: dict[str, Instant] = {}
+
+    def begin(self, redirect_uri: str) -> Begun:
+        """A new log-in. Raises :class:`Unavailable` while the provider does not answer."""
+        attempt = Attempt(*(secrets.token_urlsafe(32) for _ in range(3)))
+        return Begun(self._sealed(attempt), self._provider.address(attempt, redirect_uri))
+
+    def finish(self, came: Came, redirect_uri: str) -> tuple[str, Principal]:
+        """A session for whoever comes back, and who that is.
+
+        Raises :class:`LoginRefused` where that cannot be told, or they have no role, and :class:`Unavailable`.
+        """
+        attempt = self._opened(came.cookie)
+        if attempt is None or not hmac.compare_digest(attempt.state.encode(), came.state.encode("utf-8", "replace")):
+            raise LoginRefused(
+                "this log-in was not begun by this browser, or too long ago",
+                hint="begin anew; cookies of this site have to be allowed",
+            )
+        if came.issuer is not None and came.issuer != self._provider.issuer:
+            raise LoginRefused("somebody else than the provider answered", hint="begin anew")
+        with self._turn():
+            self._use(attempt)
+            person = self._provider.person(came.code, attempt, redirect_uri)
+        principal = person.principal(self._rules)
+        if not principal.grants:
+            self._audit.append(refused(person, "no-role"))
+            raise LoginRefused(
+                f"{principal.shown} is known, and has no role here",
+                hint="an administrator gives roles to groups in [oidc.roles]; what changed counts at the next log-in",
+            )
+        session = secrets.token_urlsafe(32)
+        self._identities.open_session(digest(session), principal)
+        return session, principal
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(blocking=False):
+            raise Unavailable("too many log in at this moment", hint="try again")
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    def _use(self, attempt: Attempt) -> None:
+        """Let each attempt come back once: another time it is a replay, whatever became of the first."""
+        now, state = self._clock.now(), digest(attempt.state)
+        with self._lock:
+            if state in self._used:
+                raise LoginRefused("this log-in was brought to an end already", hint="begin anew")
+            self._used = {key: until for key, until in self._used.items() if until > now}
+            if len(self._used) >= USED_MAX:
+                raise Unavailable("too many have logged in within minutes", hint="try again")
+            self._used[state] = now + ATTEMPT_MS
+
+    def _sealed(self, attempt: Attempt) -> str:
+        said = json.dumps([attempt.state, attempt.nonce, attempt.verifier, self._clock.now()]).encode()
+        return f"{said.hex()}.{self._signature(said).hex()}"
+
+    def _opened(self, cookie: str) -> Attempt | None:
+        """What was sealed, None for what was not by us, or too long ago."""
+        head, _, tail = cookie.partition(".")
+        try:
+            said, signature = bytes.fromhex(head), bytes.fromhex(tail)
+        except ValueError:
+            return None
+        if not hmac.compare_digest(signature, self._signature(said)):
+            return None
+        state, nonce, verifier, begun_at = json.loads(said)
+        return Attempt(state, nonce, verifier) if 0 <= self._clock.now() - begun_at < ATTEMPT_MS else None
+
+    def _signature(self, said: bytes) -> bytes:
+        return hmac.digest(self._key, said, sha256)

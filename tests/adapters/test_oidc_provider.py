@@ -1,0 +1,301 @@
+"""A provider that misbehaves, or somebody in its place: nobody is let in, nothing else is spoken with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx2
+import pytest
+from joserfc.jwk import OctKey, RSAKey
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.oidc.guarded import ANSWER_BYTES_MAX, require_safe
+from icewright.adapters.oidc.provider import ALGORITHMS, LEEWAY_S, Client, OidcProvider
+from icewright.domain.errors import IcewrightError, LoginRefused, Unavailable
+from icewright.domain.people import Person
+from icewright.ports.people import Attempt
+from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server
+
+BACK = "http://127.0.0.1:7077/login/callback"
+ATTEMPT = Attempt("the-state", "the-nonce", "v" * 43)
+DISCOVERY = "/.well-known/openid-configuration"
+
+
+@dataclass
+class World:
+    server: OidcServer
+    clock: ManualClock
+    provider: OidcProvider
+
+    def log_in(self, attempt: Attempt = ATTEMPT) -> Person:
+        back = httpx2.get(self.provider.address(attempt, BACK), follow_redirects=False).headers["location"]
+        return self.provider.person(httpx2.QueryParams(back.partition("?")[2])["code"], attempt, BACK)
+
+    def new_provider(self, **changes: Any) -> OidcProvider:
+        """As another server would have it, which has asked nothing yet."""
+        client = replace(Client(self.server.issuer, CLIENT_ID, CLIENT_SECRET), **changes)
+        self.provider = OidcProvider(client, self.clock.now)
+        return self.provider
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    clock = ManualClock()
+    with oidc_server() as server:
+        server.now = lambda: clock.now() / 1000
+        yield World(server, clock, OidcProvider(Client(server.issuer, CLIENT_ID, CLIENT_SECRET), clock.now))
+
+
+def at(world: World, seconds: int) -> int:
+    return world.clock.now() // 1000 + seconds
+
+
+class TestClaims:
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            {"aud": "another-client"},
+            {"aud": ["another-client", "a-third"]},
+            {"aud": []},
+            {"aud": None},
+            {"aud": [CLIENT_ID, "another-client"]},  # without azp
+            {"aud": [CLIENT_ID, "another-client"], "azp": "another-client"},
+            {"azp": "another-client"},
+            {"iss": "https://elsewhere.example.com"},
+            {"iss": None},
+            {"sub": None},
+            {"sub": ""},
+            {"sub": 7},
+            {"sub": "a" * 256},
+            {"sub": "a\nb"},
+            {"nonce": None},
+            {"nonce": "of another log-in"},
+            {"exp": None},
+            {"exp": "never"},
+            {"exp": True},
+            {"iat": None},
+            {"at_hash": "xxxx"},
+        ],
+        ids=str,
+    )
+    def test_t11_what_is_not_said_of_this_log_in_by_this_provider_for_us_lets_nobody_in(
+        self, world: World, claims: dict[str, Any]
+    ) -> None:
+        world.server.claims = claims
+        with pytest.raises(LoginRefused):
+            world.log_in()
+
+    @pytest.mark.parametrize(("claim", "off"), [("exp", -LEEWAY_S), ("nbf", LEEWAY_S + 1), ("iat", LEEWAY_S + 1)])
+    def test_t11_nor_what_is_not_said_now(self, world: World, claim: str, off: int) -> None:
+        world.server.claims = {claim: at(world, off)}
+        with pytest.raises(LoginRefused):
+            world.log_in()
+        world.server.claims = {claim: at(world, off + (1 if claim == "exp" else -1))}
+        assert world.log_in().subject == "ada-7"  # clocks may be off by a minute
+
+    def test_several_audiences_are_fine_when_we_are_who_asked(self, world: World) -> None:
+        world.server.claims = {"aud": [CLIENT_ID, "another-client"], "azp": CLIENT_ID}
+        assert world.log_in().subject == "ada-7"
+
+
+class TestSignatures:
+    @pytest.mark.parametrize("how", ["nothing", "public-key", "other-key", "changed", "secret"])
+    def test_t11_what_the_provider_has_not_signed_lets_nobody_in(self, world: World, how: str) -> None:
+        server = world.server
+        mine = RSAKey.generate_key(2048, {"kid": "k1"})
+
+        def with_mine(claims: dict[str, Any]) -> str:
+            own, server.keys = server.keys, {"k1": mine}
+            signed = server.sign(claims)
+            server.keys = own
+            return signed
+
+        def with_secret(claims: dict[str, Any]) -> str:
+            return server.encode({"alg": "HS256", "kid": "k1"}, claims, OctKey.import_key(CLIENT_SECRET.encode()))
+
+        def changed(claims: dict[str, Any]) -> str:
+            head, body, signature = server.sign(claims).split(".")
+            return ".".join([head, body[:-4] + ("AAAA" if body[-4:] != "AAAA" else "BBBB"), signature])
+
+        signers: dict[str, Callable[[dict[str, Any]], str]] = {
+            "nothing": server.sign_with_nothing,
+            "public-key": server.sign_with_public_key,
+            "other-key": with_mine,
+            "changed": changed,
+            "secret": with_secret,
+        }
+        server.signed = signers[how]
+        with pytest.raises(LoginRefused):
+            world.log_in()
+
+    def test_t11_only_signatures_by_a_key_pair_count(self) -> None:
+        assert not [one for one in ALGORITHMS if one == "none" or one.startswith("HS")]
+
+    @pytest.mark.parametrize("token", [None, 7, "", "x", "a.b", "a.b.c", "..", "é.é.é", "a" * 100_000])
+    def test_t9_what_is_no_signed_answer_lets_nobody_in(self, world: World, token: Any) -> None:
+        world.server.answers["/token"] = Answer.json({"access_token": "a", "token_type": "Bearer", "id_token": token})
+        with pytest.raises(LoginRefused):
+            world.log_in()
+
+
+class TestKeys:
+    def test_a_key_that_is_new_is_found_and_one_that_is_gone_opens_nothing(self, world: World) -> None:
+        assert world.log_in().subject == "ada-7"
+        old, world.server.signed = world.server.keys["k1"], world.server.sign
+        world.clock.advance(60_000)
+        world.server.rotate("k2")
+        assert world.log_in().subject == "ada-7"
+        world.server.keys["k1"] = old  # it signs on, and is none of the provider's any more
+        world.server.kid, world.server.algorithm = "k1", "RS256"
+        listed = {"keys": [world.server.keys["k2"].as_dict(private=False)]}
+        world.server.answers["/keys"] = Answer.json(listed)
+        with pytest.raises(LoginRefused):
+            world.log_in()
+
+    def test_t13_unknown_keys_make_us_ask_once_a_minute_at_most(self, world: World) -> None:
+        world.log_in()
+        own = world.server.keys["k1"]
+        world.server.keys = {"k9": RSAKey.generate_key(2048, {"kid": "k9"})}
+        world.server.kid = "k9"
+        world.server.answers["/keys"] = Answer.json({"keys": [own.as_dict(private=False)]})
+        for _ in range(5):
+            with pytest.raises(LoginRefused):
+                world.log_in()
+        assert world.server.asked["/keys"] == 1
+        world.clock.advance(60_000)
+        for _ in range(5):
+            with pytest.raises(LoginRefused):
+                world.log_in()
+        assert world.server.asked["/keys"] == 2
+
+    def test_t11_without_an_id_only_the_only_key_is_meant(self, world: World) -> None:
+        server = world.server
+        server.signed = lambda claims: server.encode({"alg": "RS256"}, claims, server.keys["k1"])
+        assert world.log_in().subject == "ada-7"
+        server.keys["k2"] = RSAKey.generate_key(2048, {"kid": "k2"})
+        world.new_provider()
+        with pytest.raises(LoginRefused):
+            world.log_in()
+
+    @pytest.mark.parametrize("how", ["encrypts", "short", "secret", "twice", "other-algorithm", "private", "none"])
+    def test_t11_keys_for_anything_else_are_none(self, world: World, how: str) -> None:
+        public = world.server.keys["k1"].as_dict(private=False)
+        short = RSAKey.generate_key(1024, {"kid": "k1"}) if how == "short" else world.server.keys["k1"]
+        listed: Any = {
+            "encrypts": [{**public, "use": "enc"}],
+            "short": [short.as_dict(private=False)],
+            "secret": [{"kty": "oct", "kid": "k1", "k": "AAAA"}],
+            "twice": [public, public],
+            "other-algorithm": [{**public, "alg": "PS256"}],
+            "private": [world.server.keys["k1"].as_dict(private=True)],
+            "none": "x",
+        }[how]
+        world.server.keys = {"k1": short}
+        world.server.answers["/keys"] = Answer.json({"keys": listed})
+        with pytest.raises(LoginRefused):
+            world.log_in()
+
+
+class TestAddresses:
+    """T7: what a provider, or somebody in its place, may have us speak with."""
+
+    @pytest.mark.parametrize("path", [DISCOVERY, "/keys", "/token"])
+    def test_t7_redirects_are_not_followed(self, world: World, path: str) -> None:
+        with oidc_server() as elsewhere:
+            to = {"Location": f"{elsewhere.issuer}{path}"}
+            for status in (301, 302, 303, 307, 308):
+                world.server.answers[path] = Answer(status, headers=to)
+                world.new_provider()
+                with pytest.raises(LoginRefused):
+                    world.log_in()
+            assert not elsewhere.asked
+
+    def test_t7_who_calls_itself_otherwise_is_somebody_else(self, world: World) -> None:
+        for issuer in ("https://elsewhere.example.com", world.server.issuer + "/", None):
+            world.server.discovery = {"issuer": issuer}
+            with pytest.raises(LoginRefused):
+                world.log_in()
+
+    @pytest.mark.parametrize("endpoint", ["authorization_endpoint", "token_endpoint", "jwks_uri"])
+    @pytest.mark.parametrize(
+        "address", [None, 7, "", "x", "ftp://127.0.0.1/", "file:///etc/passwd", "http://example.com/", "https://a:b@c/"]
+    )
+    def test_t7_only_https_and_without_credentials(self, world: World, endpoint: str, address: Any) -> None:
+        world.server.discovery = {endpoint: address}
+        with pytest.raises(LoginRefused):
+            world.log_in()
+
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "localhost",
+            "0.0.0.0",  # noqa: S104 - nothing listens there
+            "169.254.169.254",
+            "[::1]",
+            "[::]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:169.254.169.254]",
+            "[fe80::1]",
+            "224.0.0.1",
+        ],
+    )
+    def test_t7_a_provider_elsewhere_cannot_have_us_speak_with_this_machine_or_a_clouds_own(self, host: str) -> None:
+        with pytest.raises(IcewrightError):
+            require_safe(f"https://{host}/token", beside="https://login.example.com")
+        with pytest.raises(LoginRefused):
+            require_safe(f"http://{host}/token", beside="https://login.example.com")
+
+    @pytest.mark.parametrize(
+        "issuer", ["http://login.example.com", "ftp://x", "https://a@b", "https://", "https://a/#b"]
+    )
+    def test_t7_an_issuer_is_spoken_with_by_https_alone(self, issuer: str) -> None:
+        with pytest.raises(LoginRefused):
+            OidcProvider(Client(issuer, "x"), lambda: 0)
+
+    @pytest.mark.parametrize("path", [DISCOVERY, "/keys", "/token"])
+    def test_t13_an_answer_without_an_end_is_not_read(self, world: World, path: str) -> None:
+        body = json.dumps({"x": "a" * ANSWER_BYTES_MAX}).encode()
+        world.server.answers[path] = Answer(200, body, {"Content-Type": "application/json"})
+        with pytest.raises(LoginRefused):
+            world.log_in()
+
+    @pytest.mark.parametrize("path", [DISCOVERY, "/keys", "/token"])
+    @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"null", b"[" * 100_000])
+    def test_t9_what_is_no_document_is_no_answer(self, world: World, path: str, body: bytes) -> None:
+        world.server.answers[path] = Answer(200, body, {"Content-Type": "application/json"})
+        with pytest.raises((Unavailable, LoginRefused)):
+            world.log_in()
+
+    def test_t13_one_that_is_away_is_left_alone_for_a_while(self, world: World) -> None:
+        world.server.answers[DISCOVERY] = Answer(503)
+        for _ in range(5):
+            with pytest.raises(Unavailable):
+                world.log_in()
+        assert world.server.asked[DISCOVERY] == 1
+        world.server.answers.clear()
+        world.clock.advance(10_000)
+        assert world.log_in().subject == "ada-7"
+
+
+class TestSecret:
+    def test_a_wrong_secret_lets_nobody_in(self, world: World) -> None:
+        world.new_provider(client_secret="x")  # noqa: S106 - not a secret
+        with pytest.raises(LoginRefused):
+            world.log_in()
+
+    def test_a_public_client_has_none(self, world: World) -> None:
+        world.server.secret = None
+        world.new_provider(client_secret=None)
+        assert world.log_in().subject == "ada-7"
+
+    def test_t5_what_holds_secrets_does_not_show_them(self, world: World) -> None:
+        assert CLIENT_SECRET not in repr(Client("https://a", "b", CLIENT_SECRET))
+        assert not [word for word in ("the-state", "the-nonce", "vvv") if word in repr(ATTEMPT)]
+        assert "data-eng" not in repr(world.log_in())

@@ -1,0 +1,223 @@
+"""People log in with a browser, by a real provider on loopback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi.testclient import TestClient
+
+from icewright.adapters.oidc.provider import Client, OidcProvider
+from icewright.api.access import Access, loopback_hosts
+from icewright.api.app import create_app
+from icewright.domain.asked import AskedExpireSnapshots
+from icewright.domain.codec import to_json
+from icewright.domain.errors import StoreAway
+from icewright.domain.identity import IDLE_MS
+from icewright.domain.people import RoleRule
+from icewright.services.logins import Logins
+from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served
+from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server
+
+RULES = [
+    RoleRule.parse("groups=data-eng", "operator@lake.db"),
+    RoleRule.parse("groups=approvers", "approver, policy-admin"),
+]
+
+
+@dataclass
+class World:
+    served: Served
+    provider: OidcServer
+
+    def browser(self) -> TestClient:
+        return TestClient(self.served.app, f"http://{HOST}", follow_redirects=False)
+
+    def logins(self) -> Logins:
+        provider = OidcProvider(Client(self.provider.issuer, CLIENT_ID, CLIENT_SECRET), self.served.clock.now)
+        access = self.served.access
+        return Logins(provider, RULES, access.identities, access.audit, self.served.clock, TOKEN)
+
+    def come_back(self, browser: TestClient) -> str:
+        """Where the provider sends a browser back to, that has just asked to log in."""
+        sent = browser.get("/login")
+        assert sent.status_code == 303
+        back = httpx2.get(sent.headers["location"], follow_redirects=False).headers["location"]
+        assert back.startswith(f"http://{HOST}/login/callback?")
+        return str(back).removeprefix(f"http://{HOST}")
+
+    def log_in(self, browser: TestClient) -> httpx2.Response:
+        return browser.get(self.come_back(browser))
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with oidc_server() as provider:
+        served = Served()
+        provider.now = lambda: served.clock.now() / 1000
+        world = World(served, provider)
+        served.access.logins = world.logins()
+        yield world
+
+
+def text_of(page: httpx2.Response) -> str:
+    return re.sub(r"<[^>]*>", "", page.text.partition("<main>")[2])
+
+
+def test_a_person_logs_in_does_what_they_may_and_logs_out(world: World) -> None:
+    uuid = world.served.table()
+    browser = world.browser()
+    assert 'href="/login"' in browser.get("/").text
+    page = world.log_in(browser)
+    assert (page.status_code, "Logged in as Ada." in page.text) == (200, True)
+    assert 'http-equiv="refresh" content="0; url=/"' in page.text  # a page of ours, so that the strict cookie is sent
+    assert browser.get("/").status_code == 200
+    me = browser.get(f"{V1}/me").json()
+    assert (me["name"], me["shown"]) == (f"person:{world.provider.issuer}#ada-7", "Ada")
+    assert [one["name"] for one in browser.get(f"{V1}/tables").json()["items"]] == [str(EVENTS)]
+    origin = {"Origin": f"http://{HOST}"}
+    assert browser.post(f"{V1}/tables/{uuid}/plan", headers=origin).status_code == 200
+    assert browser.get(f"{V1}/audit").status_code == 403
+    assert browser.post(f"{V1}/logout", headers=origin).status_code == 204
+    assert browser.get(f"{V1}/me").status_code == 401
+    said = [(one["principal"], one["action"], one["detail"].get("shown")) for one in audit(world)]
+    assert ("stranger", "session.opened", "Ada") in said
+    assert (me["name"], "api", None) in said
+
+
+def audit(world: World) -> list[dict[str, Any]]:
+    return list(world.served.get("/audit", after=0, limit=999)["items"])
+
+
+def test_t11_cookies_are_no_scripts_business_and_no_other_sites(world: World) -> None:
+    browser = world.browser()
+    (begun,) = browser.get("/login").headers.get_list("set-cookie")
+    assert {"HttpOnly", "Path=/login", "SameSite=lax", "Max-Age=600"} <= set(begun.split("; "))
+    back = world.log_in(browser)
+    cookies = back.headers.get_list("set-cookie")
+    session = next(one for one in cookies if one.startswith("icewright-session-"))
+    assert {"HttpOnly", "Path=/", "SameSite=strict"} <= set(session.split("; "))
+    assert any(one.startswith('icewright-login=""') for one in cookies)
+
+
+def test_t11_by_tls_they_are_sent_by_tls_alone(world: World) -> None:
+    served, url = world.served, "https://icewright.example.com"
+    access = Access(
+        TOKEN,
+        frozenset({"icewright.example.com", *loopback_hosts("127.0.0.1", PORT)}),
+        served.access.identities,
+        served.audit,
+        public_url=url,
+        logins=world.logins(),
+    )
+    app = create_app(served.control, access)
+    elsewhere = TestClient(app, f"http://{HOST}", follow_redirects=False).get("/login")
+    assert elsewhere.headers["location"] == f"{url}/login"  # cookies are of the name that the provider sends back to
+    browser = TestClient(app, url, follow_redirects=False)
+    sent = browser.get("/login")
+    assert "Secure" in sent.headers["set-cookie"]
+    assert "redirect_uri=https%3A%2F%2Ficewright.example.com%2Flogin%2Fcallback" in sent.headers["location"]
+    back = httpx2.get(sent.headers["location"], follow_redirects=False).headers["location"]
+    page = browser.get(back)
+    assert page.status_code == 200
+    assert all("Secure" in one for one in page.headers.get_list("set-cookie") if "session" in one)
+
+
+def test_t2_whoever_has_no_role_gets_no_session(world: World) -> None:
+    world.provider.person["groups"] = ["marketing"]
+    browser = world.browser()
+    page = world.log_in(browser)
+    assert (page.status_code, "Ada is known, and has no role here." in text_of(page)) == (403, True)
+    assert not [name for name in browser.cookies if name.startswith("icewright-session")]
+    refused = [one for one in audit(world) if one["action"] == "session.refused"]
+    assert [one["resource"] for one in refused] == [f"person:{world.provider.issuer}#ada-7"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?code=x",
+        "?state=x",
+        "?code=x&state=x",
+        "?error=access_denied",
+        "?error=%3Cscript%3E&error_description=%3Cscript%3E",
+        "?code=x&state=%ff",
+        "?code=" + "x" * 3_999 + "&state=y",
+    ],
+)
+def test_t11_a_callback_that_nobody_asked_for_opens_nothing(world: World, query: str) -> None:
+    for browser in (world.browser(), world.browser()):
+        page = browser.get(f"/login/callback{query}")
+        assert page.status_code == 403
+        assert "<script" not in page.text
+        assert not [name for name in browser.cookies if name.startswith("icewright-session")]
+        browser.get("/login")  # now it has a cookie of an attempt
+    assert not world.provider.asked["/token"]
+
+
+def test_t11_nor_one_of_another_browser_nor_a_second_time(world: World) -> None:
+    ada, eve = world.browser(), world.browser()
+    of_eve = world.come_back(eve)
+    assert ada.get(of_eve).status_code == 403
+    world.come_back(ada)
+    assert ada.get(of_eve).status_code == 403  # Ada would be logged in as Eve
+    back = world.come_back(ada)
+    cookie = ada.cookies["icewright-login"]
+    assert ada.get(back).status_code == 200
+    replayed = world.browser()
+    replayed.cookies.set("icewright-login", cookie, path="/login")
+    assert replayed.get(back).status_code == 403
+    world.provider.claims = {"nonce": "of another log-in"}
+    assert world.log_in(world.browser()).status_code == 403
+
+
+def test_while_the_provider_is_away_it_says_so(world: World) -> None:
+    world.provider.answers["/.well-known/openid-configuration"] = Answer(503)
+    page = world.browser().get("/login")
+    assert (page.status_code, "Try again" in text_of(page) or "issuer" in text_of(page)) == (503, True)
+    assert not page.headers.get_list("set-cookie")
+
+
+def test_t12_without_an_audit_nobody_is_let_in(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise StoreAway("the store does not answer")
+
+    monkeypatch.setattr(world.served.audit, "append", away)
+    browser = world.browser()
+    page = world.log_in(browser)
+    assert page.status_code == 503
+    assert not [name for name in browser.cookies if name.startswith("icewright-session")]
+
+
+def test_t1_where_no_provider_is_configured_there_is_no_log_in() -> None:
+    served = Served()
+    for path in ("/login", "/login/callback?code=x&state=y"):
+        assert served.client().get(path).status_code == 404
+    assert "/login" not in served.client().get("/").text
+
+
+def test_t2_people_approve_by_their_own_name_and_not_what_they_asked_for(world: World) -> None:
+    world.provider.person["groups"] = ["data-eng", "approvers"]
+    world.served.table()
+    browser = world.browser()
+    world.log_in(browser)
+    origin = {"Origin": f"http://{HOST}"}
+    body = to_json(AskedExpireSnapshots("PT0S", 1))
+    uuid = browser.get(f"{V1}/tables").json()["items"][0]["uuid"]
+    planned = browser.post(f"{V1}/tables/{uuid}/plans", headers=origin, json=body)
+    assert planned.status_code == 201, planned.text
+    path = f"{V1}/plans/{planned.json()['plan_id']}/approve"
+    refused = browser.post(path, headers=origin, json={"approved_by": "somebody else"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+
+
+def test_t11_an_idle_session_is_over(world: World) -> None:
+    browser = world.browser()
+    world.log_in(browser)
+    world.served.clock.advance(IDLE_MS)
+    assert browser.get(f"{V1}/me").status_code == 401

@@ -1,0 +1,169 @@
+"""Log-ins of people: each is begun and ended by one browser, once, and gives a session to who has a role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from icewright.adapters.memory.audit import MemoryAudit
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.identity import MemoryIdentities
+from icewright.adapters.memory.people import MemoryProvider
+from icewright.domain.errors import LoginRefused, Unavailable
+from icewright.domain.identity import IDLE_MS, SESSION_MS, digest
+from icewright.domain.people import Person, RoleRule
+from icewright.ports.people import Attempt
+from icewright.services import logins as module
+from icewright.services.logins import AT_ONCE_MAX, ATTEMPT_MS, Begun, Came, Logins
+
+BACK = "https://icewright.example.com/login/callback"
+RULES = [RoleRule.parse("groups=data-eng", "operator@lake.db")]
+SECRET = "the-owners-token"  # noqa: S105 - not a secret
+
+
+@dataclass
+class World:
+    clock: ManualClock
+    provider: MemoryProvider
+    identities: MemoryIdentities
+    audit: MemoryAudit
+    logins: Logins
+
+    @classmethod
+    def new(cls) -> World:
+        clock = ManualClock()
+        audit, provider = MemoryAudit(clock), MemoryProvider()
+        identities = MemoryIdentities(clock, audit)
+        return cls(clock, provider, identities, audit, Logins(provider, RULES, identities, audit, clock, SECRET))
+
+    def came(self, begun: Begun, groups: Any = ("data-eng",)) -> Came:
+        """The browser, after Ada has logged in at the provider."""
+        ada = Person(self.provider.issuer, "7", {"name": "Ada", "groups": list(groups)})
+        query = self.provider.visit(begun.address, ada).partition("?")[2].split("&")
+        said = dict(one.split("=", 1) for one in query)
+        return Came(begun.cookie, said["state"], said["code"], self.provider.issuer)
+
+    def actions(self) -> list[tuple[str, str, dict[str, Any]]]:
+        return [(one.action, one.resource, dict(one.detail)) for one in self.audit.entries(limit=99, after=0)]
+
+
+@pytest.fixture
+def world() -> World:
+    return World.new()
+
+
+def test_whoever_has_a_role_gets_a_session_and_the_audit_says_who(world: World) -> None:
+    session, principal = world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
+    assert (principal.name, principal.shown) == ("person:https://provider.invalid#7", "Ada")
+    assert world.identities.session(digest(session), attended=True) == principal
+    assert world.actions() == [("session.opened", principal.name, {"shown": "Ada"})]
+    world.clock.advance(IDLE_MS)
+    assert world.identities.session(digest(session), attended=True) is None
+
+
+def test_t11_it_ends_after_twelve_hours_whatever_is_done(world: World) -> None:
+    session, _ = world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
+    for _ in range(SESSION_MS // (IDLE_MS // 2) - 1):
+        world.clock.advance(IDLE_MS // 2)
+        assert world.identities.session(digest(session), attended=True) is not None
+    world.clock.advance(IDLE_MS // 2)
+    assert world.identities.session(digest(session), attended=True) is None
+
+
+def test_t2_whoever_has_none_gets_none_and_the_audit_says_who_tried(world: World) -> None:
+    with pytest.raises(LoginRefused, match="Ada is known, and has no role here"):
+        world.logins.finish(world.came(world.logins.begin(BACK), groups=["another"]), BACK)
+    name = "person:https://provider.invalid#7"
+    assert world.actions() == [("session.refused", name, {"shown": "Ada", "because": "no-role"})]
+
+
+def test_t11_a_log_in_is_brought_to_an_end_once(world: World) -> None:
+    came = world.came(world.logins.begin(BACK))
+    world.logins.finish(came, BACK)
+    with pytest.raises(LoginRefused, match="brought to an end already"):
+        world.logins.finish(came, BACK)
+    again = replace(came, code=world.came(Begun(came.cookie, world.provider.address(_attempt(came), BACK))).code)
+    with pytest.raises(LoginRefused, match="brought to an end already"):
+        world.logins.finish(again, BACK)
+
+
+def _attempt(came: Came) -> Attempt:
+    return Attempt(came.state, "x", "y")
+
+
+def test_t11_and_by_the_browser_that_began_it(world: World) -> None:
+    mine, theirs = world.logins.begin(BACK), world.logins.begin(BACK)
+    came = world.came(theirs)
+    for changed in (
+        replace(came, cookie=mine.cookie),
+        replace(came, state=world.came(mine).state),
+        replace(came, state=""),
+        replace(came, state="é\udc80"),
+        replace(came, cookie=""),
+        replace(came, cookie="."),
+        replace(came, cookie="zz.zz"),
+        replace(came, cookie=came.cookie[:-2] + ("00" if came.cookie[-2:] != "00" else "11")),
+        replace(came, cookie="0" + came.cookie),
+    ):
+        with pytest.raises(LoginRefused, match="not begun by this browser"):
+            world.logins.finish(changed, BACK)
+    world.logins.finish(came, BACK)
+
+
+def test_t11_a_cookie_that_somebody_else_has_signed_is_none(world: World) -> None:
+    other = Logins(world.provider, RULES, world.identities, world.audit, world.clock, "another-token")
+    with pytest.raises(LoginRefused, match="not begun by this browser"):
+        world.logins.finish(world.came(other.begin(BACK)), BACK)
+
+
+def test_another_server_of_the_same_owner_brings_it_to_an_end(world: World) -> None:
+    other = Logins(world.provider, RULES, world.identities, world.audit, world.clock, SECRET)
+    session, _ = world.logins.finish(world.came(other.begin(BACK)), BACK)
+    assert world.identities.session(digest(session), attended=True) is not None
+
+
+def test_t11_it_lasts_ten_minutes(world: World) -> None:
+    first, second = world.came(world.logins.begin(BACK)), world.came(world.logins.begin(BACK))
+    world.clock.advance(ATTEMPT_MS - 1)
+    world.logins.finish(first, BACK)
+    world.clock.advance(1)
+    with pytest.raises(LoginRefused, match="too long ago"):
+        world.logins.finish(second, BACK)
+
+
+def test_t11_another_provider_does_not_answer_in_its_place(world: World) -> None:
+    came = world.came(world.logins.begin(BACK))
+    with pytest.raises(LoginRefused, match="somebody else"):
+        world.logins.finish(replace(came, issuer="https://elsewhere.example.com"), BACK)
+
+
+def test_t13_strangers_write_nothing_and_take_all_turns_of_nobody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(5):
+        begun = world.logins.begin(BACK)
+        with pytest.raises(LoginRefused):
+            world.logins.finish(replace(world.came(begun), code="x"), BACK)
+    assert world.actions() == []
+    monkeypatch.setattr(module, "USED_MAX", 5)
+    with pytest.raises(Unavailable, match="too many have logged in"):
+        world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
+    world.clock.advance(ATTEMPT_MS)
+    came, entered = world.came(world.logins.begin(BACK)), []
+
+    def within(code: str, attempt: Attempt, redirect_uri: str) -> Person:
+        """The provider takes its time, and others come meanwhile."""
+        entered.append(code)
+        if len(entered) == AT_ONCE_MAX:
+            with pytest.raises(Unavailable, match="too many log in at this moment"):
+                world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
+        else:
+            world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
+        return MemoryProvider.person(world.provider, code, attempt, redirect_uri)
+
+    monkeypatch.setattr(module, "USED_MAX", 99)
+    monkeypatch.setattr(world.provider, "person", within)
+    world.logins.finish(came, BACK)
+    assert len(entered) == AT_ONCE_MAX
