@@ -156,7 +156,7 @@ def read_back(text: str) -> dict[str, str]:
 
 
 def _whole(units: list[str]) -> str:
-    return "".join(units).encode("utf-16", "surrogatepass").decode("utf-16")
+    return "".join(units).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 @pytest.mark.parametrize("master", ["local[2]", "spark://head:7077"])

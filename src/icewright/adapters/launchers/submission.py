@@ -129,5 +129,5 @@ def _character(letter: str, *, first: bool, is_key: bool) -> str:
         return f"\\{letter}"
     if " " <= letter <= "~":
         return letter
-    units = letter.encode("utf-16-be")
+    units = letter.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

@@ -84,7 +84,9 @@ class RestCommits(RestPointers):
         with asking(self._name):
             status, answer = self._post(name, body)
         if _OK <= status < _MULTIPLE:
-            return True
+            if isinstance(answer, dict) and isinstance(answer.get("metadata"), dict):
+                return True
+            raise Unavailable(f"catalog {self._name} answers {status} for table {name}, and not what it is now")
         if status == _CONFLICT:
             return False
         if status == _NOT_FOUND:

@@ -20,7 +20,15 @@ from icewright.adapters.pyiceberg.rest_commits import RestCommits
 from icewright.adapters.pyiceberg.table_files import check_same
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import Conflict, IcewrightError, TableReplaced, Unavailable, Unknown, Unsupported
+from icewright.domain.errors import (
+    Conflict,
+    IcewrightError,
+    NotAllowed,
+    TableReplaced,
+    Unavailable,
+    Unknown,
+    Unsupported,
+)
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Instant, TableMetadata
 
@@ -111,6 +119,10 @@ def until_done(
                 return
         except Unavailable as error:
             _look_for(name, is_done, error)
+            return
+        except NotAllowed:
+            if not is_done():  # gateways answer 400 to what they have passed on
+                raise
             return
     raise Conflict(f"table {name} is committed to all the time", hint="try again in a moment")
 
