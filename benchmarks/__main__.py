@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b2, b3, b7, b9, b11, b13
+from benchmarks import b1, b2, b3, b7, b9, b11, b13, queue
 from benchmarks.render import render
 from benchmarks.results import Result, loads, save, table
 from benchmarks.rewriters import ICEWRIGHT, PEER
@@ -76,6 +76,10 @@ def _b13(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return b13.run(folder, options(seed), _say)
 
 
+def _queue(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    return queue.run(folder, queue.short(seed) if form is Form.SHORT else queue.usual(seed), _say)
+
+
 _BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     b1.NAME: _b1,
     b2.NAME: _b2,
@@ -84,6 +88,7 @@ _BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     b9.NAME: _b9,
     b11.NAME: _b11,
     b13.NAME: _b13,
+    queue.NAME: _queue,
 }
 
 

@@ -5,6 +5,7 @@ It holds no state that matters. Killed at any point, its leases run out, and the
 
 from __future__ import annotations
 
+import os
 import queue
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pyspark import InheritableThread
 
 from icewright import __version__
 from icewright.domain.actions import names_in, shareable_bytes
+from icewright.domain.application_size import application_size
 from icewright.domain.errors import InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
 from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
@@ -282,6 +284,7 @@ class Optimizer:
         return self._worn_out
 
     def _hello(self) -> OptimizerHello:
+        size = application_size(self._settings, os.cpu_count() or 1)
         return OptimizerHello(
             protocol_version=PROTOCOL_VERSION,
             optimizer_id=self._settings.optimizer_id,
@@ -292,6 +295,10 @@ class Optimizer:
             spark_version=self._engine.spark_version,
             iceberg_version=self._engine.iceberg_version,
             workers=self._engine.workers,
+            cores=size.cores,
+            memory_bytes=size.memory_bytes,
+            is_resident=size.is_resident,
+            queues=self._settings.queues,
         )
 
 

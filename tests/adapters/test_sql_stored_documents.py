@@ -45,6 +45,7 @@ from icewright.domain.orphans import FinishedPass
 from icewright.domain.ownership import SeenClaim
 from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePrediction, Risk
 from icewright.domain.policies import PolicyRevision
+from icewright.domain.resource_groups import Queue
 from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tasks import Outcome, Progress
 from icewright.domain.why import Considered
@@ -138,6 +139,16 @@ def test_optimizers_of_before_they_told_of_their_workers_are_read() -> None:
     document = next(document for kind, document in STORED if kind == "OptimizerHello")
     before = {name: value for name, value in document.items() if name != "workers"}
     assert load(OptimizerHello, json.dumps(before)).workers is None
+
+
+def test_optimizers_and_policies_of_before_there_were_resource_groups_are_read() -> None:
+    hello = next(document for kind, document in STORED if kind == "OptimizerHello")
+    before = {name: hello[name] for name in hello if name not in ("cores", "memory_bytes", "is_resident", "queues")}
+    found = load(OptimizerHello, json.dumps(before))
+    assert (found.cores, found.memory_bytes, found.is_resident, found.queues) == (None, None, True, tuple(Queue))
+    revision = next(document for kind, document in STORED if kind == "PolicyRevision")
+    rules = {**revision, "policies": {"rules": revision["policies"]["rules"]}}
+    assert load(PolicyRevision, json.dumps(rules)).policies.groups == ()
 
 
 def test_runs_of_before_they_had_a_grace_of_their_own_are_read() -> None:

@@ -319,9 +319,8 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
         return method, V1 + template, response
 
     uuid = served.table(mode="approve")
-    yield call("GET", "/healthz")
-    yield call("GET", "/readyz")
-    yield call("GET", "/metrics")
+    for probe in ("/healthz", "/readyz", "/metrics"):
+        yield call("GET", probe)
     yield call("POST", "/login-codes")
     looked = call("POST", "/tables/{uuid}/plan", uuid=uuid)
     yield looked
@@ -332,6 +331,7 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     task_id = served.get("/tasks")["items"][0]["task_id"]
     yield call("POST", "/tasks/{task_id}/cancel", task_id=task_id)
     yield call("POST", "/tasks/{task_id}/retry", task_id=task_id)
+    yield call("POST", "/tasks/{task_id}/expedite", task_id=task_id)
     yield call("POST", "/optimizers", hello())
     claim = call("POST", "/optimizers/{optimizer_id}/claims", ANY_TASK, optimizer_id="optimizer-1")
     yield claim

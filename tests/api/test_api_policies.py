@@ -36,7 +36,7 @@ def served() -> Served:
 def test_before_anything_is_applied_there_is_revision_0(served: Served) -> None:
     response = served.http.get(f"{V1}/policies")
     assert response.headers["etag"] == '"0"'
-    assert response.json()["policies"] == {"rules": []}
+    assert response.json()["policies"] == {"rules": [], "groups": []}
     assert served.get("/policies/revisions") == {"items": [], "next_cursor": None}
 
 

@@ -68,6 +68,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/tasks"): (READERS, SOME),
     ("GET", "/tasks/{task}"): (READERS, TABLE),
     ("POST", "/tasks/{task}/cancel"): (OPERATORS, TABLE),
+    ("POST", "/tasks/{task}/expedite"): (OPERATORS, TABLE),
     ("POST", "/tasks/{task}/retry"): (OPERATORS, TABLE),
     ("POST", "/tasks/{removing}/retry"): (REMOVERS, TABLE),
     ("POST", "/tasks/{task}/undo"): (UNDOERS, TABLE),

@@ -151,6 +151,19 @@ def test_cancel_and_retry_of_a_waiting_task() -> None:
     problem(served.http.get(f"{V1}/tasks/task-0"), 404, "not-found")
 
 
+def test_a_waiting_task_is_expedited_once_and_a_running_one_is_not() -> None:
+    served = queued()
+    (task,) = served.get("/tasks")["items"]
+    path = f"/tasks/{task['task_id']}"
+    assert task["lane"] == {"queue": "normal", "urgency": "real-time", "tenant": ""}  # two commits at once
+    assert served.post(f"{path}/expedite")["lane"]["urgency"] == "expedited"
+    assert served.post(f"{path}/expedite")["lane"]["urgency"] == "expedited"
+    assert served.get(path)["history"][-1]["reason"]["code"] == "expedited"
+    claimed(served)
+    problem(served.http.post(f"{V1}{path}/expedite"), 409, "not-allowed")
+    problem(served.http.post(f"{V1}/tasks/task-0/expedite"), 404, "not-found")
+
+
 def test_a_running_task_is_asked_to_stop_at_its_next_heartbeat() -> None:
     served = queued()
     spec = claimed(served)

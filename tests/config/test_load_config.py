@@ -184,7 +184,7 @@ def test_a_server_of_this_machine_needs_nothing_of_that(tmp_path: Path, host: st
 @pytest.mark.parametrize(
     ("text", "said", "hint"),
     [
-        ("[servr]", "unknown key servr", "known here: catalogs, policies, server, optimizer"),
+        ("[servr]", "unknown key servr", "known here: catalogs, policies, groups, server, optimizer"),
         ("[server]\nprot = 1", "unknown key server.prot", "known here: host, port"),
         ("server = 3", "server: expected a table", "[server]"),
         ('[server]\nport = "7077"', "server.port: expected an integer, found '7077'", "0 (any free port) to 65535"),

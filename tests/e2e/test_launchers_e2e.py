@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from icewright.app.pack import pack
+from icewright.domain.optimizers import BacklogRequest
 from icewright.domain.tables import TASK_ID_KEY
 from tests.e2e.processes import Processes, wait_for
 from tests.e2e.test_optimizer_e2e import below
@@ -166,7 +167,7 @@ def test_q4_t5_both_launchers_make_a_table_better_on_a_real_cluster(lake: Proces
     assert workers["spark"] == "4.1.4"
     stop(lake)
     assert len(cluster.applications()) == submitted + 1
-    assert client.backlog("default", ["lake"])["tasks"] == 0
+    assert client.backlog(BacklogRequest("default"), ["lake"])["tasks"] == 0
 
 
 if LONG:

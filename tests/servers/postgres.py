@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -69,8 +69,8 @@ def find_programs() -> Path | None:
 
 
 @contextmanager
-def postgres_server(programs: Path) -> Iterator[PostgresServer]:
-    """A server with a fresh cluster, which is removed with it."""
+def postgres_server(programs: Path, settings: Sequence[str] = _FAST) -> Iterator[PostgresServer]:
+    """A server with a fresh cluster, which is removed with it. Unless ``settings`` say otherwise, it is in a hurry."""
     user = _NOT_ROOT if os.geteuid() == 0 else None
     # Not below pytest's folder, which another user could not enter.
     with tempfile.TemporaryDirectory(prefix="icewright-postgres-") as name:
@@ -94,7 +94,7 @@ def postgres_server(programs: Path) -> Iterator[PostgresServer]:
             group=None if user is None else pwd.getpwnam(user).pw_gid,
             extra_groups=None if user is None else (),
         )
-        options = [part for setting in _FAST for part in ("-c", setting)]
+        options = [part for setting in settings for part in ("-c", setting)]
         listening = ["-p", str(port), "-k", str(folder), "-c", f"listen_addresses={HOST}"]
         command = [str(programs / "postgres"), "-D", str(data), *listening, *options]
         is_ready = [str(programs / "pg_isready"), "-h", HOST, "-p", str(port), "-q"]

@@ -27,6 +27,7 @@ from icewright.domain.files import Partition
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import PolicyRule
+from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.tables import Instant, PartitionField, Snapshot, TableMetadata
 from icewright.domain.tasks import Task, TaskState
 from icewright.ports.catalog import Catalog
@@ -85,6 +86,7 @@ class Lakehouse:
         seed: int = 0,
         stores: Callable[[Clock], tuple[TableStore, TaskStore]] | None = None,
         has_files: bool = False,
+        groups: Sequence[ResourceGroup] = (),
     ) -> None:
         """``has_files``: all files of the catalog ``lake`` are objects on a storage with a quarantine."""
         self.clock = ManualClock()
@@ -101,7 +103,7 @@ class Lakehouse:
         self.catalogs.update({name: MemoryCatalog(name, self.writers_clock) for name in others})
         self.served: dict[str, Catalog] = dict(self.catalogs)
         """The catalogs as the server has them."""
-        self.rules = tuple(rules)
+        self.rules, self.groups = tuple(rules), tuple(groups)
         self.carriers: dict[ActionKind, Carrier] = {}
         self.expiries = {name: MemoryExpiry(catalog) for name, catalog in self.catalogs.items()}
         self.rollbacks = {name: MemoryRollbacks(catalog, self.writers_clock) for name, catalog in self.catalogs.items()}
@@ -130,6 +132,7 @@ class Lakehouse:
             self.ids,
             self.removals,
             rules=self.rules,
+            groups=self.groups,
             policies=self.policies,
             limits=limits,
             carriers=self.carriers,

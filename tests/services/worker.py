@@ -43,7 +43,9 @@ STOPPED = Cancelled("cancelled before the commit")
 
 def hello(optimizer_id: str, catalogs: tuple[str, ...] = ("lake",), protocol: int = PROTOCOL_VERSION) -> OptimizerHello:
     """How an optimizer introduces itself."""
-    return OptimizerHello(protocol, optimizer_id, "0.1.0", "default", 1, catalogs, "4.1.4", "1.12.0")
+    return OptimizerHello(
+        protocol, optimizer_id, "0.1.0", "default", 1, catalogs, "4.1.4", "1.12.0", cores=2, memory_bytes=1 << 30
+    )
 
 
 @dataclass

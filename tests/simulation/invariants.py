@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from icewright.domain.actions import RewriteDataFiles
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.names import TableId
 from icewright.domain.tables import TASK_ID_KEY
-from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
+from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, Task, TaskState
 from icewright.domain.undo import UndoExpiry
 from icewright.planning.expiry_commit import is_expired
 from tests.simulation.world import World
@@ -23,9 +24,28 @@ def check(world: World) -> None:
     for counter, word in ((active, "active"), (live, "live")):
         if any(count > 1 for count in counter.values()):  # by table, or by table and kind
             raise Broken(f"two {word} tasks of one table: {counter}")
+    _check_caps(world, tasks)
     for name in world.names:
         world.writers.check(name)
     world.look()
+
+
+def _check_caps(world: World, tasks: Sequence[Task]) -> None:
+    """What runs keeps to the caps of its group, summed from nothing but leases."""
+    leases = [
+        task.lease
+        for task in tasks
+        if task.state is TaskState.RUNNING and task.resource_group == world.group.name and task.lease is not None
+    ]
+    sums = {
+        "tasks": (len(leases), world.group.tasks_max),
+        "cores": (sum(lease.holding.cores or 0 for lease in leases), world.group.cores),
+        "applications": (len({lease.optimizer_id for lease in leases}), world.group.applications_max),
+    }
+    for what, (held, cap) in sums.items():
+        if cap is not None and held > cap:
+            raise Broken(f"group {world.group.name} may have {cap} {what} and has {held}")
+        world.counted[f"{what} at their cap"] += held == cap
 
 
 def check_end(world: World) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ SPARE_SEEDS = range(SEEDS.stop, 2 * SEEDS.stop)
 SERVICES = Path(__file__).parents[2] / "src" / "icewright" / "services"
 
 MUST_HAPPEN = (
+    "tasks at their cap",
+    "cores at their cap",
+    "applications at their cap",
     "catalog away",
     "catalog lied",
     "catalog slow",
@@ -174,6 +178,13 @@ def forgets_those_who_end(world: World) -> None:
     world.house.control.keeper._latecomers.take_up = lambda _metadata: []  # type: ignore[method-assign,assignment]  # as above
 
 
+def forgets_the_caps(world: World) -> None:
+    """A server that gives out tasks of a group whatever it may hold."""
+    groups = world.house.control.dispatcher._groups
+    terms_of = groups.terms_of
+    groups.terms_of = lambda *said, **more: replace(terms_of(*said, **more), group=None)  # type: ignore[method-assign]  # the guard is removed
+
+
 def waits_for_ever(world: World) -> None:
     """A server that never takes an optimizer for dead."""
     world.house.control.loop._expire_leases = lambda: None  # type: ignore[method-assign]  # the guard is removed
@@ -248,6 +259,7 @@ def takes_a_part_for_the_whole(world: World) -> None:
         asks_nobody_before_giving_out,
         forgets_those_who_end,
         waits_for_ever,
+        forgets_the_caps,
         says_yes_and_forgets,
         queues_twice,
         lets_anybody_report,

@@ -20,6 +20,7 @@ from icewright.domain.faults import Fault
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
+from icewright.domain.resource_groups import DEFAULT_GROUP, ResourceGroup
 from icewright.domain.tasks import COMMITTING, TERMINAL_STATES, AttemptState, Task
 from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
@@ -59,6 +60,17 @@ class InFlight:
     spec: TaskSpec
 
 
+def drawn_group(seed: int) -> ResourceGroup:
+    """The group of all optimizers, with some caps or none: two workers of two cores each would have four tasks."""
+    chance = random.Random(f"group of {seed}")  # noqa: S311 - replayed by its seed
+    return ResourceGroup(
+        DEFAULT_GROUP,
+        cores=chance.choice([None, None, 2, 3, 4]),
+        applications_max=chance.choice([None, None, 1, 2]),
+        tasks_max=chance.choice([None, None, 1, 2]),
+    )
+
+
 class World:
     """One run. ``mutate`` damages each server process, to show that the run would notice."""
 
@@ -71,7 +83,8 @@ class World:
 
     def __init__(self, seed: int, mutate: Mutation | None = None, stores: OpenStores | None = None) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - replayed by its seed
-        self.house = Lakehouse(seed=seed, stores=stores, has_files=self.has_files)
+        self.group = drawn_group(seed)
+        self.house = Lakehouse(seed=seed, stores=stores, has_files=self.has_files, groups=(self.group,))
         self.counted: Counter[str] = Counter()
         self.stores = (self.house.tables, self.house.tasks)
         self.trouble = Trouble(self.chance, self.house.clock, self.counted)

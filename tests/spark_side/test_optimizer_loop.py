@@ -189,8 +189,19 @@ def test_it_says_who_it_is_and_carries_out_what_it_gets() -> None:
     server, engine, clock = Server(*tasks(5)), Engine(), Clock()
     with running(Optimizer(engine, server, settings_of(), clock=clock), engine):
         until(lambda: len(server.reports) == 5)
-    assert server.hellos[0] == OptimizerHello(
-        PROTOCOL_VERSION, "optimizer-1", server.hellos[0].version, "default", 2, (), "4.1.4", "1.12.0", engine.workers
+    hello = server.hellos[0]
+    assert hello == OptimizerHello(
+        PROTOCOL_VERSION,
+        "optimizer-1",
+        hello.version,
+        "default",
+        2,
+        (),
+        "4.1.4",
+        "1.12.0",
+        engine.workers,
+        os.cpu_count(),
+        1 << 30,
     )
     assert sorted(server.reports, key=lambda report: report.task_id) == [report_of(spec) for spec in tasks(5)]
     assert set(engine.claimed) == {clock.now_s}

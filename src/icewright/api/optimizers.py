@@ -15,13 +15,15 @@ from icewright.domain.access import EVERYWHERE, Permission, Scopes
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage, NotFound
 from icewright.domain.jobs import ClaimRequest, OptimizerHello, TableCheck, TaskSpec
-from icewright.domain.optimizers import Backlog
+from icewright.domain.optimizers import Backlog, BacklogRequest
+from icewright.domain.resource_groups import Queue
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.ports.store import OptimizerRecord
 from icewright.services.control import ControlPlane
 
 router = APIRouter(tags=["optimizers"])
 
+_LONG_MAX = 2**63 - 1
 _NO_CONTENT = {"description": "There is nothing to do now; ask again."}
 
 
@@ -75,9 +77,13 @@ def backlog(
     control: Control,
     resource_group: Annotated[str, Query(max_length=1_000, description="Whose tasks.")],
     catalog: Annotated[list[str] | None, Query(description="The catalogs that the optimizers reach.")] = None,
+    queue: Annotated[list[Queue] | None, Query(description="The queues whose tasks they take.")] = None,
+    cores: Annotated[int | None, Query(ge=0, le=_LONG_MAX, description="What each takes, where that is known.")] = None,
+    memory_bytes: Annotated[int | None, Query(ge=0, le=_LONG_MAX, description="See `cores`.")] = None,
 ) -> Response:
-    """What waits for optimizers at this moment, for whoever starts them only then; asking changes nothing."""
-    return render(control.backlogs.of(resource_group, frozenset(catalog or ())))
+    """What waits for applications at this moment, for whoever starts them only then; asking changes nothing."""
+    asked = BacklogRequest(resource_group, cores, memory_bytes, tuple(queue or Queue))
+    return render(control.backlogs.of(asked, frozenset(catalog or ())))
 
 
 def _claim_operation() -> dict[str, Any]:

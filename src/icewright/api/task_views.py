@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icewright.domain.actions import ActionFigures
+from icewright.domain.admission import Lane
 from icewright.domain.names import TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures
@@ -24,6 +25,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.domain.why import Wait
 from icewright.services.measures import Measured, measured
 
 
@@ -43,6 +45,7 @@ class TaskView:
     prediction: Prediction
     priority: int
     resource_group: str
+    lane: Lane
     attempt: int
     attempts_max: int
     created_at: Instant
@@ -74,6 +77,7 @@ class TaskDocument:
 
     ``measured`` is what the tries took and brought, to be put beside the task's prediction; null before a report.
     ``files_at`` is where the files that it removes are listed, page by page: there may be 50,000. Null of other tasks.
+    ``waits`` is what a queued task waits for.
     """
 
     task: TaskView
@@ -81,6 +85,7 @@ class TaskDocument:
     attempts: tuple[AttemptView, ...]
     measured: Measured | None
     files_at: str | None
+    waits: tuple[Wait, ...] = ()
 
 
 def task_view(task: Task | ListedTask) -> TaskView:
@@ -98,6 +103,7 @@ def task_view(task: Task | ListedTask) -> TaskView:
         prediction=task.prediction,
         priority=task.priority,
         resource_group=task.resource_group,
+        lane=task.lane,
         attempt=task.attempt,
         attempts_max=task.attempts_max,
         created_at=task.created_at,
@@ -110,12 +116,14 @@ def task_view(task: Task | ListedTask) -> TaskView:
     )
 
 
-def task_document(task: ListedTask, history: Sequence[HistoryEntry], attempts: Sequence[Attempt]) -> TaskDocument:
+def task_document(
+    task: ListedTask, history: Sequence[HistoryEntry], attempts: Sequence[Attempt], waits: Sequence[Wait] = ()
+) -> TaskDocument:
     """The task with all that happened to it."""
     views = tuple(attempt_view(attempt) for attempt in attempts)
     removes = isinstance(task.figures, RemoveOrphanFilesFigures | RemoveExpiredFilesFigures)
     files_at = f"/api/v1/plans/{task.plan_id}/files" if removes else None
-    return TaskDocument(task_view(task), tuple(history), views, measured(attempts), files_at)
+    return TaskDocument(task_view(task), tuple(history), views, measured(attempts), files_at, tuple(waits))
 
 
 def attempt_view(attempt: Attempt) -> AttemptView:

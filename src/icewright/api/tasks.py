@@ -60,7 +60,8 @@ def list_tasks(
 def show_task(control: Control, task_id: str) -> Response:
     """One task with its history and its attempts."""
     task = control.tasks.head(task_id)
-    document = task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id))
+    waits = control.queue_waits.of(task)
+    document = task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id), waits)
     return _tagged(render(document), task.version)
 
 
@@ -72,6 +73,16 @@ def show_task(control: Control, task_id: str) -> Response:
 def cancel_task(control: Control, task_id: str, if_match: IfMatch = None) -> Response:
     """Cancel a waiting task; ask the optimizer of a running one to stop before its commit."""
     return _if_still(control.dispatcher.cancel, task_id, if_match)
+
+
+@router.post(
+    "/{task_id}/expedite",
+    dependencies=[needs(Permission.OPERATE, On.TASK)],
+    **operation(TaskView, problems={**_NOT_FOUND, 409: "The task does not wait."}),
+)
+def expedite_task(control: Control, task_id: str) -> Response:
+    """Have a waiting task started before all others of its resource group."""
+    return render(task_view(control.dispatcher.expedite(task_id)))
 
 
 @router.post(

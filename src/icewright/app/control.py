@@ -138,6 +138,7 @@ class Opened:
             SystemIds(),
             removals,
             rules=config.rules,
+            groups=config.groups,
             policies=SqlPolicies(engine),
             limits=DispatchLimits(lease_ms=config.server.lease_ms),
             keep_tasks_ms=config.server.keep_tasks_days * _DAY_MS,

@@ -33,6 +33,7 @@ from icewright.domain.codec import dumps
 from icewright.domain.errors import InvalidConfiguration, NotFound
 from icewright.domain.faults import Fault, fault
 from icewright.domain.optimizers import LOG_FORMATS, RECYCLE_EXIT_CODE, DeployMode, LauncherKind, OptimizerSettings
+from icewright.domain.resource_groups import Queue
 from icewright.domain.spark_conf import spark_settings
 from icewright.ports.launcher import Application, Launcher
 
@@ -62,6 +63,7 @@ def settings_of(config: Config, environ: Mapping[str, str]) -> OptimizerSettings
         token=token,
         optimizer_id=SystemIds().new("optimizer"),
         resource_group=optimizer.resource_group,
+        queues=tuple(Queue(name) for name in optimizer.queues),
         slots=optimizer.slots,
         batch_tasks=optimizer.batch_tasks,
         batch_bytes=optimizer.batch_bytes,

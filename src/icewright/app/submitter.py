@@ -6,6 +6,7 @@ that claimed it. Dead, it leaves applications behind that end by themselves.
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import sys
@@ -19,9 +20,10 @@ from typing import Final
 import structlog
 
 from icewright.adapters.http.client import Client
+from icewright.domain.application_size import application_size
 from icewright.domain.codec import from_json
 from icewright.domain.errors import IcewrightError, NotFound, Unavailable
-from icewright.domain.optimizers import Backlog, OptimizerSettings
+from icewright.domain.optimizers import Backlog, BacklogRequest, OptimizerSettings
 from icewright.domain.tables import Instant
 from icewright.ports.launcher import Application, Launcher
 
@@ -41,7 +43,9 @@ def look(settings: OptimizerSettings) -> Backlog:
     """Ask the server."""
     with Client(settings.server_url, settings.token) as client:
         catalogs = [catalog.name for catalog in settings.catalogs]
-        return from_json(Backlog, client.backlog(settings.resource_group, catalogs))
+        size = application_size(settings, os.cpu_count() or 1)
+        asked = BacklogRequest(settings.resource_group, size.cores, size.memory_bytes, settings.queues)
+        return from_json(Backlog, client.backlog(asked, catalogs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from icewright.api.task_views import AttemptView, TaskDocument, TaskView
     from icewright.services.measures import Measured
 
-app = typer.Typer(help="The server's tasks: list, show, cancel, retry.", no_args_is_help=True)
+app = typer.Typer(help="The server's tasks: list, show, cancel, retry, expedite.", no_args_is_help=True)
 
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK_ID", help="As `icewright tasks list` shows it.")]
 
@@ -117,6 +117,19 @@ def retry(context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = Fa
     _print_answer(invocation.terminal, task)
 
 
+@app.command()
+def expedite(
+    context: typer.Context, task_id: TaskArgument, *, as_json: AsJson = False, show_api: ShowApi = False
+) -> None:
+    """Have a waiting task started before all others of its resource group."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        task = read_task(client.expedite(task_id))
+    _print_answer(invocation.terminal, task)
+
+
 def notify(
     context: typer.Context,
     table: TableArgument,
@@ -176,6 +189,7 @@ def print_task(terminal: Terminal, task: TaskView) -> None:
             ("work", _work(task)),
             ("undo", _undo(task)),
             ("progress", _progress(task)),
+            ("queue", _queue(task)),
             ("try", f"{task.attempt} of {task.attempts_max}"),
             ("optimizer", "" if task.lease is None else task.lease.optimizer_id),
             ("plan", task.plan_id),
@@ -183,6 +197,11 @@ def print_task(terminal: Terminal, task: TaskView) -> None:
             ("changed", text.instant(task.updated_at)),
         ]
     )
+
+
+def _queue(task: TaskView) -> str:
+    owner = f", owner {task.lane.tenant}" if task.lane.tenant else ""
+    return f"{task.lane.queue.value} of group {task.resource_group}, {task.lane.urgency.value}{owner}"
 
 
 def print_queued(terminal: Terminal, task: TaskView) -> None:
@@ -252,6 +271,9 @@ def _print_answer(terminal: Terminal, task: TaskView) -> None:
 
 def _print_document(terminal: Terminal, found: TaskDocument) -> None:
     print_task(terminal, found.task)
+    for wait in found.waits:
+        until = "" if wait.until is None else f", until {text.instant(wait.until)}"
+        terminal.say(f"Waits: {wait.reason.text}{until}.")
     if found.files_at is not None:
         terminal.say(f"Its files: icewright approve {found.task.plan_id} --show, all of them at GET {found.files_at}")
     figures = [] if found.measured is None else _figures_cells(found.task, found.measured)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from icewright.config import catalogs, layers, values
 from icewright.config.events import events_config
+from icewright.config.groups import groups_config
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.listening import check_listening
 from icewright.config.model import Config, OptimizerConfig, ServerConfig
@@ -23,7 +24,7 @@ from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERV
 from icewright.domain.errors import InvalidConfiguration
 
 DEFAULT_ORIGIN = "default"
-_TOP = ("catalogs", "policies", *SECTIONS, "receivers")
+_TOP = ("catalogs", "policies", "groups", *SECTIONS, "receivers")
 
 
 def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Config:
@@ -54,6 +55,7 @@ def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Con
         notifications=notifications_config(given, str(file)),
         receivers=receivers(given),
         oidc=oidc_config(given, str(file)),
+        groups=groups_config(data, str(file)),
         path=file,
         origins={
             **{dotted((section, setting.key)): DEFAULT_ORIGIN for section in SECTIONS for setting in SECTIONS[section]},

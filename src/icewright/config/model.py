@@ -11,6 +11,7 @@ from icewright.domain.errors import NotFound
 from icewright.domain.networks import Network
 from icewright.domain.notifications import Receiver
 from icewright.domain.policy import PolicyRule
+from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.server_urls import is_loopback
 
 
@@ -81,6 +82,7 @@ class OptimizerConfig:
     batch_tasks: int
     batch_bytes: int
     resource_group: str
+    queues: tuple[str, ...]
     packages: tuple[str, ...]
     jars: tuple[str, ...]
     poll_interval_ms: int
@@ -172,6 +174,7 @@ class Config:
     notifications: NotificationsConfig = field(default_factory=NotificationsConfig)
     receivers: tuple[ReceiverConfig, ...] = ()
     oidc: OidcConfig = field(default_factory=OidcConfig)
+    groups: tuple[ResourceGroup, ...] = ()
     path: Path | None = None
     """The TOML file that was read, None when there is none."""
     origins: Mapping[str, str] = field(default_factory=dict)

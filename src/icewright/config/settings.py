@@ -15,6 +15,7 @@ from icewright.config.setting import Kind, Setting
 from icewright.domain.catalogs import CatalogKind
 from icewright.domain.optimizers import ICEBERG_RUNTIME, DeployMode, LauncherKind
 from icewright.domain.policy import Mode
+from icewright.domain.resource_groups import Queue
 from icewright.domain.server_urls import is_public_url
 from icewright.domain.undo import UNDO_KEPT_MS
 
@@ -245,6 +246,14 @@ OPTIMIZER = (
         "Python of a cluster's executors, of the same minor version; by default the path of this one.",
     ),
     Setting("resource_group", Kind.TEXT, "The group whose tasks this optimizer takes.", default="default"),
+    Setting(
+        "queues",
+        Kind.TEXTS,
+        "Which queues of its group it takes tasks of: normal, large, or both.",
+        default=tuple(queue.value for queue in Queue),
+        allowed="normal, large",
+        accepts=lambda value: len(value) > 0 and set(value) <= {queue.value for queue in Queue},
+    ),
     Setting(
         "packages",
         Kind.TEXTS,

@@ -170,6 +170,11 @@ def of_task(task: Task | ListedTask, *, before: TaskState | None = None, cancell
     return None
 
 
+def of_expedited(task: Task | ListedTask) -> Act:
+    """That somebody wants a task to be started before all others of its group."""
+    return Act("task.expedited", f"task {task.task_id}", {"table": str(task.table_name), "kind": task.kind.value})
+
+
 def of_run(run: DeletionRun, files: int) -> Act:
     """That files are about to go: the intents are written in the same transaction."""
     detail: dict[str, int | str] = {"table": str(run.table_name), "table_id": str(run.table_id), "files": files}

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from icewright.domain.actions import Action, RewriteDataFiles, rewrite_of
-from icewright.domain.errors import VersionMismatch
+from icewright.domain.errors import InvalidMessage, VersionMismatch
 from icewright.domain.names import TableId, TableName
 from icewright.domain.optimizers import WorkerEnvironment
+from icewright.domain.resource_groups import Queue
 from icewright.domain.tasks import Progress
 
-PROTOCOL_VERSION = 11
+PROTOCOL_VERSION = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,8 @@ class TableCheck:
 class OptimizerHello:
     """An optimizer introduces itself. ``catalogs`` are those that its Spark session can reach.
 
-    ``workers`` is what its Python workers have, None of one that did not say.
+    ``workers`` is what its Python workers have, None of one that did not say. ``cores`` and ``memory_bytes`` are what
+    its application may take at most, None where that cannot be told, and ``queues`` those whose tasks it takes.
     """
 
     protocol_version: int
@@ -210,6 +212,15 @@ class OptimizerHello:
     spark_version: str
     iceberg_version: str
     workers: WorkerEnvironment | None = None
+    cores: int | None = None
+    memory_bytes: int | None = None
+    is_resident: bool = True
+    queues: tuple[Queue, ...] = tuple(Queue)
+
+    def __post_init__(self) -> None:
+        """Refuse what would count against the sums of its group."""
+        if self.slots < 1 or min(self.cores or 0, self.memory_bytes or 0) < 0:
+            raise InvalidMessage("an optimizer has at least one slot, and no less than no cores and no memory")
 
 
 def check_protocol(version: int, who: str) -> None:

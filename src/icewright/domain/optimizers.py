@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.resource_groups import Queue
 from icewright.domain.tables import Instant
 
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
@@ -50,6 +51,7 @@ class OptimizerSettings:
     that the administrator's own file allows beyond :mod:`icewright.domain.spark_keys`. ``archive`` is the archive of
     Python packages for executors on a cluster, and ``executor_python`` the interpreter there; None is that of this one.
     ``log_format`` and ``log_level`` are of :data:`LOG_FORMATS` and :data:`LOG_LEVELS`.
+    ``queues`` are those of its group whose tasks it takes.
     """
 
     server_url: str
@@ -75,6 +77,7 @@ class OptimizerSettings:
     executor_python: str | None = None
     log_format: str = "console"
     log_level: str = "info"
+    queues: tuple[Queue, ...] = tuple(Queue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +90,21 @@ class WorkerEnvironment:
 
 
 @dataclass(frozen=True, slots=True)
+class BacklogRequest:
+    """Who wants to know what waits: applications that would take so much each, None where that cannot be told."""
+
+    resource_group: str
+    cores: int | None = None
+    memory_bytes: int | None = None
+    queues: tuple[Queue, ...] = tuple(Queue)
+
+
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """What waits for optimizers of a resource group right now.
 
-    ``tasks`` could be claimed at this moment, and are counted up to a limit; ``probes`` are storages to be tried out.
+    ``tasks`` could be claimed at this moment, each by an application of its own, and are counted up to a limit;
+    ``probes`` are storages to be tried out.
     ``seen_at`` has the optimizers of the group that were heard of lately, and when, by the server's clock.
     """
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from icewright.domain.policy import PolicyRule
+from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.tables import Instant
 
 RULES_MAX: Final = 1_000
@@ -53,6 +54,7 @@ class Policies:
     """Everything that policy files say, together."""
 
     rules: tuple[NamedRule, ...]
+    groups: tuple[ResourceGroup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,15 @@ class Trigger(StrEnum):
     """When readers save more than the rewrite costs."""
 
 
+class RealTime(StrEnum):
+    """Whether a table's tasks go before those that are not real-time."""
+
+    AUTO = "auto"
+    """Where it is committed to often enough."""
+    YES = "true"
+    NO = "false"
+
+
 class MigrateSpec(StrEnum):
     """Which files of older partition specs are moved to the current one."""
 
@@ -123,6 +132,11 @@ class Policy:
     expire_data_time_zone: str = "UTC"
     expire_data_integers: IntegerTime | None = None
     owner: str | None = None
+    resource_group: str = "default"
+    priority: int = 0
+    real_time: RealTime = RealTime.AUTO
+    real_time_interval_ms: int = 60_000
+    large_successes: int = 3
 
     @property
     def output_size_bytes_max(self) -> int:

@@ -64,16 +64,17 @@ class TenantCaps:
     tenant: str
     cores: int | None = None
     memory_bytes: int | None = None
+    tasks_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
     """What the tasks of a group may hold at once.
 
-    ``cores`` and ``memory_bytes`` are sums over its running tasks, ``applications_max`` counts the Spark applications
-    with such a task (an optimizer is one; a task that has an application of its own is one), ``optimizers_max`` those
-    of them that are resident. Tasks start while any of ``windows`` is open, at any time where there is none.
-    ``large_share`` is the part of the group that the large queue may take, and has a right to.
+    ``tasks_max`` counts its running tasks, ``cores`` and ``memory_bytes`` are sums over them. ``applications_max``
+    counts the Spark applications with such a task (an optimizer is one, a task that has an application of its own is
+    one), ``optimizers_max`` those of them that are resident. Tasks start while any of ``windows`` is open, at any time
+    where there is none. ``large_share`` is the part of the group that the large queue may take, and has a right to.
 
     Raises :class:`~icewright.domain.errors.InvalidResourceGroup`; whether a window can be read is for planning to tell.
     """
@@ -86,6 +87,7 @@ class ResourceGroup:
     windows: tuple[Window, ...] = ()
     large_share: float = 0.2
     tenants: tuple[TenantCaps, ...] = ()
+    tasks_max: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no group."""
@@ -103,7 +105,7 @@ class ResourceGroup:
         return next((caps for caps in self.tenants if caps.tenant == tenant), None)
 
     def _problems(self) -> Iterator[str]:
-        for key in ("cores", "memory_bytes", "applications_max", "optimizers_max"):
+        for key in ("cores", "memory_bytes", "applications_max", "optimizers_max", "tasks_max"):
             yield from _cap_problem(key, getattr(self, key))
         if not 0 < self.large_share < 1:  # also of what is no number
             yield "large_share: must be more than 0 and less than 1"
@@ -121,6 +123,7 @@ class ResourceGroup:
                 yield f"tenants: a name has 1 to {TENANT_LENGTH_MAX} characters"
             yield from _cap_problem(f"tenants.{caps.tenant}.cores", caps.cores)
             yield from _cap_problem(f"tenants.{caps.tenant}.memory_bytes", caps.memory_bytes)
+            yield from _cap_problem(f"tenants.{caps.tenant}.tasks_max", caps.tasks_max)
         names = sorted(caps.tenant for caps in self.tenants)
         yield from (f"tenants: {one} is there twice" for one, other in pairwise(names) if one == other)
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from icewright.domain.actions import Action, ActionFigures, ActionKind, RewriteDataFiles, rewrite_of
+from icewright.domain.admission import NO_LANE, NOTHING, Holding, Lane
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason, RewritePrediction
 from icewright.domain.tables import Instant
@@ -73,11 +74,15 @@ TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who works on a task until when. The fencing token grows with each claim and is checked at each write."""
+    """Who works on a task until when, and what that takes of its resource group.
+
+    The fencing token grows with each claim and is checked at each write.
+    """
 
     optimizer_id: str
     fencing_token: int
     expires_at: Instant
+    holding: Holding = NOTHING
 
 
 COMMITTING = "committing"
@@ -111,6 +116,7 @@ class NewTask:
     priority: int
     resource_group: str
     attempts_max: int
+    lane: Lane = NO_LANE
 
 
 ASKED_FOR: Final = "asked_for"
@@ -141,6 +147,7 @@ class TaskHead:
     progress: Progress | None
     cancel_requested: bool
     outcome: Outcome | None
+    lane: Lane
 
     @property
     def kind(self) -> ActionKind:

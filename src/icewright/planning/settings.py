@@ -10,6 +10,7 @@ from icewright.planning.layout_text import LayoutTextError, parse_layout
 from icewright.planning.manifest_settings import MANIFEST_SETTINGS
 from icewright.planning.orphan_settings import ORPHAN_SETTINGS
 from icewright.planning.owner_settings import OWNER_SETTINGS
+from icewright.planning.queue_settings import QUEUE_SETTINGS
 from icewright.planning.setting_values import (
     BYTES,
     DURATIONS,
@@ -337,6 +338,7 @@ SETTINGS: tuple[Setting, ...] = (
     *ORPHAN_SETTINGS,
     *DATA_SETTINGS,
     *OWNER_SETTINGS,
+    *QUEUE_SETTINGS,
 )
 
 BY_KEY = {setting.key: setting for setting in SETTINGS}

@@ -27,6 +27,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.ports.admissions import Admissions
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.feed import Feed
 from icewright.ports.findings import Findings
@@ -75,7 +76,7 @@ class TaskFilter:
     within: Scopes = EVERYWHERE
 
 
-class TaskStore(Protocol):
+class TaskStore(Admissions, Protocol):
     """The queue. Every method is one transaction; instants are by the store's own clock.
 
     Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
@@ -98,28 +99,6 @@ class TaskStore(Protocol):
         active, that one is returned unchanged: at most one task of a table and kind has not ended.
         Raises :class:`~icewright.domain.errors.Conflict` when the id of the new task has been used.
         """
-        ...
-
-    def claim(
-        self,
-        optimizer_id: str,
-        *,
-        resource_group: str,
-        catalogs: frozenset[str],
-        lease_ms: int,
-        shareable_bytes_max: int | None = None,
-    ) -> Task | None:
-        """The best waiting task that may run now, made running under a new lease; None when there is none.
-
-        Only tasks of the resource group and of those catalogs; with ``shareable_bytes_max``, only such as were never
-        tried and whose action has at most so many ``shareable_bytes``. May run: ``not_before_at`` has passed, and no
-        other task of its table is active. Best: :func:`icewright.scheduling.rank.rank`. Claims by several callers at
-        once never give out the same task, nor two of one table.
-        """
-        ...
-
-    def claimable(self, resource_group: str, catalogs: frozenset[str]) -> int:
-        """How many tasks :meth:`claim` could give out at this moment, counted up to some limit; nothing changes."""
         ...
 
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:

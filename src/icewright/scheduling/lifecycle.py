@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from icewright.domain.admission import NOTHING, Holding, Lane, Urgency
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed
 from icewright.domain.plans import Reason
+from icewright.domain.resource_groups import Queue
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     TERMINAL_STATES,
@@ -25,6 +27,7 @@ from icewright.domain.tasks import (
     TaskHead,
     TaskState,
 )
+from icewright.scheduling.large import ran_out_of_memory
 
 LIVE_STATES = frozenset(TaskState) - TERMINAL_STATES
 """At most one task of a table and kind of action is in one of these, so a task can always be queued again."""
@@ -89,6 +92,7 @@ def create(new: NewTask, now: Instant) -> Step:
         progress=None,
         cancel_requested=False,
         outcome=None,
+        lane=new.lane,
     )
     return Step(task, _entry(task, new.reason))
 
@@ -99,7 +103,7 @@ def may_coalesce(task: TaskHead) -> bool:
 
 
 def coalesce(task: Task, new: NewTask, now: Instant) -> Step:
-    """The waiting task with a newer action. Its id and age stay, and the higher of the two priorities."""
+    """The waiting task with a newer action. Its id and age stay, the higher priority, and that it was expedited."""
     newer = replace(
         task,
         table_name=new.table_name,
@@ -110,13 +114,30 @@ def coalesce(task: Task, new: NewTask, now: Instant) -> Step:
         priority=max(task.priority, new.priority),
         resource_group=new.resource_group,
         attempts_max=new.attempts_max,
+        lane=_expedited(new.lane) if task.lane.urgency is Urgency.EXPEDITED else new.lane,
         version=task.version + 1,
         updated_at=now,
     )
     return Step(newer, _entry(newer, new.reason), before=task.state)
 
 
-def claim(task: Task, *, optimizer_id: str, fencing_token: int, now: Instant, lease_ms: int) -> Step:
+def expedite(task: Task, reason: Reason, now: Instant) -> Step | None:
+    """The waiting task before all others of its group; None where it is so already. Raises :class:`NotAllowed`."""
+    if task.state is not TaskState.QUEUED:
+        raise NotAllowed(f"task {task.task_id} is {task.state}, and only what waits can be expedited")
+    if task.lane.urgency is Urgency.EXPEDITED:
+        return None
+    sooner = replace(task, lane=_expedited(task.lane), version=task.version + 1, updated_at=now)
+    return Step(sooner, _entry(sooner, reason), before=task.state)
+
+
+def _expedited(lane: Lane) -> Lane:
+    return replace(lane, urgency=Urgency.EXPEDITED)
+
+
+def claim(
+    task: Task, *, optimizer_id: str, fencing_token: int, now: Instant, lease_ms: int, holding: Holding = NOTHING
+) -> Step:
     """The waiting task, running under a new lease, with its next attempt."""
     number = task.attempt + 1
     running = replace(
@@ -125,7 +146,7 @@ def claim(task: Task, *, optimizer_id: str, fencing_token: int, now: Instant, le
         version=task.version + 1,
         attempt=number,
         updated_at=now,
-        lease=Lease(optimizer_id, fencing_token, now + lease_ms),
+        lease=Lease(optimizer_id, fencing_token, now + lease_ms, holding),
         progress=None,
     )
     attempt = Attempt(task.task_id, number, optimizer_id, fencing_token, AttemptState.RUNNING, now, None, None, None)
@@ -170,7 +191,10 @@ def change(
     delay_ms: int,
     now: Instant,
 ) -> Step:
-    """The task in another state; ``attempt`` is its present one, None before the first. Raises :class:`NotAllowed`."""
+    """The task in another state; ``attempt`` is its present one, None before the first. Raises :class:`NotAllowed`.
+
+    One that ran out of memory and is to be tried again waits in the large queue.
+    """
     _require_transition(task, state)
     ended = None if end is None else _ended(task, attempt, end, now)
     last = ended or attempt
@@ -187,6 +211,7 @@ def change(
         progress=None if queued else task.progress,
         cancel_requested=task.cancel_requested and not queued,
         outcome=outcome,
+        lane=replace(task.lane, queue=Queue.LARGE) if queued and ran_out_of_memory(outcome) else task.lane,
     )
     ends = ended is not None and attempt is not None and attempt.ended_at is None
     return Step(changed, _entry(changed, outcome.reason), ended, task.state, ends)

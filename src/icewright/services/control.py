@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from icewright.domain.actions import FILE_MOVES, ActionKind
 from icewright.domain.policy import PolicyRule
+from icewright.domain.resource_groups import ResourceGroup
 from icewright.planning.place_rules import PlaceRules
 from icewright.ports.catalog import Catalog
 from icewright.ports.claims import ClaimStore
@@ -29,6 +30,7 @@ from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.expired_files import ExpiredFilesPlanner
 from icewright.services.expirer import Expirer
 from icewright.services.first_expiries import FirstExpiries
+from icewright.services.groups import Groups
 from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.intake import Intake
 from icewright.services.keeper import TableKeeper
@@ -41,6 +43,7 @@ from icewright.services.planner import Planner
 from icewright.services.policy_book import PolicyBook
 from icewright.services.policy_source import PolicySource
 from icewright.services.pulse import Pulse, heard
+from icewright.services.queue_waits import QueueWaits
 from icewright.services.registry import Registry
 from icewright.services.removal_rounds import Plans, RemovalRounds
 from icewright.services.removal_wiring import build_expired_doors, build_finders, build_remover, sleep_ms
@@ -79,6 +82,7 @@ class ControlPlane:
     policies: PolicyBook
     whys: Whys
     notifications: Notifications
+    queue_waits: QueueWaits
 
 
 def build_control_plane(
@@ -90,6 +94,7 @@ def build_control_plane(
     removals: RemovalPorts,
     *,
     rules: Sequence[PolicyRule] = (),
+    groups: Sequence[ResourceGroup] = (),
     policies: PolicyStore | None = None,
     limits: DispatchLimits | None = None,
     keep_tasks_ms: int = TASKS_KEPT_MS,
@@ -108,7 +113,8 @@ def build_control_plane(
 ) -> ControlPlane:
     """Wire the services over these ports.
 
-    ``rules`` are those of the configuration; ``policies`` keeps the applied ones above them, if any can be applied.
+    ``rules`` and resource ``groups`` are those of the configuration; ``policies`` keeps the applied ones above them, if
+    any can be applied.
     ``keep_tasks_ms`` is how long tasks are kept that have ended, ``audit`` what is forgotten of the audit, and
     ``carriers`` are what the server carries out itself.
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
@@ -129,7 +135,11 @@ def build_control_plane(
     planner = Planner(observer, tables, clock, ids, source)
     tidings = Tidings(tasks.feed, clock)
     approvals = Approvals(tables, removals.store, clock, tidings)
-    dispatcher = Dispatcher(tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals)
+    queue = Groups(groups, source)
+    queue_waits = QueueWaits(tasks, tables, queue)
+    dispatcher = Dispatcher(
+        tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals, groups=queue
+    )
     remover = build_remover(removals, registry, tasks, tables, pause)
     kept = NothingKept() if kept is None else kept
     expired = ExpiredFilesPlanner(
@@ -203,9 +213,10 @@ def build_control_plane(
         removals.store,
         removals.sightings,
         rounds,
-        Backlogs(tasks, tables, access, catalogs),
+        Backlogs(tasks, tables, access, queue, catalogs),
         Intake(catalogs, tables, wake or loop.wake, event_prefixes),
         PolicyBook(source, tables, clock),
-        Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave),
+        Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits),
         Notifications(telling or Telling(), tasks.feed, Owners(tables, source, clock), clock),
+        queue_waits,
     )

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from icewright.domain.admission import FREE, Terms
 from icewright.domain.codec import dumps
 from icewright.domain.errors import (
     Conflict,
@@ -49,7 +50,6 @@ from icewright.domain.tasks import (
     ASKING_LEAVE,
     AttemptState,
     Lease,
-    NewTask,
     Outcome,
     Task,
     TaskHead,
@@ -65,10 +65,12 @@ from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.access import REFUSED_CODES, AccessBook
 from icewright.services.approvals import Approvals
 from icewright.services.effects import done_by_others, effect_of
+from icewright.services.groups import Groups
 from icewright.services.leave import APPROVED, NOT_OBSERVE, Leave
 from icewright.services.observer import Observer
 from icewright.services.policy_source import PolicySource
-from icewright.services.resource_groups import OWN, resource_group
+from icewright.services.queue_places import QueuePlaces
+from icewright.services.resource_groups import OWN
 from icewright.services.telemetry import watched
 from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
 
@@ -102,9 +104,11 @@ class Dispatcher:
         *,
         unfit: UnfitFiles,
         approvals: Approvals,
+        groups: Groups,
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
         self._access, self._unfit, self._policies, self._approvals = access, unfit, policies, approvals
+        self._groups, self._places = groups, QueuePlaces(tasks, tables, policies)
         self.leave = Leave(tables, observer, policies, tasks.now)
 
     @property
@@ -116,22 +120,10 @@ class Dispatcher:
         """Queue what a plan says; None when it says to do nothing."""
         if not plan.actions or plan.prediction is None:
             return None
-        (action,) = plan.actions
+        most, task_id = self._limits.attempts_max, self._ids.new("task")
+        new = self._places.new_task(task_id, plan, priority=priority, attempts_max=most)
         fault(Fault.ENQUEUE_BEFORE)
-        enqueued = self._tasks.enqueue(
-            NewTask(
-                task_id=self._ids.new("task"),
-                table_id=plan.table_id,
-                table_name=plan.table_name,
-                plan_id=plan.plan_id,
-                action=action,
-                reason=plan.reason,
-                prediction=plan.prediction,
-                priority=priority,
-                resource_group=resource_group(action),
-                attempts_max=self._limits.attempts_max,
-            )
-        )
+        enqueued = self._tasks.enqueue(new)
         fault(Fault.ENQUEUE_AFTER)
         return enqueued
 
@@ -203,7 +195,9 @@ class Dispatcher:
         """
         hello = self._introduced(optimizer_id)
         reached = self._observer.catalog_names.intersection(hello.catalogs)
-        task = self._next(optimizer_id, hello.resource_group, reached, request.shareable_bytes_max)
+        most = request.shareable_bytes_max
+        terms = self._groups.terms_of(hello, self._tasks.now, joins=most is not None)
+        task = self._next(optimizer_id, hello.resource_group, reached, most, terms)
         return None if task is None or task.lease is None else self._spec(task, task.lease)
 
     def claim_own(self, group: str, catalogs: frozenset[str]) -> Task | None:
@@ -214,7 +208,7 @@ class Dispatcher:
         return self._next(group, group, catalogs)
 
     def _next(
-        self, claimer: str, group: str, catalogs: frozenset[str], shareable_bytes_max: int | None = None
+        self, claimer: str, group: str, catalogs: frozenset[str], most: int | None = None, terms: Terms = FREE
     ) -> Task | None:
         """The best task that may run, claimed; those that may not any more end on the way, some at a time."""
         for _ in range(STALE_MAX):
@@ -224,7 +218,8 @@ class Dispatcher:
                 resource_group=group,
                 catalogs=catalogs,
                 lease_ms=self._limits.lease_ms,
-                shareable_bytes_max=shareable_bytes_max,
+                shareable_bytes_max=most,
+                terms=terms,
             )
             if task is None:
                 return None
@@ -366,6 +361,10 @@ class Dispatcher:
         reason = Reason("retried", "queued again on request")
         seen = task.version if version is None else version
         return self._tasks.change(Change(task_id, seen, TaskState.QUEUED, Outcome(reason)))
+
+    def expedite(self, task_id: str) -> Task:
+        """Have a waiting task started first because a person says so. Raises ``NotFound``, ``NotAllowed``."""
+        return self._tasks.expedite(task_id, Reason("expedited", "expedited on request"))
 
     def withdraw(self, task: TaskHead, reason: Reason) -> Task:
         """Take back a waiting task that must not be tried any more. Raises :class:`Conflict` once it is claimed."""

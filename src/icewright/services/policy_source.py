@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from icewright.domain.errors import NotAllowed, NotFound
 from icewright.domain.policies import NO_REVISION, NewRevision, Policies, PolicyRevision, Rule
 from icewright.domain.policy import Policy
+from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.tables import TableMetadata
 from icewright.planning.policy import effective_policy
 from icewright.ports.policies import PolicyStore
@@ -43,6 +44,8 @@ class PresentRules:
 
     revision: int
     rules: tuple[Rule, ...]
+    groups: tuple[ResourceGroup, ...] = ()
+    """Resource groups as they were applied, over those of the configuration."""
 
 
 class PolicySource:
@@ -68,4 +71,4 @@ class PolicySource:
         return effective_policy(metadata, self.present().rules)
 
     def _with(self, revision: int, policies: Policies) -> PresentRules:
-        return PresentRules(revision, (*policies.rules, *self.configured))
+        return PresentRules(revision, (*policies.rules, *self.configured), policies.groups)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from icewright.domain.actions import ACTIONS_OF_THE_SERVER, FILE_MOVES, Action
+from icewright.domain.resource_groups import DEFAULT_GROUP
 
 SERVER: Final = "server"
 """The resource group of what the server carries out itself, and the name under which it does."""
 SERVER_FILES: Final = "server-files"
 """The same of what removes files: it may take hours, so that it must be in nobody's way."""
-DEFAULT_GROUP: Final = "default"
 OWN: Final = (SERVER, SERVER_FILES)
 """Names that no optimizer may have."""
 

@@ -11,7 +11,7 @@ from icewright.domain.names import TableId
 from icewright.domain.policy import Policy
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant, TableMetadata
-from icewright.domain.tasks import ACTIVE_STATES, Attempt, ListedTask, TaskState
+from icewright.domain.tasks import Attempt, ListedTask, TaskState
 from icewright.domain.why import Considered, Wait, Why
 from icewright.planning import wording
 from icewright.planning.by_itself import UPKEEP_KEYS
@@ -24,12 +24,11 @@ from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import FAILURES_MAX, alarmed, parked
 from icewright.scheduling.lifecycle import LIVE_STATES
 from icewright.scheduling.upkeep import INTERVAL_MS
-from icewright.services.backlog import SEEN_MS
 from icewright.services.expired_files import GRACE_MS
 from icewright.services.leave import Leave
 from icewright.services.observer import Observer
+from icewright.services.queue_waits import QueueWaits
 from icewright.services.removal_rounds import PASS_INTERVAL_MS
-from icewright.services.resource_groups import OWN
 
 TASKS_LOOKED_AT: Final = 4 * FAILURES_MAX
 """So many of the latest tasks of a table tell what became of it, and what the breaker thinks."""
@@ -46,9 +45,10 @@ class Whys:
         observer: Observer,
         policy: Callable[[TableMetadata], Policy],
         leave: Leave,
+        queue_waits: QueueWaits,
     ) -> None:
         self._tables, self._tasks, self._sightings = tables, tasks, sightings
-        self._observer, self._policy, self._leave = observer, policy, leave
+        self._observer, self._policy, self._leave, self._queue_waits = observer, policy, leave, queue_waits
 
     def why(self, record: TableRecord) -> Why:
         """How it stands with a table that is known. What its catalog does not answer is said, and not raised."""
@@ -76,7 +76,7 @@ class Whys:
                 tasks=tuple(latest),
                 parked=self._parked(record.table_id, latest, now),
                 waiting=self._waiting(record),
-                waits={task.task_id: self._waits(task, latest, metadata, now) for task in queued},
+                waits={task.task_id: self._waits(task, metadata) for task in queued},
                 last_attempts=self._last_attempts(latest),
                 due_at=self._due_at(record),
                 could_start={task.resource_group: self._could_start(task.resource_group) for task in queued},
@@ -153,11 +153,9 @@ class Whys:
         expired = None, Reason("after-expiry", text, {"grace_ms": GRACE_MS})
         return {ActionKind.REMOVE_ORPHAN_FILES: orphans, ActionKind.REMOVE_EXPIRED_FILES: expired}
 
-    def _waits(
-        self, task: ListedTask, latest: Sequence[ListedTask], metadata: TableMetadata | None, now: Instant
-    ) -> tuple[Wait, ...]:
+    def _waits(self, task: ListedTask, metadata: TableMetadata | None) -> tuple[Wait, ...]:
         """What a queued task waits for."""
-        found = [_back_off(task, now), _other_task(latest)]
+        found = [*self._queue_waits.of(task)]
         if metadata is not None:
             obstacle = self._leave.obstacle(self._tasks.get(task.task_id), metadata)
             opens_at = None if obstacle is None else obstacle.figures.get("opens_at")
@@ -166,36 +164,4 @@ class Whys:
             elif obstacle is not None:
                 text = f"it is taken back with the next look: {obstacle.text}"
                 found.append(Wait(Reason(obstacle.code, text, obstacle.figures)))
-        found.append(self._nobody_to_take_it(task, now))
-        return tuple(wait for wait in found if wait is not None)
-
-    def _nobody_to_take_it(self, task: ListedTask, now: Instant) -> Wait | None:
-        """Whether no optimizer that could take it was heard of lately."""
-        if task.resource_group in OWN:
-            return None
-        catalog = task.table_name.catalog
-        for one in self._tables.optimizers():
-            is_alive = one.seen_at > now - SEEN_MS
-            if is_alive and one.hello.resource_group == task.resource_group and catalog in one.hello.catalogs:
-                return None
-        text = (
-            f"no optimizer of group {task.resource_group} that reaches catalog {catalog} was heard of in the last "
-            f"{wording.duration(SEEN_MS)}; `icewright optimizer` starts one"
-        )
-        return Wait(Reason("no-optimizer", text, {"resource_group": task.resource_group}))
-
-
-def _other_task(latest: Sequence[ListedTask]) -> Wait | None:
-    active = next((one for one in latest if one.state in ACTIVE_STATES), None)
-    if active is None:
-        return None
-    text = f"task {active.task_id} ({active.kind.value}) of the same table is at work: one at a time"
-    return Wait(Reason("table-busy", text, {"task_id": active.task_id}))
-
-
-def _back_off(task: ListedTask, now: Instant) -> Wait | None:
-    if task.not_before_at <= now:
-        return None
-    because = "" if task.outcome is None else f": {task.outcome.reason.text}"
-    text = f"try {task.attempt + 1} of {task.attempts_max} comes after a pause{because}"
-    return Wait(Reason("back-off", text, {"attempt": task.attempt}), task.not_before_at)
+        return tuple(found)

@@ -25,6 +25,7 @@ from icewright.domain.errors import NotFound, Rejected, Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.identity import NewToken
 from icewright.domain.names import TableName
+from icewright.domain.optimizers import BacklogRequest
 from icewright.domain.policies import NewRevision, Policies
 from icewright.domain.server_urls import client_url
 from icewright.domain.tables import Json
@@ -98,9 +99,13 @@ class Client:
         """What the server sees and does."""
         return self._object("GET", "/status")
 
-    def backlog(self, resource_group: str, catalogs: Sequence[str]) -> Json:
+    def backlog(self, asked: BacklogRequest, catalogs: Sequence[str]) -> Json:
         """What waits for optimizers of a group that reach these catalogs: a ``Backlog``."""
-        return self._object("GET", "/backlog", {"resource_group": resource_group, "catalog": list(catalogs)})
+        told = {"cores": asked.cores, "memory_bytes": asked.memory_bytes}
+        size = {key: value for key, value in told.items() if value is not None}
+        queues = [queue.value for queue in asked.queues]
+        parameters = {"resource_group": asked.resource_group, "catalog": list(catalogs), "queue": queues, **size}
+        return self._object("GET", "/backlog", parameters)
 
     def login_code(self) -> Json:
         """A one-time way into the server's page: ``{"path": ...}``, to be put behind the server's URL."""
@@ -225,6 +230,10 @@ class Client:
     def cancel(self, task_id: str) -> Json:
         """Cancel a task; the task."""
         return self._object("POST", f"/tasks/{_part(task_id)}/cancel")
+
+    def expedite(self, task_id: str) -> Json:
+        """Have a waiting task started before all others of its group; the task."""
+        return self._object("POST", f"/tasks/{_part(task_id)}/expedite")
 
     def retry(self, task_id: str) -> Json:
         """Queue a failed or cancelled task again; the task."""

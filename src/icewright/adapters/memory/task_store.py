@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.feed import MemoryFeed
 from icewright.adapters.memory.names import MemoryNames
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import shareable_bytes
-from icewright.domain.audit import of_task
+from icewright.domain.admission import FREE, Facts, Terms
+from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
@@ -29,10 +31,12 @@ from icewright.domain.tasks import (
     TaskState,
 )
 from icewright.domain.totals import TotalKey
+from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX
 from icewright.ports.census import TaskCensus, WaitingTask
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.scheduling import lifecycle
+from icewright.scheduling.admission import HELD_MS, Admission, chosen, in_turn, use_of
 from icewright.scheduling.rank import rank
 from icewright.scheduling.told import fact_of
 from icewright.scheduling.totals import added
@@ -54,6 +58,7 @@ class MemoryTaskStore:
         self._history: dict[str, list[HistoryEntry]] = {}
         self._attempts: dict[str, list[Attempt]] = {}
         self._fencing_token = 0
+        self._turns: dict[tuple[str, str], int] = {}
         self.restored: Instant | None = None
         self._totals: Counter[TotalKey] = Counter()
 
@@ -90,15 +95,18 @@ class MemoryTaskStore:
         catalogs: frozenset[str],
         lease_ms: int,
         shareable_bytes_max: int | None = None,
+        terms: Terms = FREE,
     ) -> Task | None:
         """See the port."""
         with self._lock:
             now = self.now()
             ready = self._ready(now, resource_group, catalogs, shareable_bytes_max)
-            if not ready:
+            admission = Admission(terms, optimizer_id, self.facts(resource_group))
+            best = next(iter(in_turn(admission, ready, now)), None)
+            if best is None:
                 return None
-            best = min(ready, key=lambda task: rank(task, now))
             self._fencing_token += 1
+            self._turns[resource_group, best.lane.tenant] = self._fencing_token
             return self._write(
                 lifecycle.claim(
                     best,
@@ -106,13 +114,54 @@ class MemoryTaskStore:
                     fencing_token=self._fencing_token,
                     now=now,
                     lease_ms=lease_ms,
+                    holding=admission.holding,
                 )
             )
 
-    def claimable(self, resource_group: str, catalogs: frozenset[str]) -> int:
+    def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
         """See the port."""
         with self._lock:
-            return len(self._ready(self.now(), resource_group, catalogs, None))
+            now = self.now()
+            ready = self._ready(now, resource_group, catalogs, None)
+            found = chosen(terms, self.facts(resource_group), ready, now)
+            return sum(1 for _ in islice(found, CLAIMABLE_MAX))
+
+    def facts(self, resource_group: str) -> Facts:
+        """See the port."""
+        with self._lock:
+            now = self.now()
+            own = [task for task in self._tasks.values() if task.resource_group == resource_group]
+            uses = tuple(
+                use_of(task.lane, task.lease.optimizer_id, task.lease.holding)
+                for task in own
+                if task.lease is not None and (task.state is TaskState.RUNNING or task.lease.expires_at + HELD_MS > now)
+            )
+            waiting = frozenset(task.lane for task in own if task.state is TaskState.QUEUED)
+            last = {tenant: token for (group, tenant), token in self._turns.items() if group == resource_group}
+            return Facts(uses, waiting, last)
+
+    def ahead(self, task_id: str) -> int:
+        """See the port."""
+        with self._lock:
+            own = self.get(task_id)
+            before = (
+                task
+                for task in self._tasks.values()
+                if task.state is TaskState.QUEUED
+                and (task.resource_group, task.lane) == (own.resource_group, own.lane)
+                and rank(task) < rank(own)
+            )
+            return sum(1 for _ in islice(before, AHEAD_MAX))
+
+    def expedite(self, task_id: str, reason: Reason) -> Task:
+        """See the port."""
+        with self._lock:
+            task = self.get(task_id)
+            step = lifecycle.expedite(task, reason, self.now())
+            if step is None:
+                return task
+            self._audit.append(of_expedited(task))
+            return self._write(step)
 
     def _ready(
         self, now: Instant, resource_group: str, catalogs: frozenset[str], shareable_bytes_max: int | None

@@ -25,12 +25,12 @@ from sqlalchemy import (
     text,
 )
 
-from icewright.adapters.sql import feed_schema, findings_schema, servers_schema  # noqa: F401 - the metadata have their tables, too
+from icewright.adapters.sql import feed_schema, findings_schema, servers_schema, turns_schema  # noqa: F401 - their tables
 from icewright.adapters.sql.schema_access import Key as _Key
 from icewright.adapters.sql.schema_access import metadata as metadata  # noqa: PLC0414 - the tables of all these modules
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
 from icewright.ports.deletions import HELD_STATES
-from icewright.scheduling.lifecycle import LIVE_STATES
+from icewright.scheduling.lifecycle import LEASED_STATES, LIVE_STATES
 
 FENCING_TOKEN = "fencing_token"  # noqa: S105 - a counter's name, not a secret
 SERVER_EPOCH = "server_epoch"
@@ -66,6 +66,7 @@ tasks = Table(
     Column("table_name", Text, nullable=False),
     Column("plan_id", _Key, nullable=False),
     Column("resource_group", _Key, nullable=False),
+    Column("lane", _Key, nullable=False, server_default="normal/normal/"),
     Column("priority", BigInteger, nullable=False),
     Column("ranked_at", BigInteger, nullable=False),
     Column("attempts_max", Integer, nullable=False),
@@ -78,6 +79,9 @@ tasks = Table(
     Column("lease_optimizer_id", _Key),
     Column("lease_fencing_token", BigInteger),
     Column("lease_expires_at", BigInteger),
+    Column("held_cores", BigInteger),  # by the lease, of the resource group; NULL where that is not known
+    Column("held_memory_bytes", BigInteger),
+    Column("held_resident", Boolean),
     Column("cancel_requested", Boolean, nullable=False),
     Column("reason", Text, nullable=False),
     Column("prediction", Text, nullable=False),
@@ -126,8 +130,10 @@ Index(
 Index(
     "ix_tasks_queue",
     tasks.c.resource_group,
+    tasks.c.lane,
     tasks.c.ranked_at,
     tasks.c.task_id,
+    tasks.c.not_before_at,
     sqlite_where=_QUEUED,
     postgresql_where=_QUEUED,
 )
@@ -135,12 +141,15 @@ _SHAREABLE = and_(_QUEUED, tasks.c.shareable_bytes.is_not(None))
 Index(
     "ix_tasks_shareable",
     tasks.c.resource_group,
+    tasks.c.lane,
     tasks.c.ranked_at,
     tasks.c.task_id,
     tasks.c.shareable_bytes,
     sqlite_where=_SHAREABLE,
     postgresql_where=_SHAREABLE,
 )
+_LEASED = state_is(*LEASED_STATES)
+Index("ix_tasks_held", tasks.c.resource_group, sqlite_where=_LEASED, postgresql_where=_LEASED)
 _ENDED = state_is(*TERMINAL_STATES)
 Index(
     "ix_tasks_ended", tasks.c.state, tasks.c.updated_at, tasks.c.task_id, sqlite_where=_ENDED, postgresql_where=_ENDED

@@ -32,67 +32,14 @@ from icewright.adapters.sql.task_rows import (
 )
 from icewright.domain.errors import Conflict, NotFound, Unreadable
 from icewright.domain.names import TableId
-from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES, Attempt, ListedTask, Task, TaskState
 from icewright.ports.store import TaskFilter
 from icewright.scheduling import lifecycle
-from icewright.scheduling.rank import Candidate
 from icewright.scheduling.told import fact_of
 from icewright.scheduling.totals import added
 
-CLAIM_WINDOW = 32
-"""How many waiting tasks a claim looks at.
-
-The database sorts by ``ranked_at``, which is the order of ``rank()``, and only lists tasks that may run now: so the
-best one is in the window however long the queue is, nothing outside of it is passed over, and the others are there
-for when somebody else is faster.
-"""
-
 WHOLE = select(tasks, task_actions.c.digest).select_from(tasks.outerjoin(task_actions))
 """Tasks with the digests of their actions; the actions themselves are read by :func:`whole` where they are needed."""
-
-_ACTIVE = tasks.alias("active")
-_BUSY = (
-    select(_ACTIVE.c.task_id)
-    .where(
-        _ACTIVE.c.catalog == tasks.c.catalog,
-        _ACTIVE.c.table_uuid == tasks.c.table_uuid,
-        state_is(*ACTIVE_STATES, of=_ACTIVE),
-    )
-    .correlate(tasks)
-    .exists()
-)
-"""Another task of the same table is active."""
-
-
-def ready(
-    connection: Connection,
-    now: Instant,
-    resource_group: str,
-    catalogs: frozenset[str],
-    shareable_bytes_max: int | None = None,
-) -> list[Candidate]:
-    """The best waiting tasks that may run now, without their documents, which may be large.
-
-    With ``shareable_bytes_max``, only those that may share a Spark job and read at most so many bytes.
-    """
-    small = (
-        [] if shareable_bytes_max is None else [tasks.c.shareable_bytes <= shareable_bytes_max, tasks.c.attempt == 0]
-    )
-    query = (
-        select(tasks.c.task_id, tasks.c.priority, tasks.c.created_at)
-        .where(
-            state_is(TaskState.QUEUED),
-            tasks.c.resource_group == resource_group,
-            tasks.c.catalog.in_(sorted(catalogs)),
-            tasks.c.not_before_at <= now,
-            ~_BUSY,
-            *small,
-        )
-        .order_by(tasks.c.ranked_at, tasks.c.task_id)
-        .limit(CLAIM_WINDOW)
-    )
-    return [Candidate(row.task_id, row.priority, row.created_at) for row in connection.execute(query)]
 
 
 def matches(only: TaskFilter, before: str | None) -> Iterator[ColumnElement[bool]]:

@@ -10,8 +10,10 @@ from sqlalchemy import RowMapping
 from icewright.adapters.sql.actions import KeptActions, digest_of
 from icewright.adapters.sql.documents import dump, dump_optional, load, load_optional, pack
 from icewright.domain.actions import ActionFigures, shareable_bytes
+from icewright.domain.admission import Holding, Lane, Urgency
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason
+from icewright.domain.resource_groups import Queue
 from icewright.domain.tasks import (
     Attempt,
     AttemptState,
@@ -56,6 +58,7 @@ def task_columns(task: Task) -> dict[str, Any]:
         "table_name": dump(task.table_name),
         "plan_id": task.plan_id,
         "resource_group": task.resource_group,
+        "lane": lane_text(task.lane),
         "priority": task.priority,
         "ranked_at": ranked_at(task.priority, task.created_at),
         "attempts_max": task.attempts_max,
@@ -68,6 +71,9 @@ def task_columns(task: Task) -> dict[str, Any]:
         "lease_optimizer_id": None if lease is None else lease.optimizer_id,
         "lease_fencing_token": None if lease is None else lease.fencing_token,
         "lease_expires_at": None if lease is None else lease.expires_at,
+        "held_cores": None if lease is None else lease.holding.cores,
+        "held_memory_bytes": None if lease is None else lease.holding.memory_bytes,
+        "held_resident": None if lease is None else lease.holding.is_resident,
         "cancel_requested": task.cancel_requested,
         "reason": dump(task.reason),
         "prediction": dump(task.prediction),
@@ -96,6 +102,7 @@ def _head(row: RowMapping) -> dict[str, Any]:
         "prediction": load(_PREDICTION, row["prediction"]),
         "priority": row["priority"],
         "resource_group": row["resource_group"],
+        "lane": lane_of(row["lane"]),
         "attempts_max": row["attempts_max"],
         "state": TaskState(row["state"]),
         "version": row["version"],
@@ -113,7 +120,19 @@ def _head(row: RowMapping) -> dict[str, Any]:
 def _lease(row: RowMapping) -> Lease | None:
     if row["lease_fencing_token"] is None:
         return None
-    return Lease(row["lease_optimizer_id"], row["lease_fencing_token"], row["lease_expires_at"])
+    holding = Holding(row["held_cores"], row["held_memory_bytes"], row["held_resident"])
+    return Lease(row["lease_optimizer_id"], row["lease_fencing_token"], row["lease_expires_at"], holding)
+
+
+def lane_text(lane: Lane) -> str:
+    """A lane as a column: one, so that an index can be walked from lane to lane."""
+    return f"{lane.queue.value}/{lane.urgency.value}/{lane.tenant}"
+
+
+def lane_of(text: str) -> Lane:
+    """A lane from its column."""
+    queue, urgency, tenant = text.split("/", 2)
+    return Lane(Queue(queue), Urgency(urgency), tenant)
 
 
 def history_row(entry: HistoryEntry) -> dict[str, Any]:

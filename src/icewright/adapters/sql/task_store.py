@@ -7,10 +7,12 @@ and compare-and-swap, which hold whatever the code does; the life of a task is i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from sqlalchemy import Connection, Engine, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
+from icewright.adapters.sql import admission_queries as admissions
 from icewright.adapters.sql import task_queries as queries
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.audit import record
@@ -21,7 +23,8 @@ from icewright.adapters.sql.schema import RESTORED_AT, attempts, counters, state
 from icewright.adapters.sql.task_rows import attempt_of, history_of, task_columns
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.audit import of_task
+from icewright.domain.admission import FREE, Facts, Holding, Terms
+from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
@@ -38,11 +41,13 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
+from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX
 from icewright.ports.census import TaskCensus
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.scheduling import lifecycle
-from icewright.scheduling.rank import Candidate, rank
+from icewright.scheduling.admission import Admission, chosen, in_turn
+from icewright.scheduling.rank import Candidate
 
 ENQUEUE_TRIES = 3
 """Two servers that queue the same candidate at once: one of them finds the other's task when it looks again."""
@@ -89,21 +94,49 @@ class SqlTaskStore:
         catalogs: frozenset[str],
         lease_ms: int,
         shareable_bytes_max: int | None = None,
+        terms: Terms = FREE,
     ) -> Task | None:
         """See the port."""
         with writing(self._engine) as connection:
             now = self._now(connection)
-            ready = queries.ready(connection, now, resource_group, catalogs, shareable_bytes_max)
-            for candidate in sorted(ready, key=lambda task: rank(task, now)):
-                task = _try_claim(connection, candidate, optimizer_id, now, lease_ms)
+            lanes, ready = admissions.ready(connection, now, resource_group, catalogs, shareable_bytes_max)
+            if not ready:
+                return None
+            admission = Admission(terms, optimizer_id, admissions.facts(connection, resource_group, now, lanes))
+            for candidate in in_turn(admission, ready, now):
+                task = _try_claim(connection, candidate, optimizer_id, now, lease_ms, admission.holding)
                 if task is not None:
                     return task
         return None
 
-    def claimable(self, resource_group: str, catalogs: frozenset[str]) -> int:
+    def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
         """See the port."""
         with reading(self._engine) as connection:
-            return len(queries.ready(connection, self._now(connection), resource_group, catalogs))
+            now = self._now(connection)
+            lanes, _ = admissions.ready(connection, now, resource_group, catalogs)
+            ready = admissions.several(connection, now, resource_group, catalogs, lanes, CLAIMABLE_MAX)
+            facts = admissions.facts(connection, resource_group, now, lanes)
+            return sum(1 for _ in islice(chosen(terms, facts, ready, now), CLAIMABLE_MAX))
+
+    def facts(self, resource_group: str) -> Facts:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return admissions.facts(connection, resource_group, self._now(connection))
+
+    def ahead(self, task_id: str) -> int:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return admissions.ahead(connection, queries.head(connection, task_id), AHEAD_MAX)
+
+    def expedite(self, task_id: str, reason: Reason) -> Task:
+        """See the port."""
+        with writing(self._engine) as connection:
+            task = queries.task_by_id(connection, task_id)
+            step = lifecycle.expedite(task, reason, self._now(connection))
+            if step is None:
+                return task
+            record(connection, self._now(connection), of_expedited(task))
+            return queries.write(connection, task, step)
 
     def heartbeat(self, task_id: str, fencing_token: int, *, progress: Progress, lease_ms: int) -> Task:
         """See the port."""
@@ -284,7 +317,7 @@ class SqlTaskStore:
 
 
 def _try_claim(
-    connection: Connection, candidate: Candidate, optimizer_id: str, now: Instant, lease_ms: int
+    connection: Connection, candidate: Candidate, optimizer_id: str, now: Instant, lease_ms: int, holding: Holding
 ) -> Task | None:
     """The task, running; None when somebody else was faster, with it or with another task of its table."""
     task = queries.task_by_id(connection, candidate.task_id)
@@ -292,12 +325,15 @@ def _try_claim(
         return None
     try:
         with connection.begin_nested():
+            token = queries.next_token(connection)
+            admissions.took_turn(connection, task.resource_group, task.lane.tenant, token)
             step = lifecycle.claim(
                 task,
                 optimizer_id=optimizer_id,
-                fencing_token=queries.next_token(connection),
+                fencing_token=token,
                 now=now,
                 lease_ms=lease_ms,
+                holding=holding,
             )
             return queries.write(connection, task, step)
     except Conflict:

@@ -1,0 +1,67 @@
+"""The part of the task store that gives tasks out: by what runs, by whose turn it is, each in one transaction."""
+
+from typing import Final, Protocol
+
+from icewright.domain.admission import FREE, Facts, Terms
+from icewright.domain.plans import Reason
+from icewright.domain.tasks import Task
+
+CLAIMABLE_MAX: Final = 32
+"""Who starts applications starts fewer at once, and asks again."""
+
+
+AHEAD_MAX: Final = 1_000
+"""Whoever has so many before it need not know how many more."""
+
+
+class Admissions(Protocol):
+    """What is claimed of the queue. Raises :class:`~icewright.domain.errors.Unavailable` when it does not answer."""
+
+    def claim(
+        self,
+        optimizer_id: str,
+        *,
+        resource_group: str,
+        catalogs: frozenset[str],
+        lease_ms: int,
+        shareable_bytes_max: int | None = None,
+        terms: Terms = FREE,
+    ) -> Task | None:
+        """The waiting task whose turn it is, made running under a new lease; None when there is none that may run now.
+
+        Only tasks of the resource group and of those catalogs; with ``shareable_bytes_max``, only such as were never
+        tried and whose action has at most so many ``shareable_bytes``. May run: ``not_before_at`` has passed, and no
+        other task of its table is active, and on these ``terms`` its resource group takes one more, which
+        :class:`icewright.scheduling.admission.Admission` tells from what the tasks that run hold. Whose turn it is:
+        :func:`icewright.scheduling.rank.turn`. Claims by several callers at once never give out the same task, nor
+        two of one table, nor more than a group may hold.
+        """
+        ...
+
+    def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
+        """How many tasks :meth:`claim` could give out at this moment, each to an application of its own.
+
+        Counted up to ``CLAIMABLE_MAX``; nothing changes.
+        """
+        ...
+
+    def facts(self, resource_group: str) -> Facts:
+        """What the running tasks of a resource group hold, and what waits in it.
+
+        What an attempt held that was lost counts for ``icewright.scheduling.admission.HELD_MS`` after its lease.
+        """
+        ...
+
+    def ahead(self, task_id: str) -> int:
+        """How many waiting tasks of a waiting task's lane rank before it, counted up to ``AHEAD_MAX``.
+
+        Raises :class:`~icewright.domain.errors.NotFound`.
+        """
+        ...
+
+    def expedite(self, task_id: str, reason: Reason) -> Task:
+        """Have a waiting task started before all others of its resource group; harmless where it is so already.
+
+        Raises ``NotFound``, and ``NotAllowed`` for one that does not wait.
+        """
+        ...

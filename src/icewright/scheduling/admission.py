@@ -1,0 +1,178 @@
+"""Whether a resource group takes one more task now, and which: the only place that decides it.
+
+Stores ask in the transaction of a claim, with what is true in it; the backlog and whoever asks why something waits ask
+with the same facts. So there is one answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from icewright.domain.admission import NO_LANE, Facts, Holding, Lane, Refusal, RefusalKind, Terms, Use
+from icewright.domain.plans import Reason
+from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.domain.tables import Instant
+from icewright.scheduling.rank import Served, Waiting, turn
+
+HELD_MS: Final = 150_000
+"""How long what a lost attempt held still counts after its lease: by then its watchdog has ended it, JVM and all."""
+
+_W = TypeVar("_W", bound=Waiting)
+_WORDS: Final = {"tasks": "running tasks", "cores": "cores", "memory_bytes": "bytes of memory"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """So many tasks, and what they hold together."""
+
+    tasks: int = 0
+    cores: int = 0
+    memory_bytes: int = 0
+
+
+def summed(uses: Iterable[Use]) -> _Sum:
+    """What they hold together."""
+    tasks = cores = memory_bytes = 0
+    for use in uses:
+        tasks, cores, memory_bytes = tasks + use.tasks, cores + use.cores, memory_bytes + use.memory_bytes
+    return _Sum(tasks, cores, memory_bytes)
+
+
+class Admission:
+    """What a group can take in the state that it is in, for one who claims."""
+
+    def __init__(self, terms: Terms, optimizer_id: str, facts: Facts) -> None:
+        self._terms, self._optimizer_id, self._uses, self._last = terms, optimizer_id, facts.uses, facts.last
+        self._large_waits = any(lane.queue is Queue.LARGE for lane in facts.waiting)
+        self._known: dict[tuple[Queue, str], Refusal | None] = {}
+
+    @property
+    def holding(self) -> Holding:
+        """What one more task takes."""
+        has_one = any(use.optimizer_id == self._optimizer_id for use in self._uses)
+        if self._terms.joins and has_one:
+            return replace(self._terms.holding, cores=0, memory_bytes=0)
+        return self._terms.holding
+
+    @property
+    def served(self) -> Served:
+        """What its tenants have had."""
+        counted: Counter[str] = Counter()
+        for use in self._uses:
+            counted[use.tenant] += use.tasks
+        return Served(counted, self._last)
+
+    def obstacle(self, lane: Lane = NO_LANE) -> Refusal | None:
+        """Why no task of a lane is taken now, None where one may be."""
+        key = (lane.queue, lane.tenant)
+        if key not in self._known:
+            self._known[key] = next(self._obstacles(lane), None)
+        return self._known[key]
+
+    def _obstacles(self, lane: Lane) -> Iterator[Refusal]:
+        if self._terms.refused is not None:
+            yield self._terms.refused
+        if lane.queue not in self._terms.queues:
+            yield _refusal(RefusalKind.QUEUE, f"who asks takes no tasks of the {lane.queue} queue")
+        group = self._terms.group
+        if group is None:
+            return
+        yield from self._of_applications(group)
+        yield from self._of_group(group)
+        yield from self._of_queue(group, lane.queue)
+        yield from self._of_tenant(group, lane.tenant)
+
+    def _of_applications(self, group: ResourceGroup) -> Iterator[Refusal]:
+        there = {use.optimizer_id: use.is_resident for use in self._uses}
+        if self._optimizer_id in there:
+            return
+        if group.applications_max is not None and len(there) >= group.applications_max:
+            text = f"group {group.name} has its {group.applications_max} Spark applications at work"
+            yield _refusal(RefusalKind.CAP, text, cap=group.applications_max, held=len(there), of="applications")
+        resident = sum(there.values())
+        is_more = self._terms.holding.is_resident and group.optimizers_max is not None
+        if is_more and group.optimizers_max is not None and resident >= group.optimizers_max:
+            text = f"group {group.name} has its {group.optimizers_max} optimizers at work"
+            yield _refusal(RefusalKind.CAP, text, cap=group.optimizers_max, held=resident, of="optimizers")
+
+    def _of_group(self, group: ResourceGroup) -> Iterator[Refusal]:
+        yield from self._over(_caps_of(group), summed(self._uses), RefusalKind.CAP, f"group {group.name} has")
+
+    def _of_queue(self, group: ResourceGroup, queue: Queue) -> Iterator[Refusal]:
+        """The large queue has its share and no more; of what is left of it while something large waits, nobody has."""
+        large = summed(use for use in self._uses if use.queue is Queue.LARGE)
+        shares = {of: int(cap * group.large_share) for of, cap in _caps_of(group).items() if cap is not None}
+        if queue is Queue.LARGE:
+            # One task at least, here as below: a share that fits none would keep it waiting for ever.
+            caps = {of: max(share, self._needs(of) or 0) for of, share in shares.items()}
+            yield from self._over(caps, large, RefusalKind.SHARE, f"the large queue of group {group.name} has")
+        elif self._large_waits:
+            kept = {of: cap - max(0, shares[of] - _of(large, of)) for of, cap in _caps_of(group).items() if cap}
+            kept = {of: max(cap, self._needs(of) or 0) for of, cap in kept.items()}
+            what = f"all but the share of its large queue, in which tasks refusal: group {group.name} has"
+            yield from self._over(kept, summed(self._uses), RefusalKind.SHARE, what)
+
+    def _of_tenant(self, group: ResourceGroup, tenant: str) -> Iterator[Refusal]:
+        caps = group.caps_of(tenant)
+        if caps is not None:
+            held = summed(use for use in self._uses if use.tenant == tenant)
+            yield from self._over(_caps_of(caps), held, RefusalKind.TENANT_CAP, f"{tenant} has in group {group.name}")
+
+    def _over(self, caps: Mapping[str, int | None], held: _Sum, kind: RefusalKind, who: str) -> Iterator[Refusal]:
+        for of, cap in caps.items():
+            if cap is None:
+                continue
+            needs, has = self._needs(of), _of(held, of)
+            if needs is None:
+                text = f"it is not known how many {_WORDS[of]} the optimizer takes, of which {cap:,} are allowed"
+                yield _refusal(kind, f"{text}: say so in optimizer.{of}", cap=cap, held=has, of=of)
+            elif has + needs > cap:
+                text = f"{who} {has:,} of {cap:,} {_WORDS[of]}, and one more task takes {needs:,}"
+                yield _refusal(kind, text, cap=cap, held=has, needs=needs, of=of)
+
+    def _needs(self, of: str) -> int | None:
+        return 1 if of == "tasks" else _of(self.holding, of)
+
+
+def in_turn(admission: Admission, candidates: Iterable[_W], now: Instant) -> list[_W]:
+    """Those of the candidates that may start now, whose turn it is first."""
+    served = admission.served
+    fit = (task for task in candidates if admission.obstacle(task.lane) is None)
+    return sorted(fit, key=lambda task: turn(task, served, now))
+
+
+def chosen(terms: Terms, facts: Facts, candidates: Iterable[_W], now: Instant) -> Iterator[_W]:
+    """The tasks that would start next, in their order, each in an application of its own, until the group is full."""
+    left = {task.task_id: task for task in candidates}
+    for number in range(len(left)):
+        application = f"?{number}"
+        admission = Admission(terms, application, facts)
+        best = next(iter(in_turn(admission, left.values(), now)), None)
+        if best is None:
+            return
+        yield left.pop(best.task_id)
+        tenant = best.lane.tenant
+        last = {**facts.last, tenant: max(facts.last.values(), default=0) + 1}
+        facts = replace(facts, uses=(*facts.uses, use_of(best.lane, application, admission.holding)), last=last)
+
+
+def use_of(lane: Lane, optimizer_id: str, holding: Holding) -> Use:
+    """What one running task holds."""
+    cores, memory_bytes = holding.cores or 0, holding.memory_bytes or 0
+    return Use(optimizer_id, lane.tenant, lane.queue, 1, cores, memory_bytes, holding.is_resident)
+
+
+def _caps_of(of: ResourceGroup | TenantCaps) -> dict[str, int | None]:
+    return {"tasks": of.tasks_max, "cores": of.cores, "memory_bytes": of.memory_bytes}
+
+
+def _of(what: _Sum | Holding, of: str) -> int:
+    found: int = getattr(what, of)
+    return found
+
+
+def _refusal(kind: RefusalKind, text: str, **figures: int | str) -> Refusal:
+    return Refusal(kind, Reason(kind.value, text, figures))

@@ -1,0 +1,77 @@
+"""The resource groups of the moment, and on which terms an optimizer claims tasks of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from icewright.domain.admission import Holding, Refusal, RefusalKind, Terms
+from icewright.domain.application_size import task_holding
+from icewright.domain.jobs import OptimizerHello
+from icewright.domain.plans import Reason
+from icewright.domain.resource_groups import Queue, ResourceGroup, with_default
+from icewright.domain.tables import Instant
+from icewright.planning.windows import opens_at
+from icewright.services.policy_source import PolicySource
+
+
+class Groups:
+    """Asks at each claim which groups there are: those of the configuration, and over them those that are applied."""
+
+    def __init__(self, configured: Iterable[ResourceGroup], source: PolicySource) -> None:
+        self._configured, self._source = {group.name: group for group in configured}, source
+
+    def present(self) -> Mapping[str, ResourceGroup]:
+        """All groups as they are now, by name. Raises :class:`~icewright.domain.errors.Unavailable`."""
+        applied = {group.name: group for group in self._source.present().groups}
+        return with_default(MappingProxyType({**self._configured, **applied}))
+
+    def terms_of(self, hello: OptimizerHello, now: Callable[[], Instant], *, joins: bool = False) -> Terms:
+        """On which terms an optimizer claims; ``joins`` says that the task is to share a Spark job of its own."""
+        holding = Holding(hello.cores, hello.memory_bytes, hello.is_resident)
+        return self.terms(
+            hello.resource_group, task_holding(holding, hello.slots), frozenset(hello.queues), now, joins=joins
+        )
+
+    def terms(
+        self,
+        name: str,
+        holding: Holding,
+        queues: frozenset[Queue],
+        now: Callable[[], Instant],
+        *,
+        joins: bool = False,
+    ) -> Terms:
+        """On which terms somebody claims whose tasks take so much each."""
+        group = self.present().get(name)
+        return Terms(group, holding, queues, joins, _refused(name, group, now))
+
+    def refused(self, name: str, now: Callable[[], Instant]) -> Refusal | None:
+        """Why a group takes no task at all now, whoever asks."""
+        return _refused(name, self.present().get(name), now)
+
+
+def _refused(name: str, group: ResourceGroup | None, now: Callable[[], Instant]) -> Refusal | None:
+    # A group that somebody has paused is one more reason, and belongs here.
+    if group is None:
+        return _undefined(name)
+    return closed(group, now()) if group.windows else None
+
+
+def _undefined(name: str) -> Refusal:
+    text = f"nobody says what resource group {name} is: define it in [groups.{name}], or in a policy file"
+    return Refusal(RefusalKind.NO_GROUP, Reason(RefusalKind.NO_GROUP.value, text, {"group": name}))
+
+
+def closed(group: ResourceGroup, now: Instant) -> Refusal | None:
+    """Whether none of a group's windows is open, and until when; None where tasks may start."""
+    opening = [opens_at(window, now) for window in group.windows]
+    if not opening or now in opening:
+        return None
+    until = min((at for at in opening if at is not None), default=None)
+    when = "and none will open again" if until is None else "until the next one opens"
+    text = f"no window of group {group.name} is open, {when}"
+    figures: dict[str, int | str] = {"group": group.name}
+    if until is not None:
+        figures["opens_at"] = until
+    return Refusal(RefusalKind.WINDOW, Reason(RefusalKind.WINDOW.value, text, figures), until)

@@ -1,0 +1,115 @@
+"""What a queued task waits for, as whoever claims would be told: by the same facts, and the same functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from icewright.domain.admission import Lane, Refusal, RefusalKind
+from icewright.domain.reasons import Reason
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import ACTIVE_STATES, ListedTask, Task, TaskState
+from icewright.domain.why import Wait
+from icewright.planning import wording
+from icewright.ports.admissions import AHEAD_MAX
+from icewright.ports.store import OptimizerRecord, TableStore, TaskFilter, TaskStore
+from icewright.scheduling.admission import Admission
+from icewright.scheduling.lifecycle import LEASED_STATES
+from icewright.services.backlog import SEEN_MS
+from icewright.services.groups import Groups
+from icewright.services.resource_groups import OWN
+
+_HOLDERS_SHOWN: Final = 5
+_HOLDERS_LOOKED_AT: Final = 200
+_OF_SUMS: Final = frozenset({RefusalKind.CAP, RefusalKind.TENANT_CAP, RefusalKind.SHARE})
+
+
+class QueueWaits:
+    """Answers for one task. Changes nothing."""
+
+    def __init__(self, tasks: TaskStore, tables: TableStore, groups: Groups) -> None:
+        self._tasks, self._tables, self._groups = tasks, tables, groups
+
+    def of(self, task: Task | ListedTask) -> tuple[Wait, ...]:
+        """Everything that keeps a task from being started now; nothing of one that is not queued.
+
+        That others of its lane go first is the last of it, and there alone where nothing else keeps it.
+        """
+        if task.state is not TaskState.QUEUED:
+            return ()
+        now = self._tasks.now()
+        found = [*_back_off(task, now), *self._busy(task), *self._of_its_group(task, now)]
+        return tuple(found or self._in_line(task))
+
+    def _busy(self, task: Task | ListedTask) -> Iterator[Wait]:
+        for active in self._tasks.listed(TaskFilter(ACTIVE_STATES, task.table_id), limit=1):
+            text = f"task {active.task_id} ({active.kind.value}) of the same table is at work: one at a time"
+            yield Wait(Reason("table-busy", text, {"task_id": active.task_id}))
+
+    def _of_its_group(self, task: Task | ListedTask, now: Instant) -> Iterator[Wait]:
+        """What whoever could take it is told, if all of them are told to wait."""
+        if task.resource_group in OWN:
+            return
+        asking = [one for one in self._tables.optimizers() if one.seen_at > now - SEEN_MS and _could_take(one, task)]
+        if not asking:
+            yield _nobody(task)
+        facts = self._tasks.facts(task.resource_group)
+        refusals: list[Refusal] = []
+        for one in asking:
+            terms = self._groups.terms_of(one.hello, lambda: now)
+            refusal = Admission(terms, one.hello.optimizer_id, facts).obstacle(task.lane)
+            if refusal is None:
+                return
+            refusals.append(refusal)
+        # A cap tells more than that some optimizer takes no tasks of its queue.
+        refusals.sort(key=lambda refusal: refusal.kind is RefusalKind.QUEUE)
+        for refusal in refusals[:1] or self._without_anybody(task, now):
+            yield self._wait(refusal, task)
+
+    def _without_anybody(self, task: Task | ListedTask, now: Instant) -> Iterator[Refusal]:
+        refused = self._groups.refused(task.resource_group, lambda: now)
+        if refused is not None:
+            yield refused
+
+    def _wait(self, refusal: Refusal, task: Task | ListedTask) -> Wait:
+        if refusal.kind not in _OF_SUMS:
+            return Wait(refusal.reason, refusal.until)
+        holders = self._holders(task.resource_group, refusal.kind, task.lane)
+        shown = ", ".join(holders[:_HOLDERS_SHOWN]) + (", ..." if len(holders) > _HOLDERS_SHOWN else "")
+        text = f"{refusal.reason.text}; held by {shown}" if holders else refusal.reason.text
+        return Wait(Reason(refusal.reason.code, text, {**refusal.reason.figures, "held_by": shown}), refusal.until)
+
+    def _holders(self, resource_group: str, kind: RefusalKind, lane: Lane) -> Sequence[str]:
+        running = self._tasks.listed(TaskFilter(LEASED_STATES), limit=_HOLDERS_LOOKED_AT)
+        return [
+            one.task_id
+            for one in running
+            if one.resource_group == resource_group
+            and (kind is not RefusalKind.TENANT_CAP or one.lane.tenant == lane.tenant)
+        ]
+
+    def _in_line(self, task: Task | ListedTask) -> Iterator[Wait]:
+        ahead = self._tasks.ahead(task.task_id)
+        if ahead:
+            more = " or more" if ahead >= AHEAD_MAX else ""
+            text = f"{wording.count(ahead, 'task')}{more} of the same owner, as urgent as it, rank before it"
+            yield Wait(Reason("line", text, {"place": ahead + 1, "urgency": task.lane.urgency.value}))
+
+
+def _could_take(one: OptimizerRecord, task: Task | ListedTask) -> bool:
+    return one.hello.resource_group == task.resource_group and task.table_id.catalog in one.hello.catalogs
+
+
+def _nobody(task: Task | ListedTask) -> Wait:
+    text = (
+        f"no optimizer of group {task.resource_group} that reaches catalog {task.table_id.catalog} was heard of in the "
+        f"last {wording.duration(SEEN_MS)}; `icewright optimizer` starts one"
+    )
+    return Wait(Reason("no-optimizer", text, {"resource_group": task.resource_group}))
+
+
+def _back_off(task: Task | ListedTask, now: Instant) -> Iterator[Wait]:
+    if task.not_before_at > now:
+        because = "" if task.outcome is None else f": {task.outcome.reason.text}"
+        text = f"try {task.attempt + 1} of {task.attempts_max} comes after a pause{because}"
+        yield Wait(Reason("back-off", text, {"attempt": task.attempt}), task.not_before_at)

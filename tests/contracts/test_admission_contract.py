@@ -1,0 +1,339 @@
+"""What every task store must do where resource groups have caps: what runs keeps to them, whoever claims at once."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.adapters.sql import task_queries as queries
+from icewright.adapters.sql import task_store as sql_task_store
+from icewright.adapters.sql.schema import state_is
+from icewright.domain.admission import FREE, Holding, Lane, Refusal, RefusalKind, Terms, Urgency
+from icewright.domain.errors import NotAllowed, NotFound
+from icewright.domain.plans import Reason
+from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.domain.tasks import AttemptState, NewTask, Outcome, Task, TaskState
+from icewright.ports.store import Change, TaskFilter, TaskStore
+from icewright.scheduling import lifecycle
+from icewright.scheduling.admission import HELD_MS
+from icewright.scheduling.rank import AGED_MS, Candidate
+from tests.contracts.samples import OUTCOME, REASON, new_task
+from tests.contracts.stores import Stores
+
+LAKE = frozenset({"lake"})
+LEASE_MS = 60_000
+ETL = ResourceGroup("default", cores=4)
+TWO_CORES = Terms(ETL, Holding(2, 8))
+LARGE = Lane(Queue.LARGE)
+
+
+@pytest.fixture
+def store(stores: Stores) -> TaskStore:
+    return stores.tasks()
+
+
+def put(store: TaskStore, task_id: str, table: int, lane: Lane | None = None, *, priority: int = 0) -> None:
+    store.enqueue(waiting(task_id, table, lane, priority=priority))
+
+
+def waiting(task_id: str, table: int, lane: Lane | None = None, *, priority: int = 0) -> NewTask:
+    return replace(new_task(task_id, table=table, priority=priority), lane=lane or Lane())
+
+
+def claim(
+    store: TaskStore, by: str = "o-1", terms: Terms = FREE, *, at_most: int | None = None, group: str = "default"
+) -> Task | None:
+    return store.claim(
+        by, resource_group=group, catalogs=LAKE, lease_ms=LEASE_MS, shareable_bytes_max=at_most, terms=terms
+    )
+
+
+def ids(store: TaskStore, *claims: tuple[str, Terms]) -> list[str | None]:
+    found = [claim(store, by, terms) for by, terms in claims]
+    return [None if task is None else task.task_id for task in found]
+
+
+class TestCaps:
+    def test_what_runs_is_summed_and_the_next_waits(self, store: TaskStore) -> None:
+        for number in range(1, 5):
+            put(store, f"task-{number}", number)
+        assert ids(store, *[("o-1", TWO_CORES)] * 3) == ["task-1", "task-2", None]
+        assert ids(store, ("o-2", TWO_CORES), ("o-2", Terms(ETL, Holding(1, 0)))) == [None, None]
+        uses = store.facts("default").uses
+        assert {(use.optimizer_id, use.tenant, use.queue, use.is_resident) for use in uses} == {
+            ("o-1", "", Queue.NORMAL, True)
+        }
+        assert [sum(getattr(use, of) for use in uses) for of in ("tasks", "cores", "memory_bytes")] == [2, 4, 16]
+        assert store.facts("default").waiting == {Lane()}
+
+    def test_what_ends_makes_room(self, store: TaskStore) -> None:
+        for number in range(1, 4):
+            put(store, f"task-{number}", number)
+        first, _ = claim(store, "o-1", TWO_CORES), claim(store, "o-1", TWO_CORES)
+        assert first is not None
+        assert claim(store, "o-1", TWO_CORES) is None
+        store.change(Change(first.task_id, first.version, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
+        again = claim(store, "o-1", TWO_CORES)
+        assert again is not None
+        assert again.lease is not None
+        assert again.lease.holding == Holding(2, 8)
+        assert store.get(again.task_id).lease == again.lease
+        assert store.get("task-1").lease is None
+
+    def test_what_was_lost_is_held_until_its_watchdog_has_surely_ended_it(
+        self, store: TaskStore, clock: ManualClock
+    ) -> None:
+        put(store, "task-1", 1)
+        put(store, "task-2", 2)
+        all_of_it = Terms(ETL, Holding(4, 0))
+        lost = claim(store, "o-1", all_of_it)
+        assert lost is not None
+        clock.advance(LEASE_MS + 1)
+        assert claim(store, "o-2", all_of_it) is None  # nobody has noticed
+        store.change(Change(lost.task_id, lost.version, TaskState.IN_DOUBT, OUTCOME, AttemptState.LOST))
+        assert claim(store, "o-2", all_of_it) is None
+        clock.advance(HELD_MS - 1)
+        assert claim(store, "o-2", all_of_it) is not None
+
+    def test_groups_do_not_count_against_each_other(self, store: TaskStore) -> None:
+        put(store, "task-1", 1)
+        store.enqueue(replace(new_task("task-2", table=2), resource_group="other"))
+        assert claim(store, "o-1", Terms(ETL, Holding(4, 0))) is not None
+        assert claim(store, "o-1", Terms(ResourceGroup("other", cores=4), Holding(4, 0)), group="other") is not None
+
+    def test_tenants_have_caps_of_their_own(self, store: TaskStore) -> None:
+        for number in range(1, 4):
+            put(store, f"task-{number}", number, Lane(tenant="sales"))
+        put(store, "task-4", 4, Lane(tenant="ops"))
+        terms = Terms(ResourceGroup("default", tenants=(TenantCaps("sales", tasks_max=1),)), Holding(1, 1))
+        assert ids(store, *[("o-1", terms)] * 3) == ["task-1", "task-4", None]
+
+    def test_applications_are_counted_once_each(self, store: TaskStore) -> None:
+        for number in range(1, 5):
+            put(store, f"task-{number}", number)
+        terms = Terms(ResourceGroup("default", applications_max=2, optimizers_max=1))
+        alone = replace(terms, holding=Holding(is_resident=False))
+        assert ids(store, ("o-1", terms), ("o-2", terms), ("o-1", terms)) == ["task-1", None, "task-2"]
+        assert ids(store, ("o-3", alone), ("o-4", alone)) == ["task-3", None]
+
+    def test_the_large_queue_has_its_share(self, store: TaskStore) -> None:
+        for number in range(1, 12):
+            put(store, f"task-{number:02d}", number)
+        for number in range(12, 16):
+            put(store, f"task-{number:02d}", number, LARGE)
+        terms = Terms(ResourceGroup("default", tasks_max=10))
+        found = [claim(store, "o-1", terms) for _ in range(11)]
+        queues = [task.lane.queue for task in found if task is not None]
+        assert (queues.count(Queue.NORMAL), queues.count(Queue.LARGE)) == (8, 2)
+        assert found[-1] is None
+
+    def test_a_task_that_joins_others_takes_nothing_beside_them(self, store: TaskStore) -> None:
+        put(store, "task-1", 1)
+        put(store, "task-2", 2)
+        terms = replace(TWO_CORES, group=ResourceGroup("default", cores=2), joins=True)
+        assert claim(store, "o-1", terms, at_most=100) is not None
+        assert claim(store, "o-2", terms, at_most=100) is None
+        joined = claim(store, "o-1", terms, at_most=100)
+        assert joined is not None
+        assert joined.lease is not None
+        assert joined.lease.holding == Holding(0, 0)
+
+    def test_a_group_that_gives_out_nothing_gives_out_nothing(self, store: TaskStore) -> None:
+        put(store, "task-1", 1)
+        shut = Terms(ETL, refused=Refusal(RefusalKind.WINDOW, Reason("window", "closed")))
+        assert claim(store, "o-1", shut) is None
+        assert store.claimable("default", LAKE, shut) == 0
+        assert store.get("task-1").version == 1
+
+    def test_the_backlog_counts_what_claims_would_give_out(self, store: TaskStore) -> None:
+        for number in range(1, 5):
+            put(store, f"task-{number}", number)
+        alone = Holding(2, 8, is_resident=False)
+        assert store.claimable("default", LAKE, Terms(ETL, alone)) == 2
+        assert store.claimable("default", LAKE, Terms(ResourceGroup("default", applications_max=3), alone)) == 3
+        assert store.claimable("default", LAKE) == 4
+        claim(store, "o-1", TWO_CORES)
+        assert store.claimable("default", LAKE, Terms(ETL, alone)) == 1
+        assert store.claimable("other", LAKE) == 0
+
+
+class TestTurns:
+    def test_owners_take_turns_however_much_one_of_them_wants(self, store: TaskStore) -> None:
+        for number in range(1, 7):
+            put(store, f"greedy-{number}", number, Lane(tenant="greedy"))
+        for number in range(1, 4):
+            put(store, f"modest-{number}", 10 + number, Lane(tenant="modest"))
+        found = ids(store, *[("o-1", FREE)] * 7)
+        assert [(name or "").split("-")[0] for name in found] == ["greedy", "modest"] * 3 + ["greedy"]
+
+    def test_also_where_nothing_runs_for_long(self, store: TaskStore) -> None:
+        for number in range(1, 4):
+            put(store, f"a-{number}", number, Lane(tenant="a"))
+            put(store, f"b-{number}", 10 + number, Lane(tenant="b"))
+        found = []
+        for _ in range(6):
+            task = claim(store)
+            assert task is not None
+            found.append(task.lane.tenant)
+            store.change(Change(task.task_id, task.version, TaskState.FAILED, OUTCOME, AttemptState.FAILED))
+        assert found == ["a", "b"] * 3
+
+    def test_real_time_before_the_rest_until_that_has_aged(self, store: TaskStore, clock: ManualClock) -> None:
+        put(store, "task-1", 1)
+        clock.advance(AGED_MS - 1)
+        put(store, "task-2", 2, Lane(urgency=Urgency.REAL_TIME))
+        assert ids(store, ("o", FREE)) == ["task-2"]
+        put(store, "task-3", 3, Lane(urgency=Urgency.REAL_TIME))
+        clock.advance(1)
+        assert ids(store, ("o", FREE), ("o", FREE)) == ["task-1", "task-3"]
+
+    def test_priority_decides_among_the_tasks_of_a_lane(self, store: TaskStore) -> None:
+        put(store, "task-1", 1)
+        put(store, "task-2", 2, priority=1)
+        assert ids(store, ("o", FREE), ("o", FREE)) == ["task-2", "task-1"]
+
+    def test_what_cannot_start_holds_nobody_up(self, store: TaskStore) -> None:
+        put(store, "task-1", 1, Lane(urgency=Urgency.REAL_TIME, tenant="sales"))
+        put(store, "task-2", 2, LARGE)
+        put(store, "task-3", 3)
+        group = ResourceGroup("default", tenants=(TenantCaps("sales", cores=1),))
+        terms = Terms(group, Holding(2, 0), frozenset({Queue.NORMAL}))
+        assert ids(store, ("o", terms), ("o", terms)) == ["task-3", None]
+
+
+class TestExpedite:
+    def test_a_person_has_a_task_started_first(self, store: TaskStore, stores: Stores) -> None:
+        put(store, "task-1", 1, Lane(urgency=Urgency.REAL_TIME))
+        put(store, "task-2", 2, Lane(LARGE.queue, tenant="ops"))
+        sooner = store.expedite("task-2", REASON)
+        assert sooner.lane == Lane(Queue.LARGE, Urgency.EXPEDITED, "ops")
+        assert (sooner.version, store.history("task-2")[-1].reason) == (2, REASON)
+        assert store.expedite("task-2", REASON) == sooner
+        assert [entry.action for entry in stores.audit().latest(limit=9)].count("task.expedited") == 1
+        assert ids(store, ("o", FREE), ("o", FREE)) == ["task-2", "task-1"]
+
+    def test_only_what_waits(self, store: TaskStore) -> None:
+        with pytest.raises(NotFound):
+            store.expedite("task-1", REASON)
+        put(store, "task-1", 1)
+        claim(store)
+        with pytest.raises(NotAllowed, match="only what waits"):
+            store.expedite("task-1", REASON)
+
+    def test_a_newer_candidate_does_not_take_the_wish_away(self, store: TaskStore) -> None:
+        put(store, "task-1", 1)
+        store.expedite("task-1", REASON)
+        put(store, "task-2", 1, Lane(tenant="ops"))
+        assert store.get("task-1").lane == Lane(urgency=Urgency.EXPEDITED, tenant="ops")
+
+
+class TestLarge:
+    def test_what_ran_out_of_memory_is_tried_again_in_the_large_queue(self, store: TaskStore) -> None:
+        put(store, "task-1", 1, Lane(urgency=Urgency.REAL_TIME, tenant="ops"))
+        task = claim(store)
+        assert task is not None
+        ran_out = Outcome(Reason("out-of-memory", "a worker was killed"))
+        again = store.change(Change(task.task_id, task.version, TaskState.QUEUED, ran_out, AttemptState.FAILED))
+        assert again.lane == Lane(Queue.LARGE, Urgency.REAL_TIME, "ops")
+        assert store.get("task-1").lane == again.lane
+        assert claim(store, "o", Terms(queues=frozenset({Queue.NORMAL}))) is None
+        large = claim(store, "o", Terms(queues=frozenset({Queue.LARGE})))
+        assert large is not None
+        other = store.change(Change(large.task_id, large.version, TaskState.QUEUED, OUTCOME, AttemptState.FAILED))
+        assert other.lane.queue is Queue.LARGE
+
+    def test_what_fails_otherwise_stays_where_it_is(self, store: TaskStore) -> None:
+        put(store, "task-1", 1)
+        task = claim(store)
+        assert task is not None
+        again = store.change(Change(task.task_id, task.version, TaskState.QUEUED, OUTCOME, AttemptState.FAILED))
+        assert again.lane == Lane()
+
+
+CALLERS = 8
+GROUP = ResourceGroup(
+    "default", 6, 60, applications_max=4, large_share=0.4, tenants=(TenantCaps("sales", tasks_max=2),), tasks_max=5
+)
+
+
+def is_within(running: Sequence[Task]) -> bool:
+    """The caps of the group, summed once more from nothing but tasks."""
+    leases = [task.lease for task in running if task.lease is not None]
+    return (
+        sum(lease.holding.cores or 0 for lease in leases) <= 6
+        and sum(lease.holding.memory_bytes or 0 for lease in leases) <= 60
+        and len(leases) <= 5
+        and len({lease.optimizer_id for lease in leases}) <= 4
+        and sum(task.lane.tenant == "sales" for task in running) <= 2
+        and len({task.table_id for task in running}) == len(running)
+    )
+
+
+@contextmanager
+def sampled(store: TaskStore, seen: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Look at all that runs each time that a claim was written, before it is committed and anybody else goes on."""
+    running = TaskFilter(frozenset({TaskState.RUNNING}))
+
+    def look(tasks: Sequence[Task]) -> None:
+        assert is_within(tasks)
+        seen.append(len(tasks))
+
+    if isinstance(store, MemoryTaskStore):
+        write = store._write
+
+        def written(step: lifecycle.Step) -> Task:
+            task = write(step)
+            look(store.tasks(running, limit=99))
+            return task
+
+        monkeypatch.setattr(store, "_write", written)
+    else:
+        tried = sql_task_store._try_claim
+
+        def claimed(connection: Connection, candidate: Candidate, *rest: Any) -> Task | None:
+            task = tried(connection, candidate, *rest)
+            look(queries.whole(connection, queries.WHOLE.where(state_is(TaskState.RUNNING))))
+            return task
+
+        monkeypatch.setattr(sql_task_store, "_try_claim", claimed)
+    yield
+
+
+def test_caps_are_never_exceeded_by_claims_at_once(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight callers, each of its own optimizer, that claim and end tasks until there are none."""
+    first = stores.tasks()
+    tenants, queues = ("sales", "ops", ""), (Queue.NORMAL, Queue.LARGE)
+    for number in range(48):
+        put(first, f"task-{number:02d}", number, Lane(queues[number % 2], Urgency.NORMAL, tenants[number % 3]))
+    seen: list[int] = []
+    start = threading.Barrier(CALLERS)
+
+    def work(number: int) -> int:
+        store, done = stores.tasks(), 0
+        terms = Terms(GROUP, Holding(1 + number % 3, 10))
+        start.wait()
+        mine: list[Task] = []
+        for _ in range(4_000):
+            task = claim(store, f"o-{number}", terms)
+            if task is not None:
+                mine.append(task)
+            if mine and (task is None or len(mine) > 1):
+                ended = mine.pop(0)
+                store.change(Change(ended.task_id, ended.version, TaskState.CANCELLED, OUTCOME, AttemptState.CANCELLED))
+                done += 1
+            elif task is None and not store.counts()[TaskState.QUEUED]:
+                return done
+        return done
+
+    with sampled(first, seen, monkeypatch), ThreadPoolExecutor(CALLERS) as pool:
+        done = sum(pool.map(work, range(CALLERS)))
+    assert done == 48
+    assert len(seen) >= 48
+    assert max(seen) > 1

@@ -1,0 +1,126 @@
+"""What a queued task waits for: told by the functions that decide it, over what is true."""
+
+from dataclasses import replace
+
+from icewright.domain.jobs import ANY_TASK
+from icewright.domain.names import TableName
+from icewright.domain.plans import Reason
+from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.domain.tasks import Task, TaskState
+from icewright.domain.why import Wait
+from icewright.domain.windows import Window
+from tests.services.lakehouse import AUTO, HOUR_MS, MINUTE_MS, Lakehouse
+from tests.services.worker import RETRYABLE, Worker, hello
+
+
+def lakehouse(*groups: ResourceGroup, tables: int = 2, **properties: str) -> Lakehouse:
+    house = Lakehouse(groups=groups)
+    for number in range(tables):
+        house.ready_table(TableName("lake", ("db",), f"t{number}"), {**AUTO, **properties})
+    house.rounds(3)
+    return house
+
+
+def introduce(house: Lakehouse, **more: object) -> None:
+    house.control.dispatcher.hello(replace(hello("optimizer-a"), slots=1, **more))  # type: ignore[arg-type]  # by name
+
+
+def run_one(house: Lakehouse) -> Task:
+    introduce(house)
+    spec = house.control.dispatcher.claim("optimizer-a", ANY_TASK)
+    assert spec is not None
+    return house.tasks.get(spec.task_id)
+
+
+def waits(house: Lakehouse) -> list[tuple[Wait, ...]]:
+    queued = [task for task in house.all_tasks() if task.state is TaskState.QUEUED]
+    return [house.control.queue_waits.of(task) for task in sorted(queued, key=lambda task: task.task_id)]
+
+
+def codes(house: Lakehouse) -> list[list[str]]:
+    return [[wait.reason.code for wait in found] for found in waits(house)]
+
+
+def test_nobody_asks_for_it() -> None:
+    house = lakehouse(tables=1)
+    assert codes(house) == [["no-optimizer"]]
+    introduce(house)
+    assert codes(house) == [[]]
+    house.clock.advance(6 * MINUTE_MS)
+    assert codes(house) == [["no-optimizer"]]
+
+
+def test_what_runs_waits_for_nothing() -> None:
+    house = lakehouse(tables=1)
+    assert house.control.queue_waits.of(run_one(house)) == ()
+
+
+def test_a_cap_and_which_tasks_hold_it() -> None:
+    house = lakehouse(ResourceGroup("default", cores=3))
+    running = run_one(house)
+    ((wait,),) = waits(house)
+    assert wait.reason.code == "cap"
+    assert wait.reason.figures == {"cap": 3, "held": 2, "needs": 2, "of": "cores", "held_by": running.task_id}
+    assert running.task_id in wait.reason.text
+
+
+def test_a_cap_of_the_owner() -> None:
+    house = lakehouse(ResourceGroup("default", tenants=(TenantCaps("sales", tasks_max=1),)), owner="sales")
+    running = run_one(house)
+    ((wait,),) = waits(house)
+    assert (wait.reason.code, wait.reason.figures["held_by"]) == ("tenant-cap", running.task_id)
+
+
+def test_its_place_in_line() -> None:
+    house = lakehouse(tables=3)
+    introduce(house)
+    assert codes(house) == [[], ["line"], ["line"]]
+    assert [wait.reason.figures["place"] for found in waits(house) for wait in found] == [2, 3]
+
+
+def test_a_window_and_when_it_opens() -> None:
+    house = lakehouse(tables=1)
+    now = house.clock.now()
+    hour = now // HOUR_MS % 24
+    shut = ResourceGroup("default", windows=(Window(f"0 {(hour + 3) % 24} * * *", "UTC", HOUR_MS),))
+    house.groups = (shut,)
+    house.restart()
+    for _ in range(2):
+        ((*_, wait),) = waits(house)
+        assert (wait.reason.code, wait.until) == ("window-closed", (now // HOUR_MS + 3) * HOUR_MS)
+        introduce(house)  # whether anybody asks or not
+
+
+def test_a_group_that_nobody_defines() -> None:
+    house = lakehouse(tables=1, **{"icewright.resource-group": "etl"})
+    assert codes(house) == [["no-optimizer", "no-group"]]
+    introduce(house, resource_group="etl")
+    assert codes(house) == [["no-group"]]
+
+
+def test_no_optimizer_takes_its_queue() -> None:
+    house = lakehouse(tables=1)
+    introduce(house, queues=(Queue.LARGE,))
+    assert codes(house) == [["queue"]]
+
+
+def test_a_pause_after_a_try() -> None:
+    house = lakehouse(tables=1)
+    worker = Worker(house, "optimizer-b")
+    worker.introduce()
+    worker.report(worker.claimed(), RETRYABLE)
+    ((wait,),) = waits(house)
+    (task,) = house.all_tasks()
+    assert (wait.reason.code, wait.until) == ("back-off", task.not_before_at)
+
+
+def test_another_task_of_the_table() -> None:
+    house = lakehouse(tables=1)
+    run_one(house)
+    (running,) = house.all_tasks()
+    waiting = replace(running, task_id="other", state=TaskState.QUEUED, lease=None)
+    assert house.control.queue_waits.of(waiting)[0].reason == Reason(
+        "table-busy",
+        f"task {running.task_id} (rewrite_data_files) of the same table is at work: one at a time",
+        {"task_id": running.task_id},
+    )
