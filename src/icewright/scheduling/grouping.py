@@ -26,6 +26,7 @@ GRAVITY: Final = (
     FactKind.WAITS_FOR_APPROVAL,
     FactKind.CATALOG_AWAY,
     FactKind.CATALOG_BACK,
+    FactKind.LEADER_CHANGED,
     FactKind.SUCCEEDED,
     FactKind.CANCELLED,
     FactKind.SUPERSEDED,

@@ -42,6 +42,7 @@ _KINDS: Final[Mapping[FactKind, str]] = {
     FactKind.WAITS_FOR_APPROVAL: "waits for approval",
     FactKind.CATALOG_AWAY: "catalog away",
     FactKind.CATALOG_BACK: "catalog back",
+    FactKind.LEADER_CHANGED: "another server leads",
 }
 
 
