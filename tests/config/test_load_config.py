@@ -135,6 +135,13 @@ def test_names_made_up_by_container_platforms_are_not_ours(tmp_path: Path) -> No
     assert load(tmp_path, LAKE, ICEWRIGHT_PORT="tcp://10.0.0.1:7077", ICEWRIGHT_SERVICE_HOST="x").server.port == 7077
 
 
+def test_the_history_is_kept_where_a_catalog_is_named(tmp_path: Path) -> None:
+    assert load(tmp_path, LAKE).history.name is None
+    assert load(tmp_path, LAKE + '[history]\ntable = "x.y"').history.name is None
+    named = load(tmp_path, LAKE + '[history]\ncatalog = "lake"').history.name
+    assert str(named) == "lake.icewright.tasks"
+
+
 def test_mode_and_policy_become_rules(tmp_path: Path) -> None:
     config = load(
         tmp_path,
@@ -250,6 +257,12 @@ def test_a_server_of_this_machine_needs_nothing_of_that(tmp_path: Path, host: st
             "",
         ),
         ("[server", "not TOML", ""),
+        (LAKE + '[history]\ncatalog = "pond"', "history.catalog: there is no catalog 'pond'", "known: lake"),
+        (
+            LAKE + '[history]\ncatalog = "lake"\ntable = "tasks"',
+            "history.table: not a full table name",
+            "icewright.tasks",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file_and_what_is_allowed(

@@ -11,6 +11,7 @@ from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.actions import ActionKind, Executor, rewrite_of
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound
 from icewright.domain.expire_snapshots import ExpireSnapshots, ExpireSnapshotsPrediction, ExpiryRule
+from icewright.domain.history import Ending
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.restore_files import RestoreFiles, RestoreFilesPrediction
@@ -704,6 +705,30 @@ class TestReading:
             task.updated_at,
         )
         assert [attempt.attempt for attempt in store.attempts("task-1")] == [1, 2]
+
+
+class TestEnded:
+    def test_those_that_ended_are_told_in_the_order_in_which_they_did(
+        self, store: TaskStore, clock: ManualClock
+    ) -> None:
+        for number in (3, 1, 2):
+            move(store, started(store, f"task-{number}", table=number), TaskState.FAILED)
+            clock.advance(10 if number == 1 else 0)
+        started(store, "task-4", table=4)
+        told = store.ended(None, clock.now() + 1, 9)
+        assert [task.task_id for task in told] == ["task-1", "task-3", "task-2"]  # two at one instant: by their ids
+        assert list(told) == [store.head(task.task_id) for task in told]
+        places = [Ending(task.updated_at, task.task_id) for task in told]
+        for number, place in enumerate(places):
+            assert list(store.ended(place, clock.now() + 1, 9)) == list(told[number + 1 :])
+        assert list(store.ended(places[0], clock.now() + 1, 1)) == [told[1]]
+        assert [task.task_id for task in store.ended(None, clock.now(), 9)] == ["task-1", "task-3"]
+
+    @pytest.mark.parametrize("state", TaskState)
+    def test_what_has_not_ended_is_not_told(self, store: TaskStore, clock: ManualClock, state: TaskState) -> None:
+        in_state(store, state)
+        found = store.ended(None, clock.now() + 1, 9)
+        assert [task.task_id for task in found] == (["task-1"] if state in TERMINAL_STATES else [])
 
 
 class TestPruning:

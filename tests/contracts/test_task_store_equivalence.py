@@ -129,6 +129,7 @@ class TwoStores(RuleBasedStateMachine):
     @invariant()
     def answers_agree(self) -> None:
         self.both(lambda store: store.counts())
+        self.both(lambda store: list(store.ended(None, self.clock.now(), 99)))
         self.both(lambda store: [task.task_id for task in store.expired(99)])
         self.both(lambda store: list(store.listed(EVERYTHING, limit=999)))
         for task in self.both(lambda store: list(store.tasks(EVERYTHING, limit=999))):

@@ -9,8 +9,8 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,7 @@ from icewright.api.metrics import Shown
 from icewright.app.address import ServerAddress, read_private, remove_address, write_address
 from icewright.app.control import open_control_plane
 from icewright.app.exposure import build_access, certificate, own_url, peer_url, require_somebody
+from icewright.app.history import keeping_history
 from icewright.app.leadership import Leadership
 from icewright.app.listeners import listening_to_events
 from icewright.app.notifications import telling_receivers
@@ -71,8 +72,11 @@ def serve(
         _listen_safely(config, opened.identities) as listening,
     ):
 
-        def listening_while_leading(led: ControlPlane, engine: Engine) -> AbstractContextManager[None]:
-            return listening_to_events(config, environ, led.intake, SqlCursors(engine))
+        @contextmanager
+        def listening_while_leading(led: ControlPlane, engine: Engine) -> Iterator[None]:
+            cursors = SqlCursors(engine)
+            with listening_to_events(config, environ, led.intake, cursors), keeping_history(config, environ, led.tasks):
+                yield
 
         port = int(listening.getsockname()[1])
         url = own_url(server, port)

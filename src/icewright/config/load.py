@@ -6,7 +6,7 @@ a guessed setting could let icewright touch a table that its owner believed safe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,13 +15,14 @@ from icewright.config.events import events_config
 from icewright.config.groups import groups_config
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.listening import check_listening
-from icewright.config.model import Config, OptimizerConfig, ServerConfig
+from icewright.config.model import Config, HistoryConfig, OptimizerConfig, ServerConfig
 from icewright.config.people import oidc_config
 from icewright.config.pyiceberg import Discovery, discover
 from icewright.config.receivers import flatten_receivers, notifications_config, receivers
 from icewright.config.secrets import is_reference, redact
-from icewright.config.settings import OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
-from icewright.domain.errors import InvalidConfiguration
+from icewright.config.settings import HISTORY, OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import InvalidConfiguration, Rejected
 
 DEFAULT_ORIGIN = "default"
 _TOP = ("catalogs", "policies", "groups", *SECTIONS, "receivers")
@@ -52,6 +53,7 @@ def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Con
         server=_server(given, environ, file.parent if file is not None else cwd),
         optimizer=_optimizer(given, str(file)),
         events=events_config(given, entries),
+        history=_history(given, entries),
         notifications=notifications_config(given, str(file)),
         receivers=receivers(given),
         oidc=oidc_config(given, str(file)),
@@ -132,6 +134,25 @@ def _state_dir(environ: Mapping[str, str]) -> Path:
 def _directory(text: str, environ: Mapping[str, str], base: Path) -> Path:
     """A directory as written: ``~/`` is the home directory, a relative one is beside the configuration file."""
     return layers.home(environ) / text[2:] if text.startswith("~/") else (base / text).absolute()
+
+
+def _history(given: Mapping[Key, Given], entries: Sequence[CatalogEntry]) -> HistoryConfig:
+    found = {setting.key: values.value(given, ("history",), setting) for setting in HISTORY}
+    history = HistoryConfig(**found)
+    if history.catalog is None:
+        return history
+    if history.catalog not in {entry.name for entry in entries}:
+        raise InvalidConfiguration(
+            f"{given['history', 'catalog'].origin}: history.catalog: there is no catalog {history.catalog!r}",
+            hint=f"known: {', '.join(entry.name for entry in entries) or 'none'}",
+        )
+    try:
+        history.name  # noqa: B018 - asked for, so that what is wrong with it is said now
+    except Rejected as error:
+        raise InvalidConfiguration(
+            f"{given['history', 'table'].origin}: history.table: {error.message}", hint='such as "icewright.tasks"'
+        ) from error
+    return history
 
 
 def _file(text: str | None, environ: Mapping[str, str], base: Path) -> Path | None:

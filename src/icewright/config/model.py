@@ -8,6 +8,7 @@ from pathlib import Path
 
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import NotFound
+from icewright.domain.names import TableName
 from icewright.domain.networks import Network
 from icewright.domain.notifications import Receiver
 from icewright.domain.policy import PolicyRule
@@ -154,6 +155,19 @@ class OidcConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryConfig:
+    """Where tasks that have ended are kept as a table; nowhere without a ``catalog``."""
+
+    catalog: str | None = None
+    table: str = "icewright.tasks"
+
+    @property
+    def name(self) -> TableName | None:
+        """The table. Raises :class:`~icewright.domain.errors.InvalidName`."""
+        return None if self.catalog is None else TableName.parse(f"{self.catalog}.{self.table}")
+
+
+@dataclass(frozen=True, slots=True)
 class UnusableCatalog:
     """A catalog that was found in PyIceberg's configuration and cannot be used, with the reason."""
 
@@ -171,6 +185,7 @@ class Config:
     server: ServerConfig
     optimizer: OptimizerConfig
     events: EventsConfig = field(default_factory=EventsConfig)
+    history: HistoryConfig = field(default_factory=HistoryConfig)
     notifications: NotificationsConfig = field(default_factory=NotificationsConfig)
     receivers: tuple[ReceiverConfig, ...] = ()
     oidc: OidcConfig = field(default_factory=OidcConfig)

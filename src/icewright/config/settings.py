@@ -415,10 +415,20 @@ CATALOG = (
 )
 
 POLICY_MODE_KEY = "icewright.mode"
+HISTORY = (
+    Setting(
+        "catalog",
+        Kind.TEXT,
+        "The catalog in which tasks that have ended are kept as a table, for SQL; without one they are not.",
+    ),
+    Setting("table", Kind.TEXT, "That table, with its namespace; it is made when it is not there.", "icewright.tasks"),
+)
+
 SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "server": SERVER,
     "optimizer": OPTIMIZER,
     "events": EVENTS,
     "notifications": NOTIFICATIONS,
     "oidc": OIDC,
+    "history": HISTORY,
 }

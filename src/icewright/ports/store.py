@@ -10,6 +10,7 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.event_messages import WAITING_MAX
 from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
 from icewright.domain.files import Partition
+from icewright.domain.history import Ending
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
@@ -178,6 +179,10 @@ class TaskStore(Admissions, Protocol):
 
     def attempt_counts(self, table_id: TableId) -> Mapping[AttemptState, int]:
         """All tries at the tasks of a table, by state; every state is there."""
+        ...
+
+    def ended(self, after: Ending | None, before: Instant, limit: int) -> Sequence[ListedTask]:
+        """Tasks that have ended before an instant, in the order in which they did, ``after`` one of them."""
         ...
 
     def prune(self, ended_before: Instant, limit: int) -> int:

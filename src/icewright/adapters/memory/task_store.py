@@ -15,6 +15,7 @@ from icewright.domain.actions import shareable_bytes
 from icewright.domain.admission import FREE, Facts, Terms
 from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
+from icewright.domain.history import Ending
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
@@ -310,6 +311,19 @@ class MemoryTaskStore:
             own = [task.task_id for task in self._tasks.values() if task.table_id == table_id]
             counted = Counter(attempt.state for task_id in own for attempt in self._attempts.get(task_id, ()))
             return {state: counted[state] for state in AttemptState}
+
+    def ended(self, after: Ending | None, before: Instant, limit: int) -> Sequence[ListedTask]:
+        """See the port."""
+        with self._lock:
+            found = [
+                task
+                for task in self._tasks.values()
+                if task.state in TERMINAL_STATES
+                and task.updated_at < before
+                and (after is None or Ending(task.updated_at, task.task_id) > after)
+            ]
+        found.sort(key=lambda task: Ending(task.updated_at, task.task_id))
+        return [task.listed() for task in found[:limit]]
 
     def prune(self, ended_before: Instant, limit: int) -> int:
         """See the port."""

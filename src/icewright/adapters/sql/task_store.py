@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from sqlalchemy import Connection, Engine, delete, func, select, update
+from sqlalchemy import Connection, Engine, and_, delete, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.sql import admission_queries as admissions
@@ -26,6 +26,7 @@ from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.admission import FREE, Facts, Holding, Terms
 from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable
+from icewright.domain.history import Ending
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
@@ -273,6 +274,16 @@ class SqlTaskStore:
         with reading(self._engine) as connection:
             counted = {AttemptState(state): count for state, count in connection.execute(query)}
         return {state: counted.get(state, 0) for state in AttemptState}
+
+    def ended(self, after: Ending | None, before: Instant, limit: int) -> Sequence[ListedTask]:
+        """See the port."""
+        at, task_id = tasks.c.updated_at, tasks.c.task_id
+        query = select(tasks).where(state_is(*TERMINAL_STATES), at < before).order_by(at, task_id).limit(limit)
+        if after is not None:
+            behind = and_(at == after.ended_at, task_id > after.task_id)
+            query = query.where(at >= after.ended_at, or_(at > after.ended_at, behind))
+        with reading(self._engine) as connection:
+            return [queries.listed(connection, row) for row in connection.execute(query).mappings().all()]
 
     def prune(self, ended_before: Instant, limit: int) -> int:
         """See the port."""

@@ -1,0 +1,35 @@
+"""Keeps the history of tasks beside a server, where its configuration names a table for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from icewright.adapters.pyiceberg.history import PyIcebergHistory
+from icewright.config.model import Config
+from icewright.config.secrets import resolve_entry
+from icewright.ports.store import TaskStore
+from icewright.services.history import HistoryKeeper
+
+_END_S: Final = 10.0
+"""How long the end of the server waits for a commit; whether it was made, the table says to the next one."""
+
+
+@contextmanager
+def keeping_history(config: Config, environ: Mapping[str, str], tasks: TaskStore) -> Iterator[None]:
+    """Copy tasks that have ended while the block runs. Raises :class:`InvalidConfiguration`."""
+    name = config.history.name
+    if name is None:
+        yield
+        return
+    keeper = HistoryKeeper(tasks, PyIcebergHistory(resolve_entry(config.catalog(name.catalog), environ), name))
+    stop = threading.Event()
+    thread = threading.Thread(target=keeper.run, args=(stop,), name="history", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(_END_S)
