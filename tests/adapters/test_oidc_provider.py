@@ -263,7 +263,7 @@ class TestAddresses:
     def test_t13_an_answer_without_an_end_is_not_read(self, world: World, path: str) -> None:
         body = json.dumps({"x": "a" * ANSWER_BYTES_MAX}).encode()
         world.server.answers[path] = Answer(200, body, {"Content-Type": "application/json"})
-        with pytest.raises(LoginRefused):
+        with pytest.raises(LoginRefused, match="answers with more than"):
             world.log_in()
 
     @pytest.mark.parametrize("path", [DISCOVERY, "/keys", "/token"])
