@@ -52,7 +52,7 @@ class LeaseKeeper:
         self._grace_s = min(GRACE_S_MAX, spec.lease_ms / 1000 / 2)
         self._lost: str | None = None
         self._lost_at_s: float | None = None
-        self._cancelled = False
+        self._cancelled_until_s: float | None = None
         self._stopped = False
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -75,14 +75,17 @@ class LeaseKeeper:
 
     @property
     def must_have_ended_at_s(self) -> float:
-        """When the attempt must be gone, by the clock, if nothing is heard of the server until then."""
-        ends_s = self._valid_until_s if self._lost_at_s is None else min(self._lost_at_s, self._valid_until_s)
-        return ends_s + self._grace_s
+        """When the attempt must be gone, by the clock, if nothing is heard of the server until then.
+
+        One that was told to stop has the lease that it had then, however long it goes on to beat.
+        """
+        ends = (self._valid_until_s, self._lost_at_s, self._cancelled_until_s)
+        return min(end_s for end_s in ends if end_s is not None) + self._grace_s
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody asked for the task to be cancelled."""
-        return self._cancelled
+        """Whether somebody asked for the task to be cancelled, or stopped with what it is in."""
+        return self._cancelled_until_s is not None
 
     def may_commit(self) -> None:
         """Ask the server once more, right before a commit; one that is away is asked again while the lease runs.
@@ -100,7 +103,7 @@ class LeaseKeeper:
             self._lose("the server's answer took longer than the lease runs")
         if self._lost is not None:
             raise LeaseLost(self._lost)
-        if self._cancelled:
+        if self.cancelled:
             raise LeaseLost("the task was cancelled")
 
     def beat(self) -> None:
@@ -117,7 +120,8 @@ class LeaseKeeper:
             return
         self._valid_until_s = asked_s + reply.lease_ms / 1000
         if reply.cancel:
-            self._cancelled = True
+            if self._cancelled_until_s is None:
+                self._cancelled_until_s = self._valid_until_s
             self._stop_once()
 
     def _lose(self, why: str) -> None:

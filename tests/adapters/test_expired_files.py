@@ -14,10 +14,9 @@ from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.deletion import Held
 from icewright.domain.jobs import Heartbeat, HeartbeatReply
 from icewright.domain.objects import ListedObject
-from icewright.domain.tasks import Progress, Task, TaskState
+from icewright.domain.tasks import RESTORING, Progress, Task, TaskState
 from icewright.ports.store import TaskFilter
 from icewright.services import deleter, expired_files
-from icewright.services.removals import RESTORING
 from tests.lakes.house import House, all_there, files, litter, location, rows
 from tests.lakes.sqlite import append, table_name
 from tests.lakes.sqlite import rows as rows_of

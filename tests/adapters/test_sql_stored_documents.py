@@ -31,12 +31,14 @@ from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import writing
 from icewright.domain.access import Grants, Principal
 from icewright.domain.actions import Action, ActionFigures
+from icewright.domain.answers import Answer
 from icewright.domain.audit import Detail
 from icewright.domain.codec import to_json
 from icewright.domain.deletion import Approval, DeletionRun, Intent
 from icewright.domain.events import CommitEvent, Reporting
 from icewright.domain.feed import Fact
 from icewright.domain.first_sight import Mark
+from icewright.domain.halts import Halt
 from icewright.domain.inventory import ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello, TaskReport
 from icewright.domain.names import TableName
@@ -67,6 +69,7 @@ KINDS: dict[str, Any] = {
     "AccessRecord": AccessRecord,
     "Action": Action,
     "ActionFigures": ActionFigures,
+    "Answer": Answer,
     "Approval": Approval,
     "CommitEvent": CommitEvent,
     "Considered": tuple[Considered, ...],
@@ -75,6 +78,7 @@ KINDS: dict[str, Any] = {
     "Fact": Fact,
     "FinishedPass": FinishedPass,
     "Grants": Grants,
+    "Halt": Halt,
     "Intent": Intent,
     "ManifestSummary": ManifestSummary,
     "Message": Message,

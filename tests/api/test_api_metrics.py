@@ -182,6 +182,7 @@ def test_a_ready_server_says_so_part_by_part(served: Served) -> None:
     assert told["status"] == "ready"
     assert [(part["name"], part["is_well"]) for part in told["parts"]] == [
         ("store", True),
+        ("queue", True),
         ("catalog lake", True),
         ("catalog other", True),
         ("loop", True),

@@ -15,9 +15,11 @@ from icewright.api.app import create_app
 from icewright.api.examples import EXAMPLES
 from icewright.api.plans import ApprovalGiven
 from icewright.api.quarantine import PurgeOfGone
+from icewright.api.queue import PartAsked
 from icewright.domain.access import Role
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
 from icewright.domain.codec import from_json, to_json
+from icewright.domain.halts import PartKind
 from icewright.domain.identity import NewToken
 from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
 from icewright.domain.names import TableId
@@ -155,6 +157,7 @@ def test_real_answers_are_as_the_document_says(document: Any, tmp_path: Path) ->
         *some_events(Served()),
         *a_company(Served()),
         *some_policies(Served()),
+        *some_halts(Served()),
         *a_removal(House(tmp_path)),
     ):
         seen.add((method, path))
@@ -203,6 +206,10 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/plans/{plan_id}/approve": ApprovalGiven("Ada"),
         "/policies/preview": Policies(()),
         "/policies": NewRevision(Policies(()), "Ada"),
+        **{
+            f"/queue/{verb}": PartAsked(PartKind.CATALOG, "lake", "why")
+            for verb in ("pause", "drain", "stop", "resume")
+        },
         "/quarantine/{task_id}/purge-of-gone-table": PurgeOfGone("Ada"),
         "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
         "/events/commits/batch": {"events": [{"table_name": to_json(EVENTS)}], "channel": "outbox"},
@@ -289,6 +296,16 @@ def a_company(served: Served) -> Iterator[tuple[str, str, Any]]:
         response = served.http.request(method, V1 + path.format(name="ci"), json=content)
         assert response.is_success, response.text
         yield method, V1 + path, response
+
+
+def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
+    """A table is unparked, and a part of the queue is halted in every way and resumed."""
+    uuid, part = served.table(), PartAsked(PartKind.TABLE, str(EVENTS), "a fire")
+    yield "POST", f"{V1}/tables/{{uuid}}/unpark", served.http.post(f"{V1}/tables/{uuid}/unpark")
+    for verb in ("pause", "drain", "stop"):
+        yield "POST", f"{V1}/queue/{verb}", served.http.post(f"{V1}/queue/{verb}", json=to_json(part))
+        yield "GET", f"{V1}/queue", served.http.get(f"{V1}/queue")
+    yield "POST", f"{V1}/queue/resume", served.http.post(f"{V1}/queue/resume", json=to_json(part))
 
 
 def some_policies(served: Served) -> Iterator[tuple[str, str, Any]]:

@@ -125,6 +125,16 @@ class TestEnqueue:
         for name in NEW_TASK_FIELDS:
             assert getattr(task, name) == getattr(new, name)
 
+    def test_a_new_task_may_be_put_off_and_what_takes_its_place_changes_nothing_of_that(
+        self, store: TaskStore, clock: ManualClock
+    ) -> None:
+        store.enqueue(replace(new_task("task-1"), delay_ms=1_000))
+        store.enqueue(replace(new_task("task-2"), delay_ms=9_000))
+        assert store.get("task-1").not_before_at == clock.now() + 1_000
+        assert claim(store) is None
+        clock.advance(1_000)
+        assert claim(store) is not None
+
     def test_a_waiting_untried_task_takes_the_newer_action_and_keeps_its_age(
         self, store: TaskStore, clock: ManualClock
     ) -> None:
@@ -193,7 +203,7 @@ class TestEnqueue:
         assert (task.table_name, task.reason) == (name, reason)
 
 
-NEW_TASK_FIELDS = frozenset(new_task("task-1").__dataclass_fields__)
+NEW_TASK_FIELDS = frozenset(new_task("task-1").__dataclass_fields__) - {"delay_ms"}
 
 
 class TestClaim:

@@ -6,17 +6,23 @@ from dataclasses import replace
 
 import pytest
 
+from icewright.domain.causes import Cause
 from icewright.domain.expire_snapshots import ExpireSnapshotsPrediction
 from icewright.domain.plans import Reason
 from icewright.domain.tasks import Outcome, Task, TaskState
+from icewright.planning.breaker_settings import BREAKER_SETTINGS
 from icewright.scheduling import lifecycle
 from icewright.scheduling.breaker import (
     FAILURES_MAX,
     PARKED_MS,
+    TASKS_LOOKED_AT,
+    THRESHOLD_MAX,
     TRIES_CARRIED_OUT,
     UNVERIFIED,
     VERIFICATION_FAILED,
+    Thresholds,
     alarmed,
+    is_half_open,
     parked,
 )
 from tests.contracts.samples import new_task
@@ -107,3 +113,65 @@ def test_an_alarm_of_one_kind_of_action_stops_all_whatever_others_did_since() ->
     assert alarmed([ended(TaskState.SUCCEEDED), fine, alarm], NOW) is None
     assert alarmed([fine, alarm], NOW - 1000 + PARKED_MS) is None
     assert alarmed([fine, *WASTED], NOW) is None
+
+
+def of(cause: Cause) -> Task:
+    task = ended(TaskState.SUPERSEDED if cause is Cause.CONFLICT else TaskState.FAILED)
+    return replace(task, outcome=Outcome(Reason("x", "so it was"), cause=cause))
+
+
+def test_it_counts_by_cause_and_says_which() -> None:
+    limits = Thresholds(conflicts=4, failures=2)
+    assert parked([of(Cause.AWAY), of(Cause.UNREADABLE), of(Cause.CONFLICT)], NOW, limits) is None
+    for tasks, cause in (
+        ([of(Cause.AWAY), of(Cause.CONFLICT), of(Cause.AWAY)], "away"),
+        ([of(Cause.CONFLICT)] * 4, "conflict"),
+    ):
+        reason = parked(tasks, NOW, limits)
+        assert reason is not None
+        assert (reason.figures["cause"], reason.figures["kind"]) == (cause, "rewrite_data_files")
+        assert "`icewright table unpark`" in reason.text
+    assert parked([of(Cause.CONFLICT)] * 3, NOW, limits) is None
+
+
+def test_of_many_causes_as_many_as_the_greater_of_both_open_it() -> None:
+    causes = [Cause.CONFLICT, Cause.AWAY, Cause.UNREADABLE, Cause.LOST, Cause.DEFECT]
+    assert parked([of(cause) for cause in causes], NOW) is not None
+    assert parked([of(cause) for cause in causes[1:]], NOW) is None
+
+
+def test_it_is_parked_for_as_long_as_the_owner_says() -> None:
+    limits = Thresholds(parked_ms=60_000)
+    reason = parked(WASTED, NOW, limits)
+    assert reason is not None
+    assert (reason.figures["until"], "1 minutes" in reason.text) == (NOW + 60_000, True)
+    assert parked(WASTED, NOW + 60_000, limits) is None
+
+
+def test_unparking_forgets_what_was_before_it_and_alarms_too() -> None:
+    alarm = ended(TaskState.FAILED, code=VERIFICATION_FAILED)
+    for tasks in (WASTED, [alarm]):
+        assert parked(tasks, NOW) is not None
+        assert parked(tasks, NOW, Thresholds(unparked_at=NOW)) is None
+        assert not is_half_open(tasks, NOW + PARKED_MS, Thresholds(unparked_at=NOW))
+    assert alarmed([alarm], NOW, Thresholds(unparked_at=NOW)) is None
+    later = [replace(task, updated_at=NOW + 1) for task in WASTED]
+    assert parked([*later, *WASTED], NOW + 1, Thresholds(unparked_at=NOW)) is not None
+
+
+def test_behind_its_time_it_is_half_open_until_something_succeeds() -> None:
+    assert not is_half_open(WASTED, NOW + PARKED_MS - 1)
+    assert is_half_open(WASTED, NOW + PARKED_MS)
+    assert not is_half_open([ended(TaskState.SUCCEEDED), *WASTED], NOW + PARKED_MS)
+    assert not is_half_open(WASTED[1:], NOW + PARKED_MS)
+    assert not is_half_open([], NOW)
+
+
+def test_thresholds_are_the_owners_and_no_more_than_the_tasks_that_are_looked_at() -> None:
+    by_field = {setting.field: setting for setting in BREAKER_SETTINGS}
+    assert {setting.default for setting in BREAKER_SETTINGS[:2]} == {FAILURES_MAX}
+    assert by_field["parked_ms"].default == PARKED_MS
+    for field in ("breaker_conflicts", "breaker_failures"):
+        assert by_field[field].parse(str(THRESHOLD_MAX)) == THRESHOLD_MAX <= TASKS_LOOKED_AT
+        with pytest.raises(ValueError, match="11"):
+            by_field[field].parse(str(THRESHOLD_MAX + 1))

@@ -1,10 +1,18 @@
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icewright.domain.causes import Cause
+from icewright.domain.tasks import Outcome, Task, TaskState
+from icewright.scheduling import lifecycle
 from icewright.scheduling.retry import (
     BACKOFF_BASE_MS,
     BACKOFF_MAX_MS,
+    CONFLICT_BASE_MS,
+    CONFLICT_MAX_MS,
     PUT_OFF_BASE_MS,
     PUT_OFF_MAX_MS,
     End,
@@ -12,9 +20,12 @@ from icewright.scheduling.retry import (
     PlanAgain,
     Retry,
     backoff_ms,
+    conflict_backoff_ms,
+    conflicts_in_a_row,
     decide,
     put_off_ms,
 )
+from tests.contracts.samples import REASON, new_task
 
 tries = st.integers(1, 10_000)
 jitters = st.floats(0, 1, exclude_max=True)
@@ -39,10 +50,22 @@ def test_the_rest_is_tried_as_often_as_allowed(end: End, attempt: int, attempts_
     assert decision == expected
 
 
+@pytest.mark.parametrize(
+    ("wait", "base_ms", "max_ms"),
+    [(backoff_ms, BACKOFF_BASE_MS, BACKOFF_MAX_MS), (conflict_backoff_ms, CONFLICT_BASE_MS, CONFLICT_MAX_MS)],
+)
 @given(attempt=tries, jitter=jitters)
-def test_a_wait_is_bounded_and_its_longest_doubles(attempt: int, jitter: float) -> None:
-    longest_ms = min(BACKOFF_BASE_MS * 2 ** min(attempt - 1, 20), BACKOFF_MAX_MS)
-    assert longest_ms // 2 <= backoff_ms(attempt, jitter=jitter) <= longest_ms <= BACKOFF_MAX_MS
+def test_a_wait_is_any_part_of_one_that_doubles_up_to_its_bound(
+    wait: Callable[..., int], base_ms: int, max_ms: int, attempt: int, jitter: float
+) -> None:
+    longest_ms = min(base_ms * 2 ** min(attempt - 1, 20), max_ms)
+    assert wait(attempt, jitter=jitter) == int(longest_ms * jitter)
+    assert wait(attempt, jitter=0.0) == 0
+
+
+@given(times=tries, jitter=jitters)
+def test_a_conflict_is_tried_again_sooner_than_a_failure(times: int, jitter: float) -> None:
+    assert conflict_backoff_ms(times, jitter=jitter) <= backoff_ms(times, jitter=jitter)
 
 
 @given(attempt=tries, jitter=jitters)
@@ -61,3 +84,18 @@ def test_files_that_fail_are_put_off_for_longer_each_time_and_for_a_day_at_most(
     assert spans == sorted(spans)
     assert spans[1] == 2 * spans[0]
     assert spans[-1] == PUT_OFF_MAX_MS
+
+
+def ended(state: TaskState, cause: Cause | None) -> Task:
+    task = lifecycle.create(new_task("task-1"), 0).task
+    return replace(task, state=state, outcome=Outcome(REASON, cause=cause))
+
+
+def test_conflicts_are_counted_back_to_the_last_task_that_met_none() -> None:
+    met, waits = ended(TaskState.SUPERSEDED, Cause.CONFLICT), ended(TaskState.QUEUED, None)
+    others = [ended(TaskState.SUCCEEDED, None), ended(TaskState.FAILED, Cause.AWAY), ended(TaskState.SUPERSEDED, None)]
+    assert conflicts_in_a_row([]) == 0
+    assert conflicts_in_a_row([waits, met, met]) == 2
+    for other in others:
+        assert conflicts_in_a_row([met, other, met]) == 1
+        assert conflicts_in_a_row([other, met]) == 0

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from icewright.domain.causes import Cause
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound, Unavailable, VersionMismatch
 from icewright.domain.jobs import (
     PROTOCOL_VERSION,
     Committed,
     CommitUnknown,
     Conflicted,
+    Failed,
     Result,
     TaskReport,
 )
@@ -386,12 +388,64 @@ def test_reports_of_a_first_attempt(
 ) -> None:
     house.control.keeper.look(NAME)
     worker = Worker(house)
-    task = worker.report(worker.claimed(), result)
+    spec = worker.claimed()
+    if result is STOPPED:
+        dispatcher(house).cancel(spec.task_id)
+    task = worker.report(spec, result)
     assert task.outcome is not None
     assert (task.state, last_attempt(house, task), task.outcome.reason.code) == (state, attempt, code)
     report = house.tasks.attempts(task.task_id)[-1].report_json
     assert report is not None
     assert result.kind in report
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "cause"),
+    [
+        ("unavailable", TaskState.QUEUED, Cause.AWAY),
+        ("storage-away", TaskState.QUEUED, Cause.AWAY),
+        ("out-of-memory", TaskState.QUEUED, Cause.OUT_OF_MEMORY),
+        ("lease-lost", TaskState.QUEUED, Cause.LOST),
+        ("engine", TaskState.QUEUED, Cause.DEFECT),
+        ("what-nobody-knows", TaskState.QUEUED, Cause.DEFECT),
+        ("storage-refused", TaskState.SUPERSEDED, Cause.FORBIDDEN),
+        ("not-stitchable", TaskState.SUPERSEDED, Cause.REJECTED),
+        ("conflict", TaskState.SUPERSEDED, Cause.CONFLICT),
+        ("forbidden", TaskState.FAILED, Cause.FORBIDDEN),
+        ("file-unreadable", TaskState.FAILED, Cause.UNREADABLE),
+        ("unreadable", TaskState.FAILED, Cause.UNREADABLE),
+        ("unsupported", TaskState.FAILED, Cause.REJECTED),
+    ],
+)
+@pytest.mark.parametrize("tries", [1, 2])
+def test_a_failure_comes_to_what_the_error_tree_says_on_whichever_try(
+    house: Lakehouse, tries: int, code: str, state: TaskState, cause: Cause
+) -> None:
+    """An attempt may always say that the same might do better. On a later try the table is looked at first."""
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    for _ in range(tries - 1):
+        worker.claimed()
+        lose_attempt(house)
+    task = worker.report(worker.claimed(), Failed(code, "so it is", retryable=True))
+    if tries > 1 and state is not TaskState.QUEUED:
+        assert task.state is TaskState.IN_DOUBT
+        house.pass_time(LEASE_MS)
+        task = house.control.verifier.settle(task)
+    assert task.outcome is not None
+    assert (task.state, task.outcome.cause, task.outcome.reason.code) == (state, cause, code)
+
+
+def test_a_last_try_that_might_do_better_was_the_last_all_the_same(house: Lakehouse) -> None:
+    house.control.keeper.look(NAME)
+    worker = Worker(house)
+    for _ in range(2):
+        worker.claimed()
+        lose_attempt(house)
+    task = worker.report(worker.claimed(), RETRYABLE)
+    house.pass_time(LEASE_MS)
+    task = house.control.verifier.settle(task)
+    assert (task.attempt, task.state) == (3, TaskState.FAILED)
 
 
 @pytest.mark.parametrize("result", [Conflicted("gone"), FINAL, STOPPED], ids=lambda result: result.kind)
@@ -403,6 +457,8 @@ def test_no_later_attempt_ends_a_task_by_its_report_alone(house: Lakehouse, resu
     lose_attempt(house)
     spec = worker.claimed()
     zombie.commit(slow)
+    if result is STOPPED:
+        dispatcher(house).cancel(spec.task_id)
     task = worker.report(spec, result)
     assert task.state is TaskState.IN_DOUBT
     house.pass_time(LEASE_MS)

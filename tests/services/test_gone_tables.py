@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.deletion import WINDOW_FLOOR_MS
 from icewright.domain.errors import NotAllowed
 from icewright.domain.knowledge import Gap, Gaps, Known
@@ -45,7 +46,8 @@ class Gone(World):
         tables = GoneTables(self.needs, self.users)
         of_gone = Deleter(self.store, self.objects, self.quarantine, tables.needs, tables.place, aliases=Aliases())
         hands = Hands(self.deleter(), self.needs, None, OfGone(of_gone, tables))  # type: ignore[arg-type] # not asked
-        remover = Remover({"lake": hands}, self.store, None, lambda _ms: None, lambda _id: self.called)  # type: ignore[arg-type] # not asked
+        tasks = MemoryTaskStore(self.clock)
+        remover = Remover({"lake": hands}, self.store, tasks, lambda _ms: None, lambda _id: self.called)
         return remover.purge_gone("run-1", wait_s=1)
 
 

@@ -15,13 +15,14 @@ from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable,
 from icewright.domain.feed import FactKind, FeedFilter
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey
-from icewright.domain.jobs import Cancelled
-from icewright.domain.names import TableName
+from icewright.domain.jobs import Cancelled, Conflicted
+from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.tables import Snapshot, TableMetadata
 from icewright.domain.tasks import Task, TaskState
 from icewright.planning.plan_table import plan_table
 from icewright.scheduling.breaker import FAILURES_MAX, PARKED_MS
+from icewright.scheduling.retry import CONFLICT_BASE_MS
 from icewright.scheduling.sweep import INTERVAL_MAX_MS
 from icewright.services import planner as planner_module
 from icewright.services.refused import PlanRefused
@@ -168,6 +169,7 @@ def test_what_came_while_a_task_ran_is_queued_when_it_has_ended(house: Lakehouse
     house.append(8)
     house.pass_time(LEASE_MS // 2)
     house.control.keeper.look(NAME)
+    house.control.dispatcher.cancel(spec.task_id)
     worker.report(spec, Cancelled("stopped"))
     assert house.control.keeper.look(NAME).enqueued is not None
 
@@ -539,3 +541,75 @@ def test_a_table_of_ten_thousand_partitions(house: Lakehouse) -> None:
     assert [group.partition for group in looked.enqueued.task.rewrite.groups] == [many[4711]]
     assert len(house.tables.partitions(house.record(WIDE).table_id)) == 10_000
     assert len(dumps(looked.plan)) < 100_000
+
+
+def test_the_next_task_waits_longer_with_each_conflict_in_a_row_and_not_after_a_success() -> None:
+    house = Lakehouse()
+    house.ready_table()
+    house.control.keeper._chance = lambda: 0.5
+    worker, waits = Worker(house), []
+    for _ in range(3):
+        house.control.keeper.look(NAME)
+        house.pass_time(house.all_tasks()[-1].not_before_at - house.clock.now())
+        worker.report(worker.claimed(), Conflicted("a writer was faster"))
+        house.control.keeper.look(NAME)
+        waits.append(house.all_tasks()[-1].not_before_at - house.clock.now())
+    assert waits == [CONFLICT_BASE_MS // 2, CONFLICT_BASE_MS, CONFLICT_BASE_MS * 2]
+
+
+def come_to_nothing(house: Lakehouse, worker: Worker, times: int) -> None:
+    """So many tasks fail for good on the first try."""
+    for _ in range(times):
+        house.control.keeper.look(NAME, plan_anew=True)
+        worker.report(worker.claimed(), FINAL)
+
+
+def test_a_table_that_is_unparked_is_worked_on_at_once_and_forgets_what_was() -> None:
+    house = Lakehouse()
+    house.ready_table()
+    worker = Worker(house)
+    come_to_nothing(house, worker, FAILURES_MAX)
+    assert house.control.keeper.look(NAME, plan_anew=True).enqueued is None
+    assert house.record().problem is not None
+    house.control.keeper.unpark(house.record().table_id)
+    looked = house.control.keeper.look(NAME, plan_anew=True)
+    assert looked.enqueued is not None
+    assert house.record().problem is None
+    worker.report(worker.claimed(), FINAL)
+    assert house.control.keeper.look(NAME, plan_anew=True).enqueued is not None
+
+
+def test_behind_its_time_the_next_task_has_one_try_which_opens_or_closes_the_breaker() -> None:
+    house = Lakehouse()
+    house.ready_table()
+    worker = Worker(house)
+    come_to_nothing(house, worker, FAILURES_MAX)
+    house.pass_time(PARKED_MS)
+    enqueued = house.control.keeper.look(NAME).enqueued
+    assert enqueued is not None
+    assert enqueued.task.attempts_max == 1
+    assert house.control.keeper.look(NAME).enqueued is None  # it waits already
+    assert worker.report(worker.claimed(), RETRYABLE).state is TaskState.FAILED
+    assert house.control.keeper.look(NAME).enqueued is None
+    house.pass_time(PARKED_MS)
+    house.control.keeper.look(NAME)
+    worker.carry_out()
+    house.rounds(1)
+    house.append(8)
+    house.pass_time(10 * MINUTE_MS)
+    enqueued = house.control.keeper.look(NAME).enqueued
+    assert enqueued is not None
+    assert enqueued.task.attempts_max > 1
+
+
+def test_thresholds_are_the_owners() -> None:
+    house = Lakehouse()
+    house.ready_table(properties={"icewright.breaker.failures": "2", "icewright.breaker.conflicts": "1"})
+    come_to_nothing(house, Worker(house), 2)
+    assert house.control.keeper.look(NAME, plan_anew=True).enqueued is None
+
+
+def test_of_a_table_that_is_gone_nothing_is_unparked() -> None:
+    house = Lakehouse()
+    with pytest.raises(NotFound):
+        house.control.keeper.unpark(TableId("lake", "x"))

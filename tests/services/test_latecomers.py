@@ -36,6 +36,8 @@ def test_a_commit_after_the_end_is_verified_and_told(house: Lakehouse, end: str)
         house.pass_time(LEASE_MS)
         task = house.control.verifier.settle(task)
     else:
+        if end == "cancelled":
+            house.control.dispatcher.cancel(spec.task_id)
         task = zombie.report(spec, FINAL if end == "failed" else STOPPED)
     assert task.state.value == end
 

@@ -9,8 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from icewright.adapters.memory.sightings import MemorySightings
+from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.deletion import DeletionRun, IntentState
-from icewright.domain.errors import StorageAway, StoreTaken
+from icewright.domain.errors import NotAllowed, StorageAway, StoreTaken
+from icewright.domain.halts import EVERYTHING, HaltState, NewHalt, Part, PartKind
 from icewright.domain.knowledge import Gaps, Known
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableId, TableName
@@ -20,6 +22,7 @@ from icewright.services import removal_rounds
 from icewright.services.deleter import Batch
 from icewright.services.removal_rounds import TEND_AGAIN_MS, TEND_INTERVAL_MS, LookedAfter, RemovalRounds
 from icewright.services.removals import Hands, Remover
+from icewright.services.resource_groups import SERVER_FILES
 from tests.services.deletions import DAY_MS, HOUR_MS, World, undone
 
 LAKE = frozenset({"lake"})
@@ -31,7 +34,8 @@ class Looked(Remover):
 
     def __init__(self, world: World) -> None:
         hands = Hands(world.deleter(), world.needs, NOBODY)
-        super().__init__({"lake": hands}, world.store, NOBODY, lambda _ms: None, lambda _table_id: None)
+        self.queue = MemoryTaskStore(world.clock)
+        super().__init__({"lake": hands}, world.store, self.queue, lambda _ms: None, lambda _table_id: None)
         self.runs: list[str] = []
         self.trouble: Callable[[str], None] = lambda _run_id: None
 
@@ -230,6 +234,44 @@ def test_what_holds_up_the_later_run_on_one_page_holds_up_the_earlier_one_on_all
     while since is not None:
         waits, since = rounds.tend("run-1", since)
     assert (waits, held(world, "run-1"), held(world, "run-2")) == (None, 1, 100)
+
+
+@pytest.mark.parametrize("state", HaltState)
+def test_files_stay_in_quarantine_while_that_is_halted_whoever_asks(world: World, state: HaltState) -> None:
+    remover = Looked(world)
+    rounds = rounds_of(world, remover)
+    many(world, "run-1", 150)
+    for part in (EVERYTHING, Part(PartKind.GROUP, SERVER_FILES), Part(PartKind.CATALOG, "lake"), of_table(world)):
+        remover.queue.halts.halt(NewHalt(part, state, "a fire"))
+        tend(rounds)
+        with pytest.raises(NotAllowed, match="a fire"):
+            rounds.tend("run-1")
+        with pytest.raises(NotAllowed, match="a fire"):
+            remover.tend("run-1")
+        remover.queue.halts.resume(part, "")
+        world.clock.advance(TEND_INTERVAL_MS)
+    assert held(world, "run-1") == 150
+    remover.queue.halts.halt(NewHalt(Part(PartKind.GROUP, "default"), state))
+    tend(rounds)
+    assert held(world, "run-1") == 0
+
+
+def test_a_halt_that_comes_in_between_holds_from_the_next_batch_on(world: World) -> None:
+    remover = Looked(world)
+    rounds = rounds_of(world, remover)
+    many(world, "run-1", 150)
+
+    batch = remover.tend("run-1")
+    remover.queue.halts.halt(NewHalt(EVERYTHING, HaltState.PAUSED))
+    with pytest.raises(NotAllowed):
+        remover.tend("run-1", batch.after)
+    assert held(world, "run-1") == 50
+    tend(rounds)
+    assert held(world, "run-1") == 50
+
+
+def of_table(world: World) -> Part:
+    return Part(PartKind.TABLE, "lake.db.events", world.table_id)
 
 
 def test_one_tables_trouble_is_no_others_and_is_tried_again_within_the_hour(world: World) -> None:

@@ -11,7 +11,7 @@ from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.actions import Executor, RewriteDataFiles
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
 from icewright.domain.files import UNPARTITIONED, FileContent, FileFormat, Partition
-from icewright.domain.jobs import Committed, CommitUnknown, TaskSpec
+from icewright.domain.jobs import Committed, CommitUnknown, Result, TaskSpec
 from icewright.domain.names import TableName
 from icewright.domain.tables import GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY
 from icewright.domain.tasks import AttemptState, Task, TaskState
@@ -118,14 +118,17 @@ def test_a_commit_that_came_before_the_cancel_counts(house: Lakehouse) -> None:
     [(FINAL, TaskState.FAILED, "proof-failed"), (STOPPED, TaskState.CANCELLED, "cancelled")],
 )
 def test_a_later_attempt_that_ended_so_has_ended_so_when_no_commit_is_found(
-    house: Lakehouse, result: type, state: TaskState, reason: str
+    house: Lakehouse, result: Result, state: TaskState, reason: str
 ) -> None:
     worker = Worker(house)
     _, task = lost(house, worker)
     house.pass_time(LEASE_MS)
     task = house.control.verifier.settle(task)
     house.pass_time(task.not_before_at - house.clock.now())
-    task = worker.report(worker.claimed(), result)  # type: ignore[arg-type]  # one of the results
+    spec = worker.claimed()
+    if result is STOPPED:
+        house.control.dispatcher.cancel(spec.task_id)
+    task = worker.report(spec, result)
     assert task.state is TaskState.IN_DOUBT
     house.pass_time(LEASE_MS)
     settled = house.control.verifier.settle(task)

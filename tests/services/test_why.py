@@ -8,8 +8,8 @@ from icewright.domain.errors import TableReplaced
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tasks import Task
 from icewright.domain.why import Stance, Why, WhyKind
+from icewright.scheduling.breaker import TASKS_LOOKED_AT
 from icewright.services.upkeep import LOOKED_LATELY
-from icewright.services.why import TASKS_LOOKED_AT
 from tests.services.lakehouse import AUTO, BONN, HOUR_MS, LEASE_MS, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.worker import Worker
 

@@ -19,6 +19,8 @@ from structlog.testing import capture_logs
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.domain.errors import NotAllowed
 from icewright.domain.faults import Fault, arm
+from icewright.domain.halts import Halt, HaltState
+from icewright.domain.jobs import Heartbeat, HeartbeatReply
 from icewright.domain.layouts import Level
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
@@ -55,13 +57,16 @@ MUST_HAPPEN = (
     "deletes folded",
     "expired",
     "expiry refused",
+    *(f"halted: {state}" for state in HaltState),
     "lied",
     "meanwhile",
     "optimizer killed",
     "report too late",
+    "resumed",
     "server killed",
     "statement outrun",
     "store answer lost",
+    "stopped an attempt",
     "store away",
     "task cancelled",
     "task failed",
@@ -125,6 +130,9 @@ def test_nothing_is_lost_repeated_or_forgotten() -> None:
         assert [what for what in MUST_HAPPEN if not happened[what]] == []
 
 
+LOST = Outcome(Reason("lost", "it must be dead"))
+
+
 def settles_without_looking(world: World) -> None:
     """A server that believes a lost attempt to be dead and tries again; nor does it find out later."""
     control = world.house.control
@@ -133,7 +141,7 @@ def settles_without_looking(world: World) -> None:
     def settle(task: Task) -> Task:
         if control.tasks.now() - task.updated_at < control.dispatcher.lease_ms:
             return task
-        return control.tasks.change(control.dispatcher.follow_up(task, End.LOST, Reason("lost", "it must be dead")))
+        return control.tasks.change(control.dispatcher.endings.follow_up(task, End.LOST, LOST))
 
     control.verifier.settle = settle  # type: ignore[method-assign]  # the guard is removed
 
@@ -165,7 +173,8 @@ def ends_by_report_alone(world: World) -> None:
     """A server for which a later attempt's report ends a task, and which does not find out later either."""
     control = world.house.control
     forgets_those_who_end(world)
-    control.dispatcher._change = control.dispatcher._said  # type: ignore[method-assign]  # the guard is removed
+    endings = control.dispatcher.endings
+    endings.reported = endings._said  # type: ignore[method-assign]  # the guard is removed
 
 
 def asks_nobody_before_giving_out(world: World) -> None:
@@ -249,9 +258,44 @@ def takes_a_part_for_the_whole(world: World) -> None:
         optimizer.worker.signs_groups = False
 
 
+class NoHalts:
+    """Halts that nobody has ever heard of."""
+
+    def present(self) -> list[Halt]:
+        return []
+
+
+def claims_what_is_halted(world: World) -> None:
+    """A store that reads no halts where it gives tasks out."""
+    store: Any = world.stores[1]
+    ready = store._ready
+
+    def careless(*wanted: Any) -> Any:
+        known, store._halts = store._halts, NoHalts()
+        try:
+            return ready(*wanted)
+        finally:
+            store._halts = known
+
+    store._ready = careless
+
+
+def lets_go_on_what_was_stopped(world: World) -> None:
+    """A server that tells an attempt to stop only where its task is cancelled."""
+    dispatcher, tasks = world.house.control.dispatcher, world.house.control.tasks
+    answer = dispatcher.heartbeat
+
+    def careless(task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
+        return replace(answer(task_id, heartbeat), cancel=tasks.get(task_id).cancel_requested)
+
+    dispatcher.heartbeat = careless  # type: ignore[method-assign]  # the guard is removed
+
+
 @pytest.mark.parametrize(
     "mutation",
     [
+        claims_what_is_halted,
+        lets_go_on_what_was_stopped,
         settles_without_looking,
         believes_reports,
         never_looks_again,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -17,6 +17,7 @@ from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.errors import Conflict, LeaseLost, NotFound, Rejected, Unavailable, Unknown
 from icewright.domain.events import Channel, CommitEvent
 from icewright.domain.faults import Fault
+from icewright.domain.halts import EVERYTHING, Halt, HaltState, Part, PartKind, halt_over
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Result, TaskSpec
 from icewright.domain.names import TableId, TableName
 from icewright.domain.policy import Mode
@@ -24,6 +25,7 @@ from icewright.domain.resource_groups import DEFAULT_GROUP, ResourceGroup
 from icewright.domain.tasks import COMMITTING, TERMINAL_STATES, AttemptState, Task
 from icewright.ports.clock import Clock
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
+from icewright.services.resource_groups import SERVER
 from tests.services.lakehouse import HOUR_MS, LEASE_MS, MINUTE_MS, SECOND_MS, Lakehouse
 from tests.services.worker import FINAL, RETRYABLE, Worker
 from tests.simulation.trouble import NEVER, Killed, Moody, Mortal, Trouble
@@ -95,6 +97,9 @@ class World:
         self._pending: list[CommitEvent] = []
         self._in_flight: list[InFlight] = []
         self._depth = 0
+        self.halted: tuple[Halt, ...] = ()
+        """What a person has halted, as the store has it behind the last change."""
+        self._attempts: dict[str, int] = {}
         self.commits: dict[str, TableId] = {}
         self.reported: set[tuple[str, int]] = set()
         """Attempts whose report the server has acknowledged."""
@@ -115,6 +120,7 @@ class World:
 
     def step(self) -> None:
         """Time passes, somebody does something, and everything that must hold is checked."""
+        halted = self.halted
         pauses_ms = [100, SECOND_MS, 5 * SECOND_MS, 15 * SECOND_MS, 2 * MINUTE_MS]
         self.house.clock.advance(self.chance.choices(pauses_ms, weights=[8, 8, 8, 2, 1])[0])
         actions = self._actions()
@@ -123,6 +129,7 @@ class World:
         if self.house.clock.now() >= self._away_until:
             self.house.catalog.available = True
         self._arrive()
+        self.check_halts(self.all_tasks(), halted)
 
     def _actions(self) -> dict[Callable[[], None], float]:
         """What somebody may do next, and how often."""
@@ -133,6 +140,7 @@ class World:
             self._deliver: 3,
             self._person: 1,
             self._expire: 0.6,
+            self._halt: 0.6,
             self._outage: 0.3,
             self._store_outage: 0.2,
             self._slowness: 0.2,
@@ -158,6 +166,9 @@ class World:
         self.house.catalog.available = True
         self._start_server()
         self.trouble.end()
+        for halt in self.halted:
+            self.house.control.halting.resume(halt.part, "the day is over")
+        self.halted = ()
         for optimizer in self.optimizers:
             optimizer.spec = None  # both were killed
         until = self.house.clock.now() + self.drain_minutes * MINUTE_MS
@@ -292,6 +303,38 @@ class World:
         except (Rejected, Conflict):
             self.counted["expiry refused"] += 1
 
+    def _halt(self) -> None:
+        """Somebody pauses, drains or stops something, or lets it go on."""
+        halting = self.house.control.halting
+        if self.halted and self.chance.random() < 0.6:
+            part = self.chance.choice(self.halted).part
+            self._ask_server(lambda: halting.resume(part, "it is over"))
+            self.counted["resumed"] += 1
+        else:
+            part = self._some_part()
+            state = self.chance.choice(list(HaltState))
+            self._ask_server(lambda: halting.halt(part, state, "a fire"))
+            self.counted[f"halted: {state}"] += 1
+        self.halted = tuple(self.stores[1].halts.present())  # the answer may have been lost
+
+    def _some_part(self) -> Part:
+        """Mostly a table, of those that are worked on if there are any."""
+        busy = [one.spec.table_name for one in self.optimizers if one.spec and one.spec.table_name in self.names]
+        record = self.stores[0].record_by_name(self.chance.choice(busy or self.names))
+        if record is not None and self.chance.random() < 0.6:
+            return Part(PartKind.TABLE, str(record.name), record.table_id)
+        groups = [Part(PartKind.GROUP, name) for name in ("default", SERVER)]
+        return self.chance.choice([EVERYTHING, Part(PartKind.CATALOG, "lake"), *groups])
+
+    def check_halts(self, tasks: Iterable[Task], halted: Sequence[Halt]) -> None:
+        """I19: nothing was given out of what was ``halted`` before this step, and is. Raises :class:`Broken`."""
+        stood = [halt for halt in halted if halt in self.halted]
+        for task in tasks:
+            over = halt_over(stood, task.resource_group, task.table_id)
+            if task.attempt > self._attempts.get(task.task_id, 0) and over is not None:
+                raise Broken(f"task {task.task_id} was given out, and {over.reason().text}")
+            self._attempts[task.task_id] = task.attempt
+
     # Optimizers.
 
     def _optimize(self) -> None:
@@ -339,6 +382,11 @@ class World:
             else:
                 self.counted["zombie"] += 1
             return None
+        over = halt_over(self.halted, "default", spec.table_id)
+        if reply is not None and over is not None and over.state is HaltState.STOPPED:
+            self.counted["stopped an attempt"] += 1
+            if not reply.cancel:
+                raise Broken(f"task {spec.task_id} may go on, and {over.reason().text}")
         optimizer.has_leave = reply is not None and phase == COMMITTING
         if optimizer.has_leave and self.house.catalog.available:
             optimizer.worker.look(spec)  # what others commit from now on, the catalog has to tell

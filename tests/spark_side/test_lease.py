@@ -160,6 +160,17 @@ def test_a_wish_to_cancel_ends_the_attempt_but_keeps_the_lease(kept: Kept) -> No
         kept.keeper.may_commit()
 
 
+def test_one_that_was_told_to_stop_must_have_ended_by_the_lease_that_it_had_then(kept: Kept) -> None:
+    kept.server.cancel = True
+    kept.keeper.beat()
+    ends_at_s = kept.keeper.must_have_ended_at_s
+    for _ in range(5):
+        kept.clock.wait(LEASE_S / 3)
+        kept.keeper.beat()
+    assert kept.keeper.must_have_ended_at_s == ends_at_s < kept.clock()
+    assert kept.keeper.lost is None
+
+
 def test_a_commit_is_asked_for_each_time(kept: Kept) -> None:
     kept.keeper.may_commit()
     kept.keeper.may_commit()

@@ -23,6 +23,7 @@ from icewright.api import (
     plans,
     policies,
     quarantine,
+    queue,
     status,
     tables,
     tasks,
@@ -102,7 +103,7 @@ def create_app(
     app.state.streams = Streams(control.tasks.feed, words)
     app.state.shown = shown or metrics.Shown()
     api = APIRouter(prefix=PREFIX)
-    routers = (status, identities, tables, plans, policies, tasks, quarantine, feed, events, optimizers, metrics)
+    routers = (status, identities, tables, plans, policies, tasks, queue, quarantine, feed, events, optimizers, metrics)
     for routes in routers:
         api.include_router(routes.router)
     api.include_router(tasks.attempts_router)

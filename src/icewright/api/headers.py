@@ -46,6 +46,7 @@ TAGS: Final = [
     {"name": "plans", "description": "What should be done, and letting it go."},
     {"name": "policies", "description": "What owners want, from files kept in git."},
     {"name": "tasks", "description": "What is being done, and was."},
+    {"name": "queue", "description": "What of it is paused, draining or stopped."},
     {"name": "quarantine", "description": "Files that were removed and can come back."},
     {"name": "feed", "description": "What happened, in its order."},
     {"name": "events", "description": "What others say that they committed."},

@@ -12,7 +12,8 @@ have waited longest, as many as ``server.metrics_tables`` says.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -32,6 +33,7 @@ from icewright.api.status import OPTIMIZER_SEEN_MS
 from icewright.domain.access import Permission
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import IcewrightError
+from icewright.domain.halts import Halt, HaltState, PartKind
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import AttemptState, TaskState
 from icewright.domain.totals import BEYOND, BOUNDS_MS, Total, TotalKey
@@ -87,11 +89,13 @@ class Figures:
             yield _one("icewright_state_free_bytes", "Of the server: what is free where its own files are.", free_bytes)
         try:
             tasks, tables = control.tasks.census(max(1, self._shown.tables_max)), control.tables.census()
+            halts = control.tasks.halts.present()
         except IcewrightError as error:
             _log.warning("no figures of the store", code=error.code, detail=error.message)
             yield _one("icewright_store_up", "Whether the store answers this server.", 0)
             return
         yield _one("icewright_store_up", "Whether the store answers this server.", 1)
+        yield _of_halts(halts)
         yield from _of_tasks(tasks, self._shown.tables_max)
         yield from _of_tables(tables, tasks.now)
         yield from _of_totals(tasks.totals)
@@ -121,6 +125,16 @@ def _of_server(control: ControlPlane, loop: Loop) -> Iterator[Metric]:
         yield _one("icewright_loop_round_age_seconds", about, max(0, now - ended_at) / 1_000)
     about = "Of the server: tables that were never readable, so that they are in no list."
     yield _one("icewright_tables_unreadable", about, len(loop.unreadable))
+
+
+def _of_halts(halts: Sequence[Halt]) -> GaugeMetricFamily:
+    found = Counter((halt.part.kind, halt.state) for halt in halts)
+    about = "Of the store: parts of the queue that a person has paused, is draining or has stopped."
+    family = GaugeMetricFamily("icewright_queue_halts", about, labels=("part", "state"))
+    for kind in PartKind:
+        for state in HaltState:
+            family.add_metric((kind.value, state.value), found[kind, state])
+    return family
 
 
 def _of_tasks(census: TaskCensus, tables_max: int) -> Iterator[Metric]:

@@ -16,6 +16,7 @@ from icewright.api.messages import render
 from icewright.api.needs import PUBLIC, On, needs
 from icewright.api.optimizers import optimizers_for
 from icewright.api.passing import BY_LEADER_IF_ANY
+from icewright.api.queue import halts_for
 from icewright.api.schema import operation
 from icewright.domain.access import EVERYTHING, Permission, Scope, covers
 from icewright.domain.errors import Forbidden, IcewrightError, Unavailable
@@ -25,6 +26,7 @@ from icewright.domain.servers import SeenServer, leader_of
 from icewright.domain.tables import Instant
 from icewright.ports.store import OptimizerRecord
 from icewright.services.control import ControlPlane
+from icewright.services.halting import HaltView
 from icewright.services.loop import Loop
 from icewright.services.pulse import Doing
 
@@ -97,6 +99,7 @@ class Status:
 
     ``doing`` is what the threads beside the loop are at: expiries and other commits of the server's own
     (``housekeeper``), and files that are looked for, removed and put back (``removals``). One that hangs is silent.
+    ``halts`` is what of the queue is paused, draining or stopped.
     """
 
     version: str
@@ -108,6 +111,7 @@ class Status:
     unreadable: tuple[UnreadableTable, ...]
     doing: tuple[Doing, ...]
     servers: tuple[ServerView, ...] = ()
+    halts: tuple[HaltView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,10 @@ def _parts(control: ControlPlane, loop: Loop) -> Iterator[Part]:
     now = control.clock.now()
     try:
         census = control.tables.census()
+        halted = [f"{halt.part} {halt.state}" for halt in control.tasks.halts.present()]
         yield Part("store", is_required=True, is_well=True, detail="it answers")
+        # A person wants it so: whoever took such a server out of the way would keep people from resuming it.
+        yield Part("queue", is_required=False, is_well=not halted, detail=", ".join(halted[:20]) or "nothing is halted")
     except IcewrightError as error:
         census = None
         yield Part("store", is_required=True, is_well=False, detail=error.message)
@@ -200,6 +207,7 @@ def status(control: Control, led: LedOrOwn, servers: Servers, caller: Caller) ->
             ),
             doing=led.loop.doing,
             servers=server_views(servers) if EVERYTHING in within else (),
+            halts=halts_for(control, within),
         )
     )
 

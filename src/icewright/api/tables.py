@@ -23,6 +23,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.why import Why
 from icewright.ports.store import TableRecord
+from icewright.services.control import ControlPlane
 from icewright.services.place_views import PlaceView
 from icewright.services.plan_views import PlanView, plan_view
 from icewright.services.unneeded_views import UnneededView, unneeded_view
@@ -177,12 +178,33 @@ def plan_table(
     catalog: OfCatalog = None,
 ) -> Response:
     """Look at the table now and plan it anew. In mode ``auto`` the plan is also queued, as after a commit."""
+    return render(_looked_at(led, lookups.record(uuid, catalog)))
+
+
+@router.post(
+    "/{uuid}/unpark",
+    dependencies=[needs(Permission.OPERATE, On.TABLE), BY_LEADER],
+    **operation(LookAnswer, problems={**_NOT_FOUND, 409: "The name leads to another table by now."}),
+)
+def unpark_table(
+    led: Led,
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+) -> Response:
+    """Close the breaker of the table, for all kinds of work, and look at it as `plan` does."""
     record = lookups.record(uuid, catalog)
-    looked = led.keeper.look(record.name, plan_anew=True)
+    led.keeper.unpark(record.table_id)
+    return render(_looked_at(led, record))
+
+
+def _looked_at(control: ControlPlane, record: TableRecord) -> LookAnswer:
+    """What a look at the table comes to that is taken now."""
+    looked = control.keeper.look(record.name, plan_anew=True)
     _same_table(record, looked.plan)
     queued = looked.enqueued
     task_id = queued.task.task_id if queued is not None and (queued.created or queued.coalesced) else None
-    return render(LookAnswer(plan_view(looked.plan), task_id, looked.upkeep.reasons))
+    return LookAnswer(plan_view(looked.plan), task_id, looked.upkeep.reasons)
 
 
 @router.post(

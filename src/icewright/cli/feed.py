@@ -52,15 +52,7 @@ def feed(
             return
         page = client.feed(kinds=kinds, under=places, limit=limit, cursor=cursor)
     found = [from_json(FactView, item) for item in page.items]
-    if as_json:
-        terminal.documents(found, page.next_cursor)
-        return
-    if not found:
-        terminal.say("nothing was told")
-        return
-    terminal.table(_FACTS, [_cells(one) for one in found])
-    if page.next_cursor is not None:
-        terminal.note(f"there is more: --cursor {page.next_cursor}")
+    terminal.page(found, page.next_cursor, _FACTS, _cells, none="nothing was told")
 
 
 def _follow(terminal: Terminal, client: Client, kinds: list[str], under: list[str]) -> None:

@@ -24,6 +24,7 @@ from icewright.cli import (
     procedures,
     processes,
     quarantine,
+    queue,
     scan,
     store,
     tables,
@@ -98,6 +99,7 @@ app.command("compute-statistics")(procedures.compute_statistics)
 app.command("rollback")(procedures.rollback)
 app.add_typer(policies.app, name="policy")
 app.add_typer(tasks.app, name="tasks")
+app.add_typer(queue.app, name="queue")
 app.add_typer(quarantine.app, name="quarantine")
 app.command("feed")(feed.feed)
 app.command("notify")(tasks.notify)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from icewright.cli import figures as text
-from icewright.cli.invocation import AsJson, TableArgument, begin
+from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
 from icewright.cli.policies import layout_text
 from icewright.cli.storage import storage
 from icewright.cli.table_cells import (
@@ -25,10 +25,13 @@ from icewright.cli.table_cells import (
     snapshot_cells,
 )
 from icewright.cli.terminal import Column, Terminal
-from icewright.domain.errors import NotFound
+from icewright.domain.codec import from_json, to_json
+from icewright.domain.errors import IcewrightError, NotFound
 
 if TYPE_CHECKING:
     from icewright.cli.invocation import Invocation
+    from icewright.domain.events import Reporting
+    from icewright.domain.names import TableName
     from icewright.domain.tables import TableMetadata
     from icewright.ports.catalog import Catalog
     from icewright.services.planner import Planned
@@ -45,7 +48,8 @@ Limit = Annotated[int, typer.Option("--limit", min=0, help="At most so many; 0 f
 def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
     """Show the table as a whole: figures, policy and where it comes from, schema, refs, and whose its place is.
 
-    The last one as far as the table itself tells; `icewright scan` looks at all others as well.
+    The last one as far as the table itself tells; `icewright scan` looks at all others as well. Where a server runs and
+    knows the table, also how well its commits are reported.
     """
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.place_views import others_not_looked_at, place_view  # noqa: PLC0415 - see above
@@ -56,10 +60,32 @@ def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
     planned = offline.plan(name)
     place = place_view(offline.registry.ownership().without((others_not_looked_at(),)).place(name))
     view = observed_table_view(planned.observation, planned.policy, place)
+    reporting = _reporting(invocation, name)
     if as_json:
-        invocation.terminal.document(view)
+        invocation.terminal.document({**to_json(view), "reporting": to_json(reporting)})
     else:
-        _print_table(invocation.terminal, view)
+        _print_table(invocation.terminal, view, reporting)
+
+
+@app.command()
+def unpark(context: typer.Context, table: TableArgument, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
+    """Close the breaker of a table, for all kinds of work, and have the server look at it now.
+
+    What came to nothing until now does not count any more. Look first why it did: `icewright why` says so.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    with server(invocation, show_api=show_api) as client:
+        known = client.table(table_name(invocation.config, table))
+        answer = client.unpark(known["uuid"], known["catalog"])
+    if as_json:
+        invocation.terminal.document(answer)
+        return
+    task_id = answer.get("task_id")
+    queued = "nothing was queued" if task_id is None else f"queued as task {task_id}"
+    invocation.terminal.say(f"{known['name']} is parked no more: {answer['plan']['reason']['text']}; {queued}")
 
 
 @app.command()
@@ -149,6 +175,32 @@ def _look(invocation: Invocation, table: str) -> tuple[Planned, Catalog]:
     return offline.plan(name), offline.catalog(name.catalog)
 
 
+def _reporting(invocation: Invocation, name: TableName) -> Reporting | None:
+    """How well the commits of the table are reported, as the server says; None where none runs or knows the table."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.events import Reporting  # noqa: PLC0415 - see above
+
+    try:
+        with server(invocation) as client:
+            known = client.table(name)
+            found = client.table_document(known["uuid"], known["catalog"])["reporting"]
+    except IcewrightError as error:
+        if not isinstance(error, NotFound) and not isinstance(error.__cause__, NotFound):
+            invocation.terminal.note(f"without how its commits are reported: {error.message}")
+        return None
+    return None if found is None else from_json(Reporting, found)
+
+
+def _reported(reporting: Reporting | None) -> str:
+    if reporting is None:
+        return ""
+    told = [f"{count:,} by {channel.value}" for channel, count in sorted(reporting.told.items()) if count]
+    said = [*told, f"{reporting.sweep_only:,} found by the sweep alone"]
+    if reporting.untold:
+        said.append(f"{len(reporting.untold):,} not told of yet")
+    return f"commits since {text.instant(reporting.since)}: {', '.join(said)}"
+
+
 def _load(invocation: Invocation, table: str) -> tuple[TableMetadata, Catalog]:
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
 
@@ -171,7 +223,7 @@ def _list(
         terminal.aside(f"the first {limit:,} only; --limit 0 shows all")
 
 
-def _print_table(terminal: Terminal, view: TableView) -> None:
+def _print_table(terminal: Terminal, view: TableView, reporting: Reporting | None) -> None:
     figures = view.figures
     terminal.pairs(
         [
@@ -196,6 +248,7 @@ def _print_table(terminal: Terminal, view: TableView) -> None:
             ("sorted by", view.sort_order or "nothing"),
             ("layout", layout_text(view.layout)),
             ("mode", view.mode.value),
+            ("reporting", _reported(reporting)),
         ]
     )
     for title, columns, rows in _sections(view):

@@ -293,7 +293,8 @@ def _print_document(terminal: Terminal, found: TaskDocument) -> None:
 
 
 def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> None:
-    from icewright.ports.store import OptimizerRecord  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.queue import say_halts  # noqa: PLC0415 - `--help` stays quick
+    from icewright.ports.store import OptimizerRecord  # noqa: PLC0415 - see above
     from icewright.services.pulse import Doing  # noqa: PLC0415 - see above
 
     tasks = ", ".join(f"{count:,} {state}" for state, count in sorted(answer.get("tasks", {}).items()) if count)
@@ -304,6 +305,7 @@ def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> 
             ("catalogs", ", ".join(_catalog_text(catalog) for catalog in answer.get("catalogs", ())) or "none"),
         ]
     )
+    say_halts(terminal, answer)
     optimizers = [from_json(OptimizerRecord, item) for item in answer.get("optimizers", ())]
     for record in optimizers:
         hello, seen = record.hello, text.instant(record.seen_at)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, Step
+from icewright.domain.halts import Halt, Part
 from icewright.domain.policies import PolicyRevision
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TERMINAL_STATES, ListedTask, Task, TaskState
@@ -192,6 +193,21 @@ def of_policies(revision: PolicyRevision) -> Act:
     rules = len(revision.policies.rules)
     detail: Detail = {"rules": rules, "applied_by": revision.applied_by, "note": revision.note}
     return Act("policies.applied", f"revision {revision.number}", detail)
+
+
+def of_halt(halt: Halt) -> Act:
+    """That somebody paused, drains or stopped a part of the queue."""
+    return Act(f"queue.{halt.state.value}", str(halt.part), {"why": halt.why, **_table_of(halt.part)})
+
+
+def of_resume(halt: Halt, why: str) -> Act:
+    """That somebody let a part of the queue go on."""
+    detail: Detail = {"was": halt.state.value, "since": halt.since, "why": why, **_table_of(halt.part)}
+    return Act("queue.resumed", str(halt.part), detail)
+
+
+def _table_of(part: Part) -> Detail:
+    return {} if part.table_id is None else {"table_id": str(part.table_id)}
 
 
 def of_files(intents: Sequence[Intent]) -> tuple[Act, ...]:

@@ -44,13 +44,21 @@ class FactKind(StrEnum):
     CATALOG_BACK = "catalog-back"
     LEADER_CHANGED = "leader-changed"
     """A server leads that did not before; a fact of no catalog."""
+    PAUSED = "paused"
+    """Somebody paused, drains or stopped a table, a catalog, a resource group or everything; the reason says which."""
+    RESUMED = "resumed"
+    """Somebody let it go on."""
+
+
+FOR_EVERYBODY: Final = frozenset({FactKind.PAUSED, FactKind.RESUMED})
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
     """Something that happened. What it is not about is None; a fact of no table is about its ``catalog`` as a whole.
 
-    One of the servers has the empty ``catalog``: whoever may read everything is told of it.
+    One of the servers has the empty ``catalog``: whoever may read everything is told of it. So has one of all catalogs
+    that is for everybody (``FOR_EVERYBODY``), whatever they ask for and may see.
     """
 
     fact: FactKind
@@ -65,7 +73,9 @@ class Fact:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Catalog, namespace and name, as far as it is about these."""
+        """Catalog, namespace and name, as far as it is about these; nothing where it is for everybody."""
+        if not self.catalog and self.fact in FOR_EVERYBODY:
+            return ()
         return (self.catalog,) if self.table_name is None else (self.table_name.catalog, *self.table_name.path)
 
 
@@ -83,7 +93,7 @@ class FeedFilter:
     """Which facts to read; what is empty does not restrict.
 
     ``under``: of catalogs, namespaces with all below, tables. ``within``: of these scopes alone, each a catalog or a
-    namespace with all below; the table of the same name is not in it.
+    namespace with all below; the table of the same name is not in it. What is about all catalogs is in all of these.
     """
 
     kinds: frozenset[FactKind] = frozenset()
@@ -94,6 +104,8 @@ class FeedFilter:
         """Whether a fact is asked for."""
         if self.kinds and fact.fact not in self.kinds:
             return False
+        if not fact.parts:
+            return True
         if self.within and not any(_covers(scope, fact.parts) for scope in self.within):
             return False
         return not self.under or any(fact.parts[: len(parts)] == parts for parts in self.under)

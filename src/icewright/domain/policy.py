@@ -122,6 +122,9 @@ class Policy:
     window_cron: str | None = None
     window_time_zone: str = "UTC"
     window_duration_ms: int = 14_400_000
+    breaker_conflicts: int = 5
+    breaker_failures: int = 5
+    parked_ms: int = 86_400_000
     computes_statistics: bool = False
     statistics_columns: tuple[str, ...] | None = None
     statistics_min_change: float = 0.1

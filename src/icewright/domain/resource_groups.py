@@ -19,8 +19,6 @@ from icewright.domain.windows import Window
 
 DEFAULT_GROUP: Final = "default"
 """The group of tables for which nobody named another one."""
-EVERY_GROUP: Final = "*"
-"""Stands for all groups where they are paused, drained, stopped or resumed together; no group has this name."""
 RESERVED_GROUPS: Final = frozenset({"server", "server-files"})
 """Names under which the server itself works."""
 TENANT_LENGTH_MAX: Final = 100
@@ -38,18 +36,6 @@ class Queue(StrEnum):
 
 
 EVERY_QUEUE: Final = frozenset(Queue)
-
-
-class GroupState(StrEnum):
-    """What a person lets a group do at the moment. Kept in the store, apart from what the group is."""
-
-    OPEN = "open"
-    PAUSED = "paused"
-    """No task is given out."""
-    DRAINING = "draining"
-    """As paused; said where somebody waits for those that run to end."""
-    STOPPED = "stopped"
-    """As paused, and tasks that run are stopped before their commits and wait again."""
 
 
 def _cap_problem(key: str, cap: int | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from icewright.domain.actions import Action, ActionFigures, ActionKind, RewriteDataFiles, rewrite_of
 from icewright.domain.admission import NO_LANE, NOTHING, Holding, Lane
+from icewright.domain.causes import Cause
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Prediction, Reason, RewritePrediction
 from icewright.domain.tables import Instant
@@ -89,7 +90,11 @@ COMMITTING = "committing"
 """The phase of an attempt that asks for its last leave: its next step is the commit."""
 REMOVING = "removing"
 """The phase of an attempt that moves files into quarantine, and asks for leave before each batch."""
+RESTORING = "restoring"
+"""The phase of an attempt that puts files back."""
 ASKING_LEAVE = frozenset({COMMITTING, REMOVING})
+IN_BATCHES = frozenset({REMOVING, RESTORING})
+"""Phases in which an attempt may stop before each batch, so that another one goes on from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """An action to be queued. Enqueueing the same candidate again coalesces."""
+    """An action to be queued. Enqueueing the same candidate again coalesces.
+
+    ``delay_ms`` puts the first try of a new task off, counted by the store's clock; one that takes a task's place keeps
+    when that may start.
+    """
 
     task_id: str
     table_id: TableId
@@ -117,6 +126,7 @@ class NewTask:
     resource_group: str
     attempts_max: int
     lane: Lane = NO_LANE
+    delay_ms: int = 0
 
 
 ASKED_FOR: Final = "asked_for"
@@ -196,10 +206,14 @@ class ListedTask(TaskHead):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a task ended, or how its last attempt did: a reason, and measured figures where there are any."""
+    """How a task ended, or how its last attempt did: a reason, and measured figures where there are any.
+
+    ``cause`` is why it came to nothing, where an attempt did.
+    """
 
     reason: Reason
     snapshot_id: int | None = None
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)

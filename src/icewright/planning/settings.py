@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icewright.domain.policy import MigrateSpec, Mode, Trigger
 from icewright.planning import wording
+from icewright.planning.breaker_settings import BREAKER_SETTINGS
 from icewright.planning.data_settings import DATA_SETTINGS
 from icewright.planning.expiry_settings import EXPIRY_SETTINGS
 from icewright.planning.layout_text import LayoutTextError, parse_layout
@@ -334,6 +335,7 @@ SETTINGS: tuple[Setting, ...] = (
     *EXPIRY_SETTINGS,
     *MANIFEST_SETTINGS,
     *WINDOW_SETTINGS,
+    *BREAKER_SETTINGS,
     *STATISTICS_SETTINGS,
     *ORPHAN_SETTINGS,
     *DATA_SETTINGS,

@@ -15,7 +15,7 @@ from icewright.domain.errors import InvalidName
 from icewright.domain.names import quote_part, split_parts
 from icewright.planning.place_shown import OTHER_TABLE
 
-WORDED: Final = frozenset({"text", "detail", "hint", "explanation"})
+WORDED: Final = frozenset({"text", "detail", "hint", "explanation", "why"})
 """Fields of documents that hold sentences. All others hold names, paths and figures of what was asked for."""
 _NAMED_MIN: Final = 3
 _CUT: Final = "..."

@@ -32,6 +32,7 @@ from icewright.ports.admissions import Admissions
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.feed import Feed
 from icewright.ports.findings import Findings
+from icewright.ports.halts import Halts
 from icewright.ports.table_records import InventoryUpdate as InventoryUpdate  # noqa: PLC0414 - most find it here
 from icewright.ports.table_records import TableRecord as TableRecord  # noqa: PLC0414 - see above
 
@@ -86,6 +87,11 @@ class TaskStore(Admissions, Protocol):
     @property
     def feed(self) -> Feed:
         """Where each change of a task is told, in the same transaction: :func:`icewright.scheduling.told.fact_of`."""
+        ...
+
+    @property
+    def halts(self) -> Halts:
+        """What :meth:`claim` gives nothing out of, and :meth:`claimable` does not count; read in its transaction."""
         ...
 
     def now(self) -> Instant:
@@ -186,10 +192,7 @@ class TaskStore(Admissions, Protocol):
         ...
 
     def prune(self, ended_before: Instant, limit: int) -> int:
-        """Forget tasks that ended before an instant, with their history and attempts, those that ended first first.
-
-        At most ``limit`` of them; how many they were. One that has not ended is never forgotten.
-        """
+        """Forget at most so many tasks, with all that is theirs, of those that ended before, oldest first; how many."""
         ...
 
 
@@ -347,10 +350,7 @@ class TableStore(Findings, Protocol):
         ...
 
     def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
-        """Mark events as worked on; they still keep the same events from coming in again, until they are pruned.
-
-        ``committed_at`` is by event, where the table says so.
-        """
+        """Mark events as worked on, ``committed_at`` where tables say so; until pruned the same ones do not count."""
         ...
 
     def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:

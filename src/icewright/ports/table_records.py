@@ -22,7 +22,8 @@ class TableRecord:
     ``properties`` are the table's own, as far as policies may be matched with them
     (:func:`icewright.planning.known_properties.known_properties`); None while they are not known.
     ``storage_root`` is where its new files go, None on a local file system. ``considered`` is what was said of upkeep
-    when it was looked into last, of each kind that may happen by itself. ``revision`` grows with each write: 0 is
+    when it was looked into last, of each kind that may happen by itself. ``unparked_at`` is when a person last closed
+    the breaker. ``revision`` grows with each write: 0 is
     that of a record which is not stored yet.
     """
 
@@ -43,6 +44,7 @@ class TableRecord:
     properties: Mapping[str, str] | None = None
     storage_root: str | None = None
     considered: tuple[Considered, ...] = ()
+    unparked_at: Instant | None = None
     revision: int = field(default=0, compare=False)
 
 

@@ -27,6 +27,8 @@ GRAVITY: Final = (
     FactKind.CATALOG_AWAY,
     FactKind.CATALOG_BACK,
     FactKind.LEADER_CHANGED,
+    FactKind.PAUSED,
+    FactKind.RESUMED,
     FactKind.SUCCEEDED,
     FactKind.CANCELLED,
     FactKind.SUPERSEDED,

@@ -87,7 +87,7 @@ def create(new: NewTask, now: Instant) -> Step:
         attempt=0,
         created_at=now,
         updated_at=now,
-        not_before_at=now,
+        not_before_at=now + max(new.delay_ms, 0),
         lease=None,
         progress=None,
         cancel_requested=False,

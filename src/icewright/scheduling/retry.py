@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from typing import TypeAlias
 
+from icewright.domain.causes import Cause
+from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
+
 BACKOFF_BASE_MS = 30 * 1000
-"""The longest wait before the second try. Half a minute outlives a restart of a catalog or of a Spark session."""
+"""The longest wait before the second try: about what a catalog or a Spark session takes to start again."""
 
 BACKOFF_MAX_MS = 30 * 60 * 1000
 """The longest wait before any try: after half an hour something else is wrong than a passing outage."""
 
+
+CONFLICT_BASE_MS = 5 * 1000
+"""The longest wait after a first conflict."""
+
+CONFLICT_MAX_MS = 5 * 60 * 1000
+"""The longest wait after any number of them; the breaker parks a table soon after."""
 
 PUT_OFF_BASE_MS = 10 * 60 * 1000
 """How long the files of a group that failed are left out of plans the first time."""
@@ -82,9 +93,32 @@ def put_off_ms(failures: int) -> int:
 def backoff_ms(attempt: int, *, jitter: float) -> int:
     """How long to wait after try number ``attempt`` (from 1).
 
-    Capped exponential back-off with equal jitter: half of the wait is fixed, half is spread
+    Capped exponential back-off with full jitter: what failed together is spread over the whole of the time
     (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
     """
-    doublings = min(max(attempt - 1, 0), BACKOFF_MAX_MS.bit_length())  # more would only be cut off by the cap
-    longest_ms = min(BACKOFF_BASE_MS << doublings, BACKOFF_MAX_MS)
-    return longest_ms // 2 + int(longest_ms / 2 * jitter)
+    return _spread_ms(BACKOFF_BASE_MS, BACKOFF_MAX_MS, attempt, jitter)
+
+
+def conflicts_in_a_row(latest: Sequence[TaskHead]) -> int:
+    """How many of a table's last tasks of one kind, newest first, ended by a conflict since one did not."""
+    ended = (task for task in latest if task.state in TERMINAL_STATES)
+    return sum(1 for _ in takewhile(_met_another_commit, ended))
+
+
+def _met_another_commit(task: TaskHead) -> bool:
+    said = task.outcome
+    return task.state is TaskState.SUPERSEDED and said is not None and said.cause is Cause.CONFLICT
+
+
+def conflict_backoff_ms(conflicts: int, *, jitter: float) -> int:
+    """How long a table's new plan waits before its first try, after that many conflicts in a row (from 1).
+
+    Sooner than after a failure, since nothing is out of order: a writer was faster. Longer each time, since a writer
+    who was faster twice will be again.
+    """
+    return _spread_ms(CONFLICT_BASE_MS, CONFLICT_MAX_MS, conflicts, jitter)
+
+
+def _spread_ms(base_ms: int, max_ms: int, times: int, jitter: float) -> int:
+    doublings = min(max(times - 1, 0), max_ms.bit_length())  # more would only be cut off by the cap
+    return int(min(base_ms << doublings, max_ms) * jitter)

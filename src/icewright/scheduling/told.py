@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from icewright.domain.feed import Fact, FactKind
+from icewright.domain.halts import Halt, HaltState, PartKind
+from icewright.domain.names import TableName
+from icewright.domain.reasons import Reason
 from icewright.domain.tasks import Task, TaskState
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.scheduling.lifecycle import Step
@@ -49,3 +52,24 @@ def _fact(kind: FactKind, task: Task, step: Step) -> Fact:
         action=task.kind,
         attempt=task.attempt,
     )
+
+
+def fact_of_halt(halt: Halt) -> Fact:
+    """What is told of a part of the queue that somebody has paused, drains or stopped."""
+    return _fact_of_part(FactKind.PAUSED, halt, halt.reason())
+
+
+def fact_of_resume(halt: Halt, by: str, why: str) -> Fact:
+    """What is told of one that somebody, ``by`` name, lets go on."""
+    text = f"{halt.part} goes on, which {halt.by} had {_HAD[halt.state]}; by {by}" + (f": {why}" if why else "")
+    return _fact_of_part(FactKind.RESUMED, halt, Reason("resumed", text, {"since": halt.since, "part": str(halt.part)}))
+
+
+_HAD: Final = {HaltState.PAUSED: "paused", HaltState.DRAINING: "drained", HaltState.STOPPED: "stopped"}
+
+
+def _fact_of_part(kind: FactKind, halt: Halt, reason: Reason) -> Fact:
+    part = halt.part
+    if part.table_id is not None:
+        return Fact(kind, part.table_id.catalog, reason, part.table_id, TableName.parse(part.name))
+    return Fact(kind, part.name if part.kind is PartKind.CATALOG else "", reason)

@@ -8,6 +8,7 @@ from typing import Final
 from icewright.domain.admission import Holding
 from icewright.domain.optimizers import Backlog, BacklogRequest
 from icewright.ports.store import TableStore, TaskStore
+from icewright.scheduling.halts import catalogs_going_on
 from icewright.services.access import AccessBook
 from icewright.services.groups import Groups
 
@@ -26,7 +27,8 @@ class Backlogs:
 
     def of(self, asked: BacklogRequest, catalogs: frozenset[str]) -> Backlog:
         """What waits right now for applications that reach these catalogs and may start, as claims would say."""
-        reached, group, now = self._catalog_names & catalogs, asked.resource_group, self._tasks.now()
+        group, now = asked.resource_group, self._tasks.now()
+        reached = catalogs_going_on(self._tasks.halts.present(), group, self._catalog_names & catalogs)
         seen = [one for one in self._tables.optimizers() if one.hello.resource_group == group]
         holding = Holding(asked.cores, asked.memory_bytes, is_resident=False)
         since_at, terms = now - SEEN_MS, self._groups.terms(group, holding, frozenset(asked.queues), self._tasks.now)

@@ -31,6 +31,7 @@ from icewright.services.expired_files import ExpiredFilesPlanner
 from icewright.services.expirer import Expirer
 from icewright.services.first_expiries import FirstExpiries
 from icewright.services.groups import Groups
+from icewright.services.halting import Halting
 from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.intake import Intake
 from icewright.services.keeper import TableKeeper
@@ -83,6 +84,7 @@ class ControlPlane:
     whys: Whys
     notifications: Notifications
     queue_waits: QueueWaits
+    halting: Halting
 
 
 def build_control_plane(
@@ -219,4 +221,5 @@ def build_control_plane(
         Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits),
         Notifications(telling or Telling(), tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,
+        Halting(tasks, tables, queue, catalogs, wake or loop.wake),
     )

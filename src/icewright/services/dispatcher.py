@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from icewright.domain.admission import FREE, Terms
-from icewright.domain.codec import dumps
 from icewright.domain.errors import (
     Conflict,
     InvalidMessage,
@@ -27,12 +26,7 @@ from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import (
     ANY_TASK,
     PROTOCOL_VERSION,
-    Cancelled,
     ClaimRequest,
-    Committed,
-    CommitUnknown,
-    Conflicted,
-    Failed,
     Heartbeat,
     HeartbeatReply,
     OptimizerHello,
@@ -61,10 +55,11 @@ from icewright.planning.expire_data import planned_ahead
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import TRIES_CARRIED_OUT
-from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
-from icewright.services.access import REFUSED_CODES, AccessBook
+from icewright.scheduling.halts import catalogs_going_on, halted_within
+from icewright.services.access import AccessBook
 from icewright.services.approvals import Approvals
 from icewright.services.effects import done_by_others, effect_of
+from icewright.services.endings import Endings
 from icewright.services.groups import Groups
 from icewright.services.leave import APPROVED, NOT_OBSERVE, Leave
 from icewright.services.observer import Observer
@@ -72,12 +67,10 @@ from icewright.services.policy_source import PolicySource
 from icewright.services.queue_places import QueuePlaces
 from icewright.services.resource_groups import OWN
 from icewright.services.telemetry import watched
-from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
+from icewright.services.unfit import UnfitFiles
 
 STALE_MAX: Final = 100
 """Tasks that may end on the way to one that may run, in one claim: when a window closes on many there are thousands."""
-
-_ENDS = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +100,8 @@ class Dispatcher:
         groups: Groups,
     ) -> None:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
-        self._access, self._unfit, self._policies, self._approvals = access, unfit, policies, approvals
+        self._access, self._policies, self._approvals = access, policies, approvals
+        self.endings = Endings(tasks, access, unfit, limits.chance)
         self._groups, self._places = groups, QueuePlaces(tasks, tables, policies)
         self.leave = Leave(tables, observer, policies, tasks.now)
 
@@ -116,14 +110,19 @@ class Dispatcher:
         """How long a lease runs from one heartbeat to the next."""
         return self._limits.lease_ms
 
-    def enqueue(self, plan: Plan, *, priority: int = 0) -> Enqueued | None:
-        """Queue what a plan says; None when it says to do nothing."""
+    def enqueue(
+        self, plan: Plan, *, priority: int = 0, delay_ms: int = 0, attempts_max: int | None = None
+    ) -> Enqueued | None:
+        """Queue what a plan says, to be tried after ``delay_ms``; None when it says to do nothing.
+
+        ``attempts_max`` is how often, None for as often as any.
+        """
         if not plan.actions or plan.prediction is None:
             return None
-        most, task_id = self._limits.attempts_max, self._ids.new("task")
+        most, task_id = attempts_max or self._limits.attempts_max, self._ids.new("task")
         new = self._places.new_task(task_id, plan, priority=priority, attempts_max=most)
         fault(Fault.ENQUEUE_BEFORE)
-        enqueued = self._tasks.enqueue(new)
+        enqueued = self._tasks.enqueue(replace(new, delay_ms=delay_ms))
         fault(Fault.ENQUEUE_AFTER)
         return enqueued
 
@@ -252,7 +251,8 @@ class Dispatcher:
         """What an optimizer shall find out of storages. Raises as :meth:`claim` does."""
         hello = self._introduced(optimizer_id)
         reached = self._observer.catalog_names.intersection(hello.catalogs)
-        return Probes(self._access.requests(optimizer_id, reached))
+        halts = self._tasks.halts.present()
+        return Probes(self._access.requests(optimizer_id, catalogs_going_on(halts, hello.resource_group, reached)))
 
     def probed(self, optimizer_id: str, reports: ProbeReports) -> None:
         """What an optimizer found out; the tables concerned are looked at next. Raises as :meth:`claim` does.
@@ -308,6 +308,8 @@ class Dispatcher:
     def heartbeat(self, task_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
         """Somebody is still at it; before a commit, or more files go, they are told to stop where the owner wants that.
 
+        And at any time where it was stopped with what it is in.
+
         Raises :class:`LeaseLost`; before these also what loading the table raises, and then nothing is done.
         """
         fault(Fault.HEARTBEAT_BEFORE)
@@ -320,30 +322,22 @@ class Dispatcher:
             if veto is not None:
                 task = self._tasks.request_cancel(task_id, veto)
             fault(Fault.LEAVE_GIVEN)
-        return HeartbeatReply(self._limits.lease_ms, task.cancel_requested)
+        stops = halted_within(self._tasks.halts.present(), task, heartbeat.progress.phase)
+        return HeartbeatReply(self._limits.lease_ms, task.cancel_requested or stops)
 
     def report(self, report: TaskReport) -> Task:
         """An attempt has ended. Raises :class:`LeaseLost` when its task is not its own any more."""
         check_protocol(report.protocol_version, "this report")
         task = self._tasks.check_lease(report.task_id, report.fencing_token)
         fault(Fault.REPORT_BEFORE)
-        self._note_unfit(task, report)
         try:
-            task = self._tasks.change(self._change(task, report))
+            task = self._tasks.change(self.endings.reported(task, report))
         except Conflict as error:
             raise LeaseLost(f"task {report.task_id} changed meanwhile: {error.message}") from error
         fault(Fault.REPORT_AFTER)
         if task.state is TaskState.SUPERSEDED:
             self._tables.look_at_once(task.table_name)
         return task
-
-    def _note_unfit(self, task: Task, report: TaskReport) -> None:
-        """Keep in mind what executors found the table's files to be, in some of the groups or in all."""
-        found = {group.code: group.detail for group in reversed(report.left)}
-        if isinstance(report.result, Failed):
-            found.setdefault(report.result.code, report.result.detail)
-        for code in sorted(UNFIT_CODES & found.keys()):
-            self._unfit.note(task.table_id, code, found[code])
 
     def cancel(self, task_id: str, version: int | None = None) -> Task:
         """Cancel a task because a person says so. Raises as the store's ``request_cancel`` does."""
@@ -378,65 +372,3 @@ class Dispatcher:
         task = self._tasks.change(change)
         fault(Fault.EXPIRE_AFTER)
         return task
-
-    def follow_up(
-        self,
-        task: Task,
-        end: End,
-        reason: Reason,
-        attempt_state: AttemptState | None = None,
-        report_json: str | None = None,
-    ) -> Change:
-        """What follows an attempt that surely changed nothing: another try later, a new plan, or the end."""
-        delay_ms = 0
-        match decide(task.attempt, task.attempts_max, end, jitter=self._limits.chance()):
-            case _ if task.cancel_requested:
-                state = TaskState.CANCELLED
-            case Retry(delay):
-                state, delay_ms = TaskState.QUEUED, delay
-            case PlanAgain():
-                state = TaskState.SUPERSEDED
-            case GiveUp():
-                state = TaskState.FAILED
-        return Change(task.task_id, task.version, state, Outcome(reason), attempt_state, report_json, delay_ms)
-
-    def _change(self, task: Task, report: TaskReport) -> Change:
-        """What a report makes of its task.
-
-        Unless this was the first attempt, no task ends by a report alone: an earlier one, thought dead, may have been
-        faster, and then the table has our task id.
-        """
-        change = self._said(task, report)
-        if task.attempt > 1 and change.state in _ENDS:
-            return replace(change, state=TaskState.IN_DOUBT)
-        return change
-
-    def _said(self, task: Task, report: TaskReport) -> Change:
-        text = dumps(report)
-
-        def change(state: TaskState, reason: Reason, attempt: AttemptState, snapshot_id: int | None = None) -> Change:
-            return Change(task.task_id, task.version, state, Outcome(reason, snapshot_id), attempt, text)
-
-        match report.result:
-            case Committed(snapshot_id):
-                which = "" if snapshot_id is None else f" as snapshot {snapshot_id}"
-                reason = Reason("committed", f"committed{which}, to be verified")
-                return change(TaskState.COMMITTED, reason, AttemptState.COMMITTED, snapshot_id)
-            case Conflicted(detail):
-                return self.follow_up(task, End.CONFLICT, Reason("conflict", detail), AttemptState.CONFLICT, text)
-            case CommitUnknown(detail):
-                return change(TaskState.IN_DOUBT, Reason("commit-unknown", detail), AttemptState.UNKNOWN)
-            case Cancelled(detail):
-                return change(TaskState.CANCELLED, Reason("cancelled", detail), AttemptState.CANCELLED)
-            case Failed(code, detail, _) if code in REFUSED_CODES or has_another_executor(code, task.action):
-                # Not the same again: what was planned relied on an access, or on files, that there are not.
-                if code in REFUSED_CODES:
-                    self._access.demote(task.table_id, detail, _optimizer_of(task))
-                return self.follow_up(task, End.CONFLICT, Reason(code, detail), AttemptState.FAILED, text)
-            case Failed(code, detail, retryable):
-                end = End.RETRYABLE if retryable else End.FINAL
-                return self.follow_up(task, end, Reason(code, detail), AttemptState.FAILED, text)
-
-
-def _optimizer_of(task: Task) -> str:
-    return "" if task.lease is None else task.lease.optimizer_id

@@ -55,6 +55,8 @@ def _do(told: Told) -> str:
     fact = told.fact
     if fact.fact is FactKind.WAITS_FOR_APPROVAL:
         return f"icewright approve {fact.plan_id} --show"
+    if fact.fact in (FactKind.PAUSED, FactKind.RESUMED):
+        return "icewright queue"
     if fact.task_id is not None:
         return f"icewright tasks show {fact.task_id}"
     return "icewright status" if fact.table_id is None else "icewright tasks list"

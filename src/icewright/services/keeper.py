@@ -21,8 +21,9 @@ from icewright.domain.tables import Instant, Snapshot, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.ports.clock import Clock
 from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
-from icewright.scheduling.breaker import FAILURES_MAX, alarmed, parked
+from icewright.scheduling.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.scheduling.lifecycle import may_coalesce
+from icewright.scheduling.retry import conflict_backoff_ms, conflicts_in_a_row
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
@@ -41,7 +42,6 @@ from icewright.services.tidings import Tidings
 from icewright.services.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.services.written import written
 
-_TASKS_LOOKED_AT = 4 * FAILURES_MAX
 _LOCKS = 64
 LOOKS_MAX: Final = 3
 """How often a table is looked at for one look, when other servers look at it meanwhile."""
@@ -80,7 +80,7 @@ class TableKeeper:
         clock: Clock,
         *,
         orphans: OrphanPlanner,
-        want_pass: Callable[[TableMetadata, Policy], None],
+        want_pass: Callable[[TableMetadata, Policy, Thresholds], None],
         firsts: FirstExpiries,
         tidings: Tidings,
         chance: Callable[[], float] = random.random,
@@ -151,9 +151,12 @@ class TableKeeper:
             late = tuple(self._latecomers.take_up(observation.metadata))
             everything, now = self._latest(observation.metadata.table_id), self._tasks.now()
             latest = self._of_kind(everything, observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
-            alarm = alarmed(everything, now)
-            problem = alarm or parked(latest, now)
-            plan = None if plan_anew else self._standing_plan(observation, revision, latest, problem)
+            limits = self._thresholds(observation.metadata)
+            alarm = alarmed(everything, now, limits)
+            problem = alarm or parked(latest, now, limits)
+            half_open = is_half_open(latest, now, limits)
+            stands = not plan_anew and not (half_open and all(task.state in TERMINAL_STATES for task in latest))
+            plan = self._standing_plan(observation, revision, latest, problem) if stands else None
             is_new = plan is None
             if plan is None:
                 with watched("plan"):
@@ -169,13 +172,14 @@ class TableKeeper:
             self._access.want(metadata)
         acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
         self._withdraw(everything, plan, metadata, replaceable=acts)
-        enqueued = self._dispatcher.enqueue(plan) if acts else None
+        tries, rest_ms = (1 if half_open else None), self._rest_ms(latest) if acts else 0
+        enqueued = self._dispatcher.enqueue(plan, delay_ms=rest_ms, attempts_max=tries) if acts else None
         kept = NOTHING_KEPT_UP
         if plan.mode is Mode.AUTO and alarm is None:
             of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
             is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
-            kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew), of_kind)
-            self._want_pass(metadata, self._planner.policy(metadata))
+            kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, limits), of_kind)
+            self._want_pass(metadata, self._planner.policy(metadata), limits)
         elif plan.mode is not Mode.AUTO:
             self._firsts.forget_others(metadata.table_id, frozenset())
         # A refused plan is said, and looked at again when it is time, not in each round.
@@ -184,6 +188,35 @@ class TableKeeper:
         had = None if before is None or before.table_id != metadata.table_id else before.problem
         self._tidings.problem(metadata.table_id, metadata.name, had, kept.problem or problem)
         return Looked(plan, is_new, enqueued, late, kept, metadata.snapshots)
+
+    def unpark(self, table_id: TableId) -> None:
+        """Close the breaker of a table, for all kinds of work: what came to nothing until now does not count any more.
+
+        Raises ``NotFound``, and :class:`~icewright.domain.errors.LookLost` when others wrote first again and again.
+        """
+        for tries_left in reversed(range(LOOKS_MAX)):
+            record = self._tables.record(table_id)
+            if record is None or record.dropped_at is not None:
+                raise NotFound(f"no table {table_id}")
+            try:
+                self._tables.save_record(replace(record, unparked_at=self._tasks.now()))
+            except LookLost:
+                if not tries_left:
+                    raise
+            else:
+                return
+
+    def _thresholds(self, metadata: TableMetadata) -> Thresholds:
+        record = self._tables.record(metadata.table_id)
+        return Thresholds.of(self._planner.policy(metadata), None if record is None else record.unparked_at)
+
+    def _rest_ms(self, latest: Sequence[TaskHead]) -> int:
+        """How long the next task waits, since writers were faster than the last ones."""
+        conflicts = conflicts_in_a_row(latest)
+        if not conflicts:
+            return 0
+        met_at = next(task.updated_at for task in latest if task.state in TERMINAL_STATES)
+        return max(0, met_at + conflict_backoff_ms(conflicts, jitter=self._chance()) - self._tasks.now())
 
     def _with_experience(self, observation: Observation, latest: Sequence[TaskHead]) -> Observation:
         """The observation with what the table's latest tasks tell."""
@@ -243,7 +276,7 @@ class TableKeeper:
     def _of_kind(self, everything: Sequence[TaskHead], table_id: TableId, kind: ActionKind) -> Sequence[TaskHead]:
         """A table's latest tasks of one kind; asked for only where ``everything`` has no room for them all."""
         found = [task for task in everything if task.kind is kind]
-        if len(everything) < _TASKS_LOOKED_AT or len(found) == len(everything):
+        if len(everything) < TASKS_LOOKED_AT or len(found) == len(everything):
             return found
         return self._latest(table_id, kind)
 
@@ -252,13 +285,13 @@ class TableKeeper:
     ) -> Sequence[TaskHead]:
         """A table's latest tasks of one kind, and the last that succeeded however many came to nothing since."""
         found = self._of_kind(everything, table_id, kind)
-        if len(found) < _TASKS_LOOKED_AT or any(task.state is TaskState.SUCCEEDED for task in found):
+        if len(found) < TASKS_LOOKED_AT or any(task.state is TaskState.SUCCEEDED for task in found):
             return found
         only = TaskFilter(states=frozenset({TaskState.SUCCEEDED}), table_id=table_id, kind=kind)
         return [*found, *self._tasks.listed(only, limit=1)]
 
     def _latest(self, table_id: TableId, kind: ActionKind | None = None) -> Sequence[TaskHead]:
-        return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=_TASKS_LOOKED_AT)
+        return self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=TASKS_LOOKED_AT)
 
     def _save(
         self,

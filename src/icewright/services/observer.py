@@ -213,6 +213,7 @@ class Observer:
             reporting=self._reporting(metadata, record, now),
             storage_root=storage_root(metadata),
             considered=() if record is None else record.considered,
+            unparked_at=None if record is None else record.unparked_at,
             revision=0 if record is None else record.revision,
         )
 

@@ -29,7 +29,7 @@ from icewright.planning.windows import window_of
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TaskFilter, TaskStore
-from icewright.scheduling.breaker import FAILURES_MAX, parked
+from icewright.scheduling.breaker import DEFAULT_THRESHOLDS, TASKS_LOOKED_AT, Thresholds, is_half_open, parked
 from icewright.scheduling.upkeep import UPKEEP_PRIORITY
 from icewright.services.approvals import Approvals
 from icewright.services.dispatcher import Dispatcher
@@ -117,6 +117,8 @@ class RemovalRounds:
         self._wanted: OrderedDict[TableId, TableName] = OrderedDict()
         self._expired: OrderedDict[TableId, TableName] = OrderedDict()
         """Tables of which the files of expired snapshots may go."""
+        self._limits: dict[TableId, Thresholds] = {}
+        """Of the breakers of tables for which anything may be removed."""
         self._looked: dict[TableId, Instant] = {}
         """When such files were looked for last."""
         self._tried: dict[TableId, Instant] = {}
@@ -128,14 +130,18 @@ class RemovalRounds:
         self._left: dict[str, Instant] = {}
         """When it was tried last to let a run end."""
 
-    def want(self, metadata: TableMetadata, policy: Policy) -> None:
-        """A table was looked at: remember it for what is due, if its owner lets us, and its window is open."""
+    def want(self, metadata: TableMetadata, policy: Policy, limits: Thresholds = DEFAULT_THRESHOLDS) -> None:
+        """A table was looked at: remember it for what is due, if its owner lets us, and its window is open.
+
+        ``limits`` are those of its breaker.
+        """
         if policy.mode is not Mode.AUTO or metadata.name.catalog not in self._remover.catalogs:
             return
         orphans = policy.removes_orphan_files and self._is_due(metadata.table_id)
         if not (orphans or policy.removes_expired_files) or closed(window_of(policy), self._tasks.now()) is not None:
             return
         with self._lock:
+            self._limits[metadata.table_id] = limits
             if orphans:
                 self._wanted.setdefault(metadata.table_id, metadata.name)
             if policy.removes_expired_files:
@@ -262,14 +268,16 @@ class RemovalRounds:
             return
         (action,) = plan.actions
         only = TaskFilter(table_id=plan.table_id, kind=ActionKind(action.kind))
-        latest = self._tasks.listed(only, limit=FAILURES_MAX)
-        if parked(latest, self._tasks.now()) is not None:
+        latest, limits = self._tasks.listed(only, limit=TASKS_LOOKED_AT), self._limits.get(plan.table_id)
+        state = latest, self._tasks.now(), limits or DEFAULT_THRESHOLDS
+        if parked(*state) is not None:
             return
         reason = self._approvals.missing(plan) or self._person_wanted(plan.table_id)
         if reason is not None:
             self._approvals.wait(plan, reason)
             return
-        self._dispatcher.enqueue(plan, priority=UPKEEP_PRIORITY)
+        tries = 1 if is_half_open(*state) else None
+        self._dispatcher.enqueue(plan, priority=UPKEEP_PRIORITY, attempts_max=tries)
 
     def _person_wanted(self, table_id: TableId) -> Reason | None:
         """Why a table's removal is a person's to begin: there was none yet, or files came back since the last one."""
@@ -331,6 +339,8 @@ class RemovalRounds:
         for run_id, table_id in held:
             if table_id not in due or table_id.catalog not in catalogs & self._remover.catalogs:
                 continue
+            if self._remover.halt_of(table_id) is not None:
+                continue  # no news: whoever halted it knows
             try:
                 waits = self._look_after(run_id)
             except StoreAway:

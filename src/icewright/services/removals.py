@@ -15,6 +15,7 @@ from typing import Final
 from icewright.domain.actions import cause_of
 from icewright.domain.deletion import Cause, DeletionRun, IntentState, plan_deletes
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
+from icewright.domain.halts import Halt, halt_over
 from icewright.domain.jobs import Committed, Failed, Result
 from icewright.domain.knowledge import Partial
 from icewright.domain.locations import CanonicalPath
@@ -23,7 +24,7 @@ from icewright.domain.plans import Reason
 from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesFigures
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.domain.restore_files import RestoreFiles
-from icewright.domain.tasks import REMOVING, Progress, Task
+from icewright.domain.tasks import REMOVING, RESTORING, Progress, Task
 from icewright.planning import wording
 from icewright.ports.deletions import HELD_STATES, DeletionStore, Tally
 from icewright.ports.store import TaskStore
@@ -33,10 +34,9 @@ from icewright.services.deleter import ASKED_FILES, OUTDATED, RESTING, Batch, De
 from icewright.services.gone_tables import GoneTables
 from icewright.services.housekeeper import MayGoOn
 from icewright.services.needs import NeedsOf
+from icewright.services.resource_groups import SERVER_FILES
 from icewright.services.telemetry import watched
 
-RESTORING: Final = "restoring"
-"""The phase of an attempt that puts files back."""
 HEADS_LOOKED_AT: Final = 20
 _RUNS_A_PAGE: Final = 100
 GONE_BATCHES: Final = 10
@@ -210,13 +210,18 @@ class Remover:
         if left := self._held_files(run_id):
             raise Conflict(f"{wording.count(left, 'file')} cannot come back: something else is at their places by now")
 
+    def halt_of(self, table_id: TableId) -> Halt | None:
+        """What keeps files of a table where they are, since a person said so; None where nobody did."""
+        return halt_over(self._tasks.halts.present(), SERVER_FILES, table_id)
+
     def tend(self, run_id: str, after: int | None = None, *, wait_s: float = -1) -> Batch:
         """Look after what is in quarantine, at most a batch; see :meth:`Deleter.tend`. Raises ``NotFound``.
 
-        Raises ``Unavailable`` where something else is done with files of the catalog for longer than ``wait_s``; below
-        0 it is waited for, however long it takes.
+        Raises :class:`NotAllowed` while that is halted, and ``Unavailable`` where something else is done with files of
+        the catalog for longer than ``wait_s``; below 0 it is waited for, however long it takes.
         """
         run = self._store.run(run_id)
+        self._require_going_on(run.table_id)
         hands = self.of(run.table_name.catalog)
         if not hands.lock.acquire(timeout=wait_s):
             raise Unavailable(f"files of catalog {run.table_name.catalog} are being moved; ask again later")
@@ -241,12 +246,18 @@ class Remover:
             hands.of_gone.tables.turn_to(run, self._held_paths(run_id))
             batch = Batch()
             for _ in range(GONE_BATCHES):
+                self._require_going_on(run.table_id)
                 batch = hands.of_gone.deleter.tend(run_id, batch.after, name=self._name_now(run))
                 if batch.is_done or batch.waits is not None:
                     break
             return batch
         finally:
             hands.lock.release()
+
+    def _require_going_on(self, table_id: TableId) -> None:
+        halt = self.halt_of(table_id)
+        if halt is not None:
+            raise NotAllowed(halt.reason().text, hint="`icewright queue resume` lets it go on")
 
     def _held_paths(self, run_id: str) -> Iterator[CanonicalPath]:
         after: int | None = None

@@ -22,7 +22,7 @@ from icewright.planning.expire_data import NOTHING_EXPIRES
 from icewright.planning.manifests_upkeep import may_be_in_danger
 from icewright.planning.windows import spread, window_of
 from icewright.ports.store import Enqueued, TableStore, TaskStore
-from icewright.scheduling.breaker import parked
+from icewright.scheduling.breaker import DEFAULT_THRESHOLDS, PARKED, Thresholds, is_half_open, parked
 from icewright.scheduling.upkeep import (
     DANGER_PRIORITY,
     INTERVAL_MS,
@@ -61,6 +61,8 @@ class Look:
     now: Instant
     is_worked_on: bool
     tell: bool
+    limits: Thresholds = DEFAULT_THRESHOLDS
+    """Of the breaker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,8 @@ class Upkeep:
             except PlanRefused as error:
                 reason, enqueued = Reason(error.code, error.message), None
                 kept = replace(kept, problem=reason)
+            if reason.code == PARKED:
+                kept = replace(kept, problem=kept.problem or reason)
             said, queued = Considered(kind, reason, look.now), () if enqueued is None else (enqueued,)
             kept = replace(kept, enqueued=(*kept.enqueued, *queued), considered=(*kept.considered, said))
         return kept
@@ -148,7 +152,12 @@ class Upkeep:
         """Why it is not looked into what is due."""
         kind, latest, now = turn.kind, turn.latest, look.now
         key, metadata = (look.observation.metadata.table_id, kind), look.observation.metadata
-        resting = parked(latest, now) or pause(latest, now) or self._fits(look, kind, latest) or self._waits(look, kind)
+        resting = (
+            parked(latest, now, look.limits)
+            or pause(latest, now)
+            or self._fits(look, kind, latest)
+            or self._waits(look, kind)
+        )
         if resting is None and turn.shut is not None and not look.tell:
             resting = turn.shut.reason()
         if resting is None and not look.tell and self._is_known(key, look):
@@ -181,7 +190,8 @@ class Upkeep:
             self._remember(key, now)
             return waits, None
         priority = DANGER_PRIORITY if due.in_danger else UPKEEP_PRIORITY
-        return due.reason, self._dispatcher.enqueue(plan, priority=priority)
+        tries = 1 if is_half_open(turn.latest, now, look.limits) else None
+        return due.reason, self._dispatcher.enqueue(plan, priority=priority, attempts_max=tries)
 
     def _fits(self, look: Look, kind: ActionKind, latest: Sequence[TaskHead]) -> Reason | None:
         """Why a task that waits untried need not be planned anew: the table's files are as they were for its plan."""

@@ -38,7 +38,6 @@ from icewright.planning.statistics_commit import STATISTICS_UNSEEN, computed
 from icewright.ports.catalog import Catalog
 from icewright.ports.store import Change, TableStore, TaskStore
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
-from icewright.scheduling.retry import End
 from icewright.services.data_evidence import data_changed, problem_of_data, verified_data
 from icewright.services.data_undo_evidence import inserted_between, problem_of_insert, unseen_of_insert, verified_insert
 from icewright.services.delete_evidence import problem_of_dangling, verified_dangling
@@ -70,13 +69,6 @@ COMMIT_NOT_FOUND = "commit-not-found"
 """The code of an outcome that says: reported as committed, and the table knows nothing of it."""
 
 _NOT_AS_IT_SHOULD_BE = frozenset({COMMIT_NOT_FOUND, VERIFICATION_FAILED})
-
-_REPORTED_ENDS = {
-    AttemptState.LOST: End.LOST,
-    AttemptState.UNKNOWN: End.ABSENT,
-    AttemptState.CONFLICT: End.CONFLICT,
-    AttemptState.FAILED: End.FINAL,
-}
 
 
 class Verifier:
@@ -119,7 +111,7 @@ class Verifier:
             own = effect.attempt is None or effect.attempt == task.attempt
             outcome = Outcome(Reason("found", effect.text), effect.snapshot_id)
             return _change(task, TaskState.COMMITTED, outcome, AttemptState.COMMITTED if own else None)
-        return self._without_commit(task)
+        return self._dispatcher.endings.not_committed(task)
 
     def verify(self, task: Task) -> Task:
         """Check a committed task against the table; the task itself while its table may have been renamed.
@@ -141,18 +133,6 @@ class Verifier:
         verified = self._tasks.change(change)
         fault(Fault.VERIFY_AFTER)
         return verified
-
-    def _without_commit(self, task: Task) -> Change:
-        """What follows on a doubt when the table has no commit of the task."""
-        attempt = self._tasks.attempts(task.task_id)[-1]
-        said = None if task.outcome is None else task.outcome.reason
-        if attempt.state is AttemptState.CANCELLED and said is not None:
-            return Change(task.task_id, task.version, TaskState.CANCELLED, Outcome(said))
-        end = _REPORTED_ENDS[attempt.state]
-        if end is not End.FINAL or said is None:
-            was = "" if said is None else f" ({said.text})"
-            said = Reason("not-committed", f"no snapshot of the table carries this task{was}")
-        return self._dispatcher.follow_up(task, end, said)
 
     def _verification(self, task: Task) -> Change | None:
         metadata = self._load(task)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import IcewrightError, TableReplaced
+from icewright.domain.halts import halt_over
 from icewright.domain.names import TableId
 from icewright.domain.policy import Policy
 from icewright.domain.reasons import Reason
@@ -21,7 +21,7 @@ from icewright.planning.why_known import Known, WaitingForAPerson, last_tried
 from icewright.planning.windows import WINDOW_CLOSED
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
-from icewright.scheduling.breaker import FAILURES_MAX, alarmed, parked
+from icewright.scheduling.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, parked
 from icewright.scheduling.lifecycle import LIVE_STATES
 from icewright.scheduling.upkeep import INTERVAL_MS
 from icewright.services.expired_files import GRACE_MS
@@ -29,9 +29,6 @@ from icewright.services.leave import Leave
 from icewright.services.observer import Observer
 from icewright.services.queue_waits import QueueWaits
 from icewright.services.removal_rounds import PASS_INTERVAL_MS
-
-TASKS_LOOKED_AT: Final = 4 * FAILURES_MAX
-"""So many of the latest tasks of a table tell what became of it, and what the breaker thinks."""
 
 
 class Whys:
@@ -55,6 +52,9 @@ class Whys:
         metadata, away = self._metadata(record)
         policy = None if metadata is None else self._policy(metadata)
         now = self._tasks.now()
+        limits = Thresholds(unparked_at=record.unparked_at)
+        if policy is not None:
+            limits = Thresholds.of(policy, record.unparked_at)
         latest = self._latest(record.table_id)
         queued = [task for task in latest if task.state is TaskState.QUEUED]
         return why(
@@ -70,11 +70,11 @@ class Whys:
                 away=away,
                 problem=record.problem,
                 obstacle=None if metadata is None or policy is None else table_obstacle(metadata, policy),
-                alarm=alarmed(latest, now),
+                alarm=alarmed(latest, now, limits),
                 plan=None if record.plan_id is None else self._tables.plan(record.plan_id),
                 considered=self._considered(record),
                 tasks=tuple(latest),
-                parked=self._parked(record.table_id, latest, now),
+                parked=self._parked(record.table_id, latest, now, limits),
                 waiting=self._waiting(record),
                 waits={task.task_id: self._waits(task, metadata) for task in queued},
                 last_attempts=self._last_attempts(latest),
@@ -101,14 +101,16 @@ class Whys:
         by_id = {task.task_id: task for task in (*live, *found)}
         return [by_id[task_id] for task_id in sorted(by_id, reverse=True)]
 
-    def _parked(self, table_id: TableId, latest: Sequence[ListedTask], now: Instant) -> Mapping[ActionKind, Reason]:
+    def _parked(
+        self, table_id: TableId, latest: Sequence[ListedTask], now: Instant, limits: Thresholds
+    ) -> Mapping[ActionKind, Reason]:
         """What the breaker keeps back, by kind."""
         found: dict[ActionKind, Reason] = {}
         for kind in (ActionKind.REWRITE_DATA_FILES, *UPKEEP_KEYS):
             tasks: Sequence[ListedTask] = [task for task in latest if task.kind is kind]
-            if len(latest) >= TASKS_LOOKED_AT and len(tasks) < FAILURES_MAX:
+            if len(latest) >= TASKS_LOOKED_AT and len(tasks) < TASKS_LOOKED_AT:
                 tasks = self._tasks.listed(TaskFilter(table_id=table_id, kind=kind), limit=TASKS_LOOKED_AT)
-            reason = parked(tasks, now)
+            reason = parked(tasks, now, limits)
             if reason is not None:
                 found[kind] = reason
         return found
@@ -155,7 +157,8 @@ class Whys:
 
     def _waits(self, task: ListedTask, metadata: TableMetadata | None) -> tuple[Wait, ...]:
         """What a queued task waits for."""
-        found = [*self._queue_waits.of(task)]
+        halt = halt_over(self._tasks.halts.present(), task.resource_group, task.table_id)
+        found = [*(() if halt is None else (Wait(halt.reason()),)), *self._queue_waits.of(task)]
         if metadata is not None:
             obstacle = self._leave.obstacle(self._tasks.get(task.task_id), metadata)
             opens_at = None if obstacle is None else obstacle.figures.get("opens_at")

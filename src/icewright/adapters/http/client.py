@@ -146,6 +146,10 @@ class Client:
             raise NotFound(f"the server does not know a table {name}", hint="it looks for new tables now and then")
         return found[0]
 
+    def table_document(self, uuid: str, catalog: str) -> Json:
+        """One table in full: a ``TableDocument``. Raises ``NotFound``."""
+        return self._object("GET", f"/tables/{_part(uuid)}", {"catalog": catalog})
+
     def partitions(self, uuid: str, catalog: str, *, limit: int = 100, cursor: str | None = None) -> Page:
         """The partitions of a table as of its last observed snapshot."""
         return self._page(f"/tables/{_part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
@@ -161,6 +165,10 @@ class Client:
     def plan_table(self, uuid: str, catalog: str) -> Json:
         """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ..., "upkeep": [...]}``."""
         return self._object("POST", f"/tables/{_part(uuid)}/plan", {"catalog": catalog})
+
+    def unpark(self, uuid: str, catalog: str) -> Json:
+        """Close the breaker of a table, and have it looked at; as :meth:`plan_table`."""
+        return self._object("POST", f"/tables/{_part(uuid)}/unpark", {"catalog": catalog})
 
     def plan_asked(self, uuid: str, catalog: str, asked: Asked) -> Json:
         """Have that planned which is asked for, to be applied: a ``PlanView``."""
@@ -238,6 +246,14 @@ class Client:
     def retry(self, task_id: str) -> Json:
         """Queue a failed or cancelled task again; the task."""
         return self._object("POST", f"/tasks/{_part(task_id)}/retry")
+
+    def queue(self) -> Json:
+        """What of the queue is halted: a ``QueueView``."""
+        return self._object("GET", "/queue")
+
+    def change_queue(self, verb: str, asked: Json) -> Json:
+        """Pause, drain, stop or resume a part of the queue: a ``HaltView``, or a ``Resumed``."""
+        return self._object("POST", f"/queue/{verb}", body=asked)
 
     def undo(self, task_id: str) -> Json:
         """Have it planned to take a task back, to be applied: a ``PlanView``."""

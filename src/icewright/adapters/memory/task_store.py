@@ -9,12 +9,14 @@ from itertools import islice
 
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.feed import MemoryFeed
+from icewright.adapters.memory.halts import MemoryHalts
 from icewright.adapters.memory.names import MemoryNames
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import shareable_bytes
 from icewright.domain.admission import FREE, Facts, Terms
 from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
+from icewright.domain.halts import halt_over
 from icewright.domain.history import Ending
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
@@ -55,6 +57,7 @@ class MemoryTaskStore:
         self._audit = audit or MemoryAudit(clock)
         self._feed = MemoryFeed(clock)
         self._lock = threading.RLock()
+        self._halts = MemoryHalts(clock, self._audit, self._feed, self._lock)
         self._tasks: dict[str, Task] = {}
         self._history: dict[str, list[HistoryEntry]] = {}
         self._attempts: dict[str, list[Attempt]] = {}
@@ -67,6 +70,11 @@ class MemoryTaskStore:
     def feed(self) -> MemoryFeed:
         """See the port."""
         return self._feed
+
+    @property
+    def halts(self) -> MemoryHalts:
+        """See the port."""
+        return self._halts
 
     def now(self) -> Instant:
         """See the port."""
@@ -167,6 +175,7 @@ class MemoryTaskStore:
     def _ready(
         self, now: Instant, resource_group: str, catalogs: frozenset[str], shareable_bytes_max: int | None
     ) -> list[Task]:
+        halts = self._halts.present()
         busy = {task.table_id for task in self._tasks.values() if task.state in ACTIVE_STATES}
         return [
             task
@@ -176,6 +185,7 @@ class MemoryTaskStore:
             and task.table_id.catalog in catalogs
             and task.not_before_at <= now
             and task.table_id not in busy
+            and halt_over(halts, task.resource_group, task.table_id) is None
             and (shareable_bytes_max is None or _fits_batch(task, shareable_bytes_max))
         ]
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     update,
 )
 
+from icewright.adapters.sql.halts import not_halted
 from icewright.adapters.sql.schema import state_is, tasks
 from icewright.adapters.sql.task_rows import lane_of, lane_text
 from icewright.adapters.sql.turns_schema import turns
@@ -104,7 +105,11 @@ def ready(
     lanes = _lanes(resource_group)
     best = (
         select(_HEAD.c.task_id)
-        .where(_HEAD.c.lane == lanes.c.lane, *_may_run(_HEAD, now, resource_group, catalogs, shareable_bytes_max))
+        .where(
+            _HEAD.c.lane == lanes.c.lane,
+            *_may_run(_HEAD, now, resource_group, catalogs, shareable_bytes_max),
+            *not_halted(connection, _HEAD),
+        )
         .order_by(_HEAD.c.ranked_at, _HEAD.c.task_id)
         .limit(1)
         .correlate(lanes)
@@ -134,10 +139,11 @@ def several(
 ) -> Sequence[Candidate]:
     """The best tasks of each of these lanes that may run now."""
     found: list[Candidate] = []
+    going_on = not_halted(connection, _HEAD)
     for lane in lanes:
         query = (
             select(_HEAD.c.task_id, _HEAD.c.priority, _HEAD.c.created_at)
-            .where(_HEAD.c.lane == lane_text(lane), *_may_run(_HEAD, now, resource_group, catalogs))
+            .where(_HEAD.c.lane == lane_text(lane), *_may_run(_HEAD, now, resource_group, catalogs), *going_on)
             .order_by(_HEAD.c.ranked_at, _HEAD.c.task_id)
             .limit(limit)
         )

@@ -83,10 +83,11 @@ def _parts(parts: tuple[str, ...]) -> str:
 def _matches(only: FeedFilter) -> Iterator[ColumnElement[bool]]:
     if only.kinds:
         yield feed.c.kind.in_(sorted(kind.value for kind in only.kinds))
+    of_all = feed.c.parts == _parts(())
     if only.under:
-        yield or_(*(_is_at(parts, itself=True) for parts in only.under))
+        yield or_(of_all, *(_is_at(parts, itself=True) for parts in only.under))
     if only.within:
-        yield or_(*(_is_at(scope, itself=len(scope) == 1) for scope in only.within))
+        yield or_(of_all, *(_is_at(scope, itself=len(scope) == 1) for scope in only.within))
 
 
 def _is_at(parts: tuple[str, ...], *, itself: bool) -> ColumnElement[bool]:

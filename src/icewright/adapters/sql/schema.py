@@ -25,7 +25,7 @@ from sqlalchemy import (
     text,
 )
 
-from icewright.adapters.sql import feed_schema, findings_schema, servers_schema, turns_schema  # noqa: F401 - their tables
+from icewright.adapters.sql import feed_schema, findings_schema, halts_schema, servers_schema, turns_schema  # noqa: F401 - their tables
 from icewright.adapters.sql.schema_access import Key as _Key
 from icewright.adapters.sql.schema_access import metadata as metadata  # noqa: PLC0414 - the tables of all these modules
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
@@ -88,8 +88,7 @@ tasks = Table(
     Column("progress", Text),
     Column("outcome", Text),
     Column("figures", Text),  # of the action; NULL for tasks that are older than the column
-    # NULL for tasks that may not share a Spark job, or are older than the column
-    Column("shareable_bytes", BigInteger),
+    Column("shareable_bytes", BigInteger),  # NULL for tasks that may share no Spark job, or are older than it
     PrimaryKeyConstraint("task_id", name="pk_tasks"),
     # A lease is whole or absent, and there is one exactly while an attempt may be at work.
     CheckConstraint(
@@ -222,6 +221,7 @@ tables = Table(
     Column("properties", LargeBinary),  # as they were last seen; NULL until then, and where they are too many
     Column("storage_root", Text),
     Column("considered", Text),
+    Column("unparked_at", BigInteger),
     Column("revision", BigInteger, nullable=False, server_default="1"),  # what a writer compares that read before
     PrimaryKeyConstraint("catalog", "table_uuid", name="pk_tables"),
 )

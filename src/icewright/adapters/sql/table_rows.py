@@ -55,6 +55,7 @@ def record_row(record: TableRecord) -> dict[str, Any]:
         "properties": None if record.properties is None else pack(record.properties),
         "storage_root": record.storage_root,
         "considered": dump(record.considered) if record.considered else None,
+        "unparked_at": record.unparked_at,
         "revision": record.revision + 1,
     }
 
@@ -79,6 +80,7 @@ def record_of(row: RowMapping) -> TableRecord:
         properties=None if row["properties"] is None else unpack(_PROPERTIES, row["properties"]),
         storage_root=row["storage_root"],
         considered=() if row["considered"] is None else load(_CONSIDERED, row["considered"]),
+        unparked_at=row["unparked_at"],
         revision=row["revision"],
     )
 

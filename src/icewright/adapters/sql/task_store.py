@@ -18,6 +18,7 @@ from icewright.adapters.sql import transactions
 from icewright.adapters.sql.audit import record
 from icewright.adapters.sql.census import task_census
 from icewright.adapters.sql.feed import SqlFeed
+from icewright.adapters.sql.halts import SqlHalts
 from icewright.adapters.sql.places import of_tables_in
 from icewright.adapters.sql.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
 from icewright.adapters.sql.task_rows import attempt_of, history_of, task_columns
@@ -64,11 +65,17 @@ class SqlTaskStore:
         self._engine = engine
         self._clock = clock
         self._feed = SqlFeed(engine, clock)
+        self._halts = SqlHalts(engine, clock)
 
     @property
     def feed(self) -> SqlFeed:
         """See the port."""
         return self._feed
+
+    @property
+    def halts(self) -> SqlHalts:
+        """See the port."""
+        return self._halts
 
     def now(self) -> Instant:
         """See the port."""

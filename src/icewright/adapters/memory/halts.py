@@ -1,0 +1,52 @@
+"""Halts in memory: the plainest statement of the port."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from icewright.adapters.memory.audit import MemoryAudit
+from icewright.adapters.memory.feed import MemoryFeed
+from icewright.domain.audit import of_halt, of_resume
+from icewright.domain.errors import NotAllowed
+from icewright.domain.halts import HALTS_MAX, Halt, NewHalt, Part, require_why
+from icewright.ports.audit import acting
+from icewright.ports.clock import Clock
+from icewright.scheduling.told import fact_of_halt, fact_of_resume
+
+
+class MemoryHalts:
+    """A :class:`~icewright.ports.halts.Halts` that is gone with the process, under the lock of its task store."""
+
+    def __init__(self, clock: Clock, audit: MemoryAudit, feed: MemoryFeed, lock: threading.RLock) -> None:
+        self._clock, self._audit, self._feed, self._lock = clock, audit, feed, lock
+        self._halts: dict[tuple[str, str, str], Halt] = {}
+
+    def present(self) -> Sequence[Halt]:
+        """See the port."""
+        with self._lock:
+            return [halt for _, halt in sorted(self._halts.items())]
+
+    def halt(self, new: NewHalt) -> Halt:
+        """See the port."""
+        with self._lock:
+            before = self._halts.get(new.part.key)
+            if before is not None and (before.state, before.why) == (new.state, new.why):
+                return before
+            if before is None and len(self._halts) >= HALTS_MAX:
+                raise NotAllowed(f"there are {HALTS_MAX:,} halts already", hint="pause catalogs or groups instead")
+            halt = Halt(new.part, new.state, new.why, acting(), self._clock.now())
+            self._halts[new.part.key] = halt
+            self._audit.append(of_halt(halt))
+            self._feed.append(fact_of_halt(halt))
+            return halt
+
+    def resume(self, part: Part, why: str) -> Halt | None:
+        """See the port."""
+        require_why(why)
+        with self._lock:
+            before = self._halts.pop(part.key, None)
+            if before is not None:
+                self._audit.append(of_resume(before, why))
+                self._feed.append(fact_of_resume(before, acting(), why))
+            return before

@@ -1,0 +1,99 @@
+"""Halts in an SQL database, shared by any number of server processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause, and_, delete, false, func, insert, not_, select
+
+from icewright.adapters.sql import feed, transactions
+from icewright.adapters.sql.audit import record
+from icewright.adapters.sql.documents import dump, load
+from icewright.adapters.sql.halts_schema import halts
+from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.audit import of_halt, of_resume
+from icewright.domain.errors import NotAllowed
+from icewright.domain.halts import HALTS_MAX, Halt, NewHalt, Part, PartKind, require_why
+from icewright.ports.audit import acting
+from icewright.ports.clock import Clock
+from icewright.scheduling.told import fact_of_halt, fact_of_resume
+
+
+class SqlHalts:
+    """The port over an engine of :func:`icewright.adapters.sql.engine.open_store`.
+
+    Halts are stamped with the database's clock unless ``clock`` is given.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
+        self._engine, self._clock = engine, clock
+
+    def present(self) -> Sequence[Halt]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return present(connection)
+
+    def halt(self, new: NewHalt) -> Halt:
+        """See the port."""
+        with writing(self._engine) as connection:  # writers take turns: a claim comes before it, or sees it
+            before = _find(connection, new.part)
+            if before is not None and (before.state, before.why) == (new.state, new.why):
+                return before
+            if before is None and (connection.scalar(select(func.count()).select_from(halts)) or 0) >= HALTS_MAX:
+                raise NotAllowed(f"there are {HALTS_MAX:,} halts already", hint="pause catalogs or groups instead")
+            now = transactions.now(connection, self._clock)
+            halt = Halt(new.part, new.state, new.why, acting(), now)
+            kind, name, table_uuid = new.part.key
+            connection.execute(delete(halts).where(_is(new.part)))
+            connection.execute(insert(halts).values(kind=kind, name=name, table_uuid=table_uuid, halt=dump(halt)))
+            record(connection, now, of_halt(halt))
+            feed.append(connection, fact_of_halt(halt), now)
+            return halt
+
+    def resume(self, part: Part, why: str) -> Halt | None:
+        """See the port."""
+        require_why(why)
+        with writing(self._engine) as connection:
+            before = _find(connection, part)
+            if before is not None:
+                now = transactions.now(connection, self._clock)
+                connection.execute(delete(halts).where(_is(part)))
+                record(connection, now, of_resume(before, why))
+                feed.append(connection, fact_of_resume(before, acting(), why), now)
+            return before
+
+
+def present(connection: Connection) -> Sequence[Halt]:
+    """All halts, in a transaction that goes on."""
+    query = select(halts.c.halt).order_by(halts.c.kind, halts.c.name, halts.c.table_uuid)
+    return [load(Halt, found) for found in connection.scalars(query)]
+
+
+def not_halted(connection: Connection, of: FromClause) -> Sequence[ColumnElement[bool]]:
+    """Conditions on tasks, or an alias of them: that nothing which they are in is halted. None where nothing is."""
+    found = [halt.part for halt in present(connection)]
+    kinds = {part.kind for part in found}
+    if PartKind.EVERYTHING in kinds:
+        return [false()]
+    conditions: list[ColumnElement[bool]] = []
+    if PartKind.GROUP in kinds:
+        groups = [part.name for part in found if part.kind is PartKind.GROUP]
+        conditions.append(of.c.resource_group.not_in(groups))
+    if PartKind.CATALOG in kinds:
+        catalogs = [part.name for part in found if part.kind is PartKind.CATALOG]
+        conditions.append(of.c.catalog.not_in(catalogs))
+    if PartKind.TABLE in kinds:
+        of_table = (halts.c.kind == PartKind.TABLE.value, halts.c.name == of.c.catalog)
+        query = select(halts.c.kind).where(*of_table, halts.c.table_uuid == of.c.table_uuid)
+        conditions.append(not_(query.correlate(of).exists()))
+    return conditions
+
+
+def _find(connection: Connection, part: Part) -> Halt | None:
+    found = connection.scalar(select(halts.c.halt).where(_is(part)))
+    return None if found is None else load(Halt, found)
+
+
+def _is(part: Part) -> ColumnElement[bool]:
+    kind, name, table_uuid = part.key
+    return and_(halts.c.kind == kind, halts.c.name == name, halts.c.table_uuid == table_uuid)
