@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright.cli.terminal import FOUND, WRONG_USE, Column, Terminal, safe
+from icewright.cli.terminal import FOUND, WRONG_USE, Column, Terminal
 from icewright.domain.errors import (
     Conflict,
     IcewrightError,
@@ -20,6 +20,7 @@ from icewright.domain.errors import (
     Unavailable,
     Unsupported,
 )
+from icewright.planning.wording import safe
 
 
 class Screen(io.StringIO):

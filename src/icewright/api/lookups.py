@@ -11,22 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from icewright.api.table_views import PlanSummary, TableDocument, TableSummary
 from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
 from icewright.domain.errors import IcewrightError, NotFound, Rejected, TableReplaced
-from icewright.domain.events import Reporting
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
-from icewright.domain.policy import Mode, Policy
+from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, TableMetadata
-from icewright.domain.tasks import AttemptState
 from icewright.planning.place_shown import place_shown
 from icewright.ports.store import TableRecord
 from icewright.services.control import ControlPlane
 from icewright.services.leading import Leading
 from icewright.services.place_views import PlaceView, place_view
 from icewright.services.rewrites import optimized_at
-from icewright.services.views import FiguresView, TableView, figures_view, table_view
+from icewright.services.views import FiguresView, figures_view, table_view
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -51,56 +50,6 @@ class SeveralTables(Rejected):
 def is_about(within: Scopes, catalog: str) -> bool:
     """Whether something in the catalog is in one of the scopes."""
     return any(scope.catalog in {"", catalog} for scope in within)
-
-
-@dataclass(frozen=True, slots=True)
-class PlanSummary:
-    """A plan in one line."""
-
-    plan_id: str
-    planned_at: Instant
-    reason: Reason
-    can_apply: bool
-    data_files_after: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class TableSummary:
-    """What is known of a table as of ``snapshot_id``.
-
-    ``mode`` and ``figures`` are null while the catalog does not answer or the table cannot be read; ``problem`` says
-    why the table cannot be looked after, if so.
-    """
-
-    name: str
-    catalog: str
-    uuid: str
-    format_version: int
-    snapshot_id: int | None
-    observed_at: Instant
-    changed_at: Instant
-    optimized_at: Instant | None
-    next_look_at: Instant
-    commit_interval_ms: int | None
-    mode: Mode | None
-    figures: FiguresView | None
-    plan: PlanSummary | None
-    problem: Reason | None
-
-
-@dataclass(frozen=True, slots=True)
-class TableDocument:
-    """One table: ``summary`` as of its own ``snapshot_id``; ``table`` by its metadata as it is now.
-
-    The figures of both are as of the summary's snapshot. ``attempts`` counts how the tries at the table's tasks ended:
-    ``conflict`` are those that a writer's commit came before, ``lost`` those whose optimizer fell silent.
-    ``reporting`` says how many commits of others events told of, and how many only the sweep found.
-    """
-
-    summary: TableSummary
-    table: TableView
-    attempts: Mapping[AttemptState, int]
-    reporting: Reporting | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Query, Response
 
 from icewright.api.deps import Caller, Control, Led, Looked
-from icewright.api.lookups import TableDocument, TableSummary
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.passing import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY
 from icewright.api.schema import operation, page_of, schema_of
+from icewright.api.table_views import LookAnswer, TableDocument, TableSummary
 from icewright.domain.access import Permission, Scope, covers
 from icewright.domain.asked import Asked
 from icewright.domain.codec import from_json
 from icewright.domain.errors import TableReplaced
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
-from icewright.domain.plans import Plan, Reason
+from icewright.domain.plans import Plan
 from icewright.domain.why import Why
 from icewright.ports.store import TableRecord
 from icewright.services.control import ControlPlane
@@ -36,18 +35,6 @@ OfCatalog = Annotated[
 ]
 
 _NOT_FOUND = {404: "No such table or catalog."}
-
-
-@dataclass(frozen=True, slots=True)
-class LookAnswer:
-    """What a look at a table came to; ``task_id`` is the task that carries the plan, where it was queued.
-
-    ``upkeep`` says of each thing that its owner lets happen by itself beside that why it is, or is not, done now.
-    """
-
-    plan: PlanView
-    task_id: str | None
-    upkeep: tuple[Reason, ...] = ()
 
 
 @router.get(

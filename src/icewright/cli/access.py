@@ -126,7 +126,8 @@ def login(
     """
     from icewright.adapters.http.client import Client  # noqa: PLC0415 - `--help` stays quick
     from icewright.app.address import ServerAddress, write_address  # noqa: PLC0415 - see above
-    from icewright.cli.connection import TOKEN_VARIABLE, server  # noqa: PLC0415 - see above
+    from icewright.app.found_server import TOKEN_VARIABLE  # noqa: PLC0415 - see above
+    from icewright.cli.connection import server  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal

@@ -23,7 +23,7 @@ def share(part: int, whole: int) -> str:
 
 def ratio(value: float) -> str:
     """A ratio in (0, 1] as a percentage; 100 means exactly that."""
-    return f"{100 if value >= 1 else min(99, round(100 * value))} %"
+    return wording.ratio(value)
 
 
 def instant(at: Instant | None) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from icewright.domain.codec import to_json
 from icewright.domain.errors import IcewrightError, NotAllowed, Rejected, Unsupported
+from icewright.planning.wording import safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,13 +143,6 @@ class Terminal:
         if error.hint:
             _print(self.err, f"hint: {error.hint}", "")
         return status
-
-
-def safe(text: str) -> str:
-    r"""``text`` with everything that does not print as an escape: ``\x1b``, ``\n``, ``\u202e``."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def safe_lines(text: str) -> str:

@@ -30,6 +30,11 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def ratio(value: float) -> str:
+    """A ratio in (0, 1] as a percentage; 100 means exactly that."""
+    return f"{100 if value >= 1 else min(99, round(100 * value))} %"
+
+
 def instant(at: Instant) -> str:
     """``2013-01-31 23:59:59 UTC``; clocks of strangers may say anything, so what no calendar has stays a number."""
     try:
@@ -66,6 +71,13 @@ def place(path: str) -> str:
 def quoted(text: str) -> str:
     """Text of strangers: ``repr`` shows line breaks and the like for what they are; hostile lengths are cut."""
     return repr(cut(text))
+
+
+def safe(text: str) -> str:
+    r"""``text`` with everything that does not print as an escape: ``\x1b``, ``\n``, ``\u202e``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def cut(text: str) -> str:

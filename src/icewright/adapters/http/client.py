@@ -135,9 +135,21 @@ class Client:
         """Where the audit begins and ends: ``{"start": ..., "head": ...}``."""
         return self._object("GET", "/audit/head")
 
-    def tables(self, *, name: TableName | None = None, limit: int = 100, cursor: str | None = None) -> Page:
+    def tables(
+        self,
+        *,
+        name: TableName | None = None,
+        catalog: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
         """Tables that the server has seen."""
-        return self._page("/tables", {"name": None if name is None else str(name), "limit": limit, "cursor": cursor})
+        of_name = None if name is None else str(name)
+        return self._page("/tables", {"name": of_name, "catalog": catalog, "limit": limit, "cursor": cursor})
+
+    def table_document(self, uuid: str, catalog: str) -> Json:
+        """One table in full: a ``TableDocument``. Raises ``NotFound``."""
+        return self._object("GET", f"/tables/{_part(uuid)}", {"catalog": catalog})
 
     def table(self, name: TableName) -> Json:
         """The summary of one table. Raises :class:`~icewright.domain.errors.NotFound`."""

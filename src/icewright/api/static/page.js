@@ -9,12 +9,14 @@ const TABLES_SHOWN = 200;
 const PARTITIONS_SHOWN = 100;
 const TASKS_SHOWN = 25;
 const WAITING_SHOWN = 25;
+const WHY_MS = 5000;
 
 const $ = (id) => document.getElementById(id);
 const opened = new Set();
 const planCache = new Map();
 const taskStates = new Map();
 const measuredCache = new Map();
+const whyCache = new Map();
 let now = 0;
 
 class LoggedOut extends Error {}
@@ -187,6 +189,23 @@ function planLines(plan) {
   return lines;
 }
 
+// Why something happens to a table, or nothing: asked for every few seconds, since that reads more than a list does.
+async function whyOf(table, of) {
+  const key = `${table.catalog} ${table.uuid}`;
+  const known = whyCache.get(key);
+  if (known && Date.now() - known.at < WHY_MS) return known.why;
+  const why = await get(`/tables/${encodeURIComponent(table.uuid)}/why?${of}`);
+  whyCache.set(key, { at: Date.now(), why });
+  return why;
+}
+
+function whyLines(why) {
+  const told = why.kinds.filter((each) => each.stance !== "off" && each.stance !== "nothing-to-do");
+  return [el("p", { class: "note" }, why.answer), ...why.says.map((line) => el("p", { class: "note" }, line)),
+    ...told.flatMap((each) => [el("p", { class: "note" }, tag(each.stance.replaceAll("-", " "), "plain"), " ", each.kind.replaceAll("_", " ")),
+      ...each.says.map((line) => el("p", { class: "note" }, line))])];
+}
+
 function unneededLines({ orphans, quarantine }) {
   const lines = [];
   if (orphans?.files) {
@@ -199,9 +218,10 @@ function unneededLines({ orphans, quarantine }) {
 
 async function partitionsOf(table) {
   const [uuid, catalog] = [encodeURIComponent(table.uuid), encodeURIComponent(table.catalog)];
-  const [page, plan, before, place, unneeded] = await Promise.all([
+  const [page, plan, before, place, unneeded, why] = await Promise.all([
     get(`/tables/${uuid}/partitions?catalog=${catalog}&limit=${PARTITIONS_SHOWN}`), table.plan ? planOf(table.plan.plan_id) : null,
-    rewritten(table), get(`/tables/${uuid}/place?catalog=${catalog}`), get(`/tables/${uuid}/unneeded?catalog=${catalog}`)]);
+    rewritten(table), get(`/tables/${uuid}/place?catalog=${catalog}`), get(`/tables/${uuid}/unneeded?catalog=${catalog}`),
+    whyOf(table, `catalog=${catalog}`)]);
   const verdicts = new Map((plan?.verdicts ?? []).map((verdict) => [`${verdict.spec_id} ${verdict.values}`, verdict]));
   const rows = page.items.map((partition) => {
     const key = `${partition.spec_id} ${partition.values}`;
@@ -209,6 +229,7 @@ async function partitionsOf(table) {
   });
   const most = Math.max(1, ...rows.map((row) => Math.max(row.data_files, row.before ?? 0)));
   const grid = el("div", { class: "partitions" });
+  grid.append(...whyLines(why));
   grid.append(...place.findings.map((reason) => el("p", { class: "note" }, `Nothing may be deleted here: ${reason.text}`)));
   if (place.unknown_count) grid.append(el("p", { class: "note" }, `Nothing may be deleted here as long as it is not known where these have files: ${place.unknown.map((gap) => gap.what).join(", ")}${place.unknown_count > place.unknown.length ? ", ..." : ""}`));
   grid.append(...unneededLines(unneeded));

@@ -1,0 +1,3 @@
+from icewright.client import connect as connect
+
+__version__: str

@@ -1,0 +1,181 @@
+"""Tables of a server, and plans for them, as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from icewright.adapters.http.client import Client, Page
+from icewright.api.table_views import LookAnswer, TableDocument, TableSummary
+from icewright.api.task_views import TaskView
+from icewright.client import shown
+from icewright.client.tasks import Task
+from icewright.client.views import Health, TablePolicy, WhyAnswer
+from icewright.domain.asked import Asked
+from icewright.domain.codec import from_json
+from icewright.domain.errors import NotAllowed
+from icewright.domain.names import TableName
+from icewright.domain.tables import Json
+from icewright.domain.tasks import TaskState
+from icewright.planning import wording
+from icewright.services.feed_views import FactView
+from icewright.services.plan_views import PlanView, VerdictView
+
+
+def pages(ask: Callable[[str | None], Page]) -> Iterator[Json]:
+    """All items of a list, page by page, as they are asked for."""
+    cursor: str | None = None
+    while True:
+        found = ask(cursor)
+        yield from found.items
+        cursor = found.next_cursor
+        if cursor is None:
+            return
+
+
+class Plan:
+    """A plan: what would be done to a table, exactly. ``view`` has all of it but the names of the files.
+
+    ``queued`` is the task that carries it already, as in mode ``auto``.
+    """
+
+    def __init__(self, client: Client, view: PlanView, queued: str | None, task: Callable[[TaskView], Task]) -> None:
+        self._client, self._task = client, task
+        self.view, self.queued = view, queued
+
+    @property
+    def plan_id(self) -> str:
+        """Its id."""
+        return self.view.plan_id
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is to do nothing; why, it :attr:`says`."""
+        return not self.view.can_apply
+
+    @property
+    def says(self) -> str:
+        """What it would do, or why it is to do nothing."""
+        return self.view.reason.text
+
+    def apply(self) -> Task:
+        """Have exactly this plan carried out, or be refused because the world moved; the task.
+
+        Raises ``NotAllowed`` for a plan that is to do nothing, in mode ``observe``, and for one that has to be approved
+        first; ``Conflict`` where it does not hold any more, or another task of its kind is under way.
+        """
+        return self._task(from_json(TaskView, self._client.apply(self.plan_id)))
+
+    def __repr__(self) -> str:
+        """Its explanation, a line each."""
+        return "\n".join([f"<Plan {self.plan_id}>", *(wording.safe(line) for line in self.view.explanation)])
+
+    def _repr_html_(self) -> str:
+        rows = [_verdict_cells(one) for one in self.view.verdicts]
+        head = ("partition", "verdict", "why", "files", "files after")
+        said = shown.paragraphs(f"plan {self.plan_id} for {self.view.table}", self.view.explanation[:3])
+        return said + (shown.table("", rows, head) if rows else "")
+
+
+class Table:
+    """A table as the server knew it when it was asked for; every method asks anew. ``summary`` has what was listed."""
+
+    def __init__(self, client: Client, summary: TableSummary, task: Callable[[TaskView], Task]) -> None:
+        self._client, self._task = client, task
+        self.summary = summary
+        self._plan: Plan | None = None
+
+    @property
+    def name(self) -> str:
+        """Its full name."""
+        return self.summary.name
+
+    @property
+    def uuid(self) -> str:
+        """What it is, whatever it is called."""
+        return self.summary.uuid
+
+    def health(self) -> Health:
+        """How it is, by its metadata as it is now and the inventory of the last look."""
+        return Health(self._document())
+
+    def policy(self) -> TablePolicy:
+        """What its owner wants, with the rule that won for each setting."""
+        view = self._document().table
+        settings = {one.key: one for one in view.policy}
+        return TablePolicy(view.name, view.mode, settings, view.policy_problems)
+
+    def why(self) -> WhyAnswer:
+        """Why something happens to it, or nothing."""
+        return from_json(WhyAnswer, self._client.why(self.uuid, self.summary.catalog))
+
+    def plan(self, asked: Asked | None = None) -> Plan:
+        """Have it looked at and planned now, or have that planned which is ``asked`` for.
+
+        As `icewright plan`: in mode ``auto`` what is planned by itself is queued as well, and :attr:`Plan.queued` says
+        so; what was asked for is only carried out when it is applied.
+        """
+        if asked is not None:
+            view = from_json(PlanView, self._client.plan_asked(self.uuid, self.summary.catalog, asked))
+            self._plan = Plan(self._client, view, None, self._task)
+        else:
+            looked = from_json(LookAnswer, self._client.plan_table(self.uuid, self.summary.catalog))
+            self._plan = Plan(self._client, looked.plan, looked.task_id, self._task)
+        return self._plan
+
+    def apply(self) -> Task:
+        """Have the plan carried out that :meth:`plan` of this object gave last: that one and no newer one.
+
+        Raises ``NotAllowed`` where nobody has looked at a plan, and as :meth:`Plan.apply`.
+        """
+        if self._plan is None:
+            raise NotAllowed(f"no plan for {self.name} was looked at", hint="look at plan() first, then apply()")
+        return self._plan.apply()
+
+    def tasks(self, *states: TaskState) -> Iterator[Task]:
+        """Its tasks, newest first; only those in these states, if any are named."""
+        of_table = {"uuid": self.uuid, "catalog": self.summary.catalog}
+        found = pages(lambda cursor: self._client.tasks(states=states, table=of_table, cursor=cursor))
+        return (self._task(from_json(TaskView, item)) for item in found)
+
+    def history(self) -> Iterator[FactView]:
+        """What happened to it, oldest first, for as long as facts are kept: two weeks."""
+        return facts(self._client, under=(self.name,))
+
+    def _document(self) -> TableDocument:
+        return from_json(TableDocument, self._client.table_document(self.uuid, self.summary.catalog))
+
+    def __repr__(self) -> str:
+        """Name, mode, files, and what the last plan says."""
+        return wording.safe(f"<Table {self.name}: {'; '.join(value for _, value in rows_of(self.summary) if value)}>")
+
+    def _repr_html_(self) -> str:
+        return shown.table(self.name, rows_of(self.summary))
+
+
+def rows_of(summary: TableSummary) -> list[tuple[str, str]]:
+    """Mode, files, and what the last plan says, by what they are called."""
+    figures, plan, mode = summary.figures, summary.plan, summary.mode
+    problem = summary.problem
+    files = "" if figures is None else f"{wording.count(figures.data_files, 'file')}, {figures.small_files:,} small"
+    return [
+        ("mode", "mode not known" if mode is None else f"mode {mode.value}"),
+        ("files", files),
+        ("says", problem.text if problem is not None else "" if plan is None else plan.reason.text),
+    ]
+
+
+def facts(client: Client, *, kinds: Sequence[str] = (), under: Sequence[str] = ()) -> Iterator[FactView]:
+    """Facts of the feed, oldest first."""
+    found = pages(lambda cursor: client.feed(kinds=kinds, under=under, cursor=cursor))
+    return (from_json(FactView, item) for item in found)
+
+
+def full_name(client: Client, text: str) -> TableName:
+    """A table's name; of a server with one catalog that one need not be named. Raises ``InvalidName``."""
+    catalogs = [one["name"] for one in client.status()["catalogs"]]
+    return TableName.parse(text, default_catalog=catalogs[0] if len(catalogs) == 1 else None)
+
+
+def _verdict_cells(one: VerdictView) -> tuple[str, ...]:
+    path = wording.place(one.path)
+    return (path, one.verdict.value, one.reason.text, f"{one.files_before:,}", f"{one.files_after:,}")
