@@ -5,9 +5,13 @@ from pathlib import Path
 import pytest
 
 from icewright.config.load import load_config
+from icewright.config.policy_files import read_policies
 from icewright.domain.errors import InvalidConfiguration, InvalidResourceGroup
+from icewright.domain.policies import Policies
 from icewright.domain.resource_groups import ResourceGroup, TenantCaps
 from icewright.domain.windows import Window
+from icewright.planning.named_rules import check_policies
+from icewright.planning.policy_difference import Comparison
 
 WRITTEN = """
 [groups.etl]
@@ -72,3 +76,72 @@ def test_what_is_wrong_is_named_with_its_file(tmp_path: Path, text: str, said: s
         read(tmp_path, text)
     assert said in raised.value.message
     assert isinstance(raised.value, InvalidResourceGroup) or "expected a table" in said
+
+
+POLICY = """
+version: 1
+groups:
+  etl:
+    tasks: 8
+    memory: 128g
+    large_share: 0.25
+    windows:
+      - {cron: "0 22 * * *", duration: PT8H}
+    tenants:
+      sales: {cores: 8}
+"""
+
+
+def test_policy_files_say_groups_in_the_same_words(tmp_path: Path) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text(POLICY, encoding="utf-8")
+    (group,) = read_policies([file]).groups
+    windows = (Window("0 22 * * *", "UTC", 8 * 3_600_000),)
+    tenants = (TenantCaps("sales", 8),)
+    assert group == ResourceGroup(
+        "etl", memory_bytes=128 << 30, windows=windows, large_share=0.25, tenants=tenants, tasks_max=8
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("groups: 3", "expected a map of resource groups"),
+        ("groups: {server: {}}", "no name of a resource group"),
+        ("groups: {etl: {cors: 3}}", "unknown key cors"),
+        ("groups: {etl: {windows: [{cron: 1, duration: PT1H}]}}", "windows: it takes minute"),
+    ],
+)
+def test_what_is_wrong_with_a_group_is_told_where_it_stands(tmp_path: Path, written: str, said: str) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text(f"version: 1\n{written}\n", encoding="utf-8")
+    with pytest.raises(InvalidConfiguration, match=r"groups\.yaml:2:") as raised:
+        read_policies([file])
+    assert said in raised.value.message
+
+
+def test_two_files_may_not_say_two_things_of_a_group(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text("version: 1\ngroups: {etl: {}}\n", encoding="utf-8")
+    with pytest.raises(InvalidConfiguration, match="two resource groups etl"):
+        read_policies([tmp_path])
+
+
+def test_a_window_that_nobody_can_read_is_not_applied() -> None:
+    """It came by the API, and every claim would fail by it."""
+    group = ResourceGroup("etl", windows=(Window("never", "UTC", 1),))
+    with pytest.raises(InvalidConfiguration, match="windows"):
+        check_policies(Policies((), (group,)))
+
+
+def test_what_applying_changes_of_groups_is_shown() -> None:
+    old = (ResourceGroup("a"), ResourceGroup("b", cores=1))
+    new = (ResourceGroup("b", cores=2), ResourceGroup("c"))
+    difference = Comparison(Policies((), old), Policies((), new), ()).difference(1)
+    assert [(one.name, one.what, one.fields) for one in difference.groups] == [
+        ("a", "removed", ()),
+        ("b", "changed", ("cores",)),
+        ("c", "added", ()),
+    ]
+    assert not difference.is_empty
+    assert Comparison(Policies((), new), Policies((), new), ()).difference(1).is_empty

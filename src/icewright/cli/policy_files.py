@@ -240,6 +240,9 @@ def _print_difference(terminal: Terminal, difference: PolicyDifference) -> None:
         (_SIGNS[one.what], one.name, ", ".join((one.what, *one.fields)), f"{one.tables:,}") for one in difference.rules
     ]
     terminal.table(_RULES, rows)
+    for group in difference.groups:
+        said = ", ".join((group.what, *group.fields))
+        terminal.say(f"{_SIGNS[group.what]} resource group {group.name}: {said}")
     terminal.say()
     known = wording.count(difference.tables_known, "table")
     terminal.say(

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from icewright.config.yaml_tree import Fields, Items, Node, Place, Text, read_yaml
-from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.errors import InvalidConfiguration, InvalidResourceGroup
 from icewright.domain.policies import NamedRule, Policies, RuleMatch
+from icewright.domain.resource_groups import ResourceGroup
 from icewright.planning import wording
+from icewright.planning.group_text import Written, group_of
 from icewright.planning.named_rules import faults
 
 VERSION: Final = "1"
 SUFFIXES: Final = (".yaml", ".yml")
 FILES_MAX: Final = 1_000
-_FILE_KEYS: Final = ("version", "rules")
+_FILE_KEYS: Final = ("version", "rules", "groups")
 _RULE_KEYS: Final = ("name", "match", "priority", "settings", "note")
 _MATCH_KEYS: Final = ("tables", "owner", "properties")
 _PRIORITY_LENGTH_MAX: Final = 10
@@ -39,11 +41,13 @@ def read_policies(paths: Sequence[Path]) -> Policies:
 
     Raises ``InvalidConfiguration`` for the first thing that is wrong.
     """
-    found = [rule for file in policy_files(paths) for rule in _rules(read_yaml(file))]
+    files = [read_yaml(file) for file in policy_files(paths)]
+    found = [rule for node in files for rule in _rules(node)]
     found.sort(key=lambda read: read.rule.name)
-    policies = Policies(tuple(read.rule for read in found))
+    groups = sorted((group for node in files for group in _groups(node)), key=lambda group: group.name)
+    policies = Policies(tuple(read.rule for read in found), tuple(groups))
     for fault in faults(policies):
-        if len(fault.path) > 1 and isinstance(fault.path[1], int):
+        if fault.path[0] == "rules" and len(fault.path) > 1 and isinstance(fault.path[1], int):
             raise found[fault.path[1]].place(fault.path[2:]).error(fault.text, fault.hint)
         raise InvalidConfiguration(fault.text, hint=fault.hint)
     return policies
@@ -112,6 +116,26 @@ def _rules(node: Node) -> Iterator[_Read]:
         raise rules.place.error("expected a list of rules", "each begins with `- name: ...`")
     for one in rules.items:
         yield _rule(one)
+
+
+def _groups(node: Node) -> Iterator[ResourceGroup]:
+    groups = fields_of(node, _FILE_KEYS, ("version",), "a policy file").fields.get("groups")
+    if groups is None:
+        return
+    if not isinstance(groups, Fields):
+        raise groups.place.error("expected a map of resource groups", "each begins with `NAME:`")
+    for name, one in groups.fields.items():
+        written = _written(one)
+        try:
+            yield group_of(name, written if isinstance(written, Mapping) else {})
+        except InvalidResourceGroup as error:
+            raise one.place.error(error.message, error.hint) from error
+
+
+def _written(node: Node) -> Written:
+    if isinstance(node, Fields):
+        return {key: _written(value) for key, value in node.fields.items()}
+    return [_written(one) for one in node.items] if isinstance(node, Items) else node.text
 
 
 def _rule(node: Node) -> _Read:

@@ -6,12 +6,14 @@ from typing import Any, Final
 
 from icewright.config.policy_files import VERSION
 from icewright.domain.policies import (
+    GROUPS_MAX,
     NAME_LENGTH_MAX,
     PATTERNS_MAX,
     PRIORITY_MAX,
     RULES_MAX,
     TEXT_LENGTH_MAX,
 )
+from icewright.domain.resource_groups import WINDOWS_MAX
 from icewright.planning.settings import SETTINGS
 
 _TEXT: Final = {"type": ["string", "number", "boolean"]}
@@ -53,10 +55,30 @@ def policy_schema() -> dict[str, Any]:
             {
                 "version": {"enum": [VERSION, int(VERSION)]},
                 "rules": {"type": "array", "maxItems": RULES_MAX, "items": rule},
+                "groups": {"type": "object", "maxProperties": GROUPS_MAX, "additionalProperties": _group()},
             },
             ["version"],
         ),
     }
+
+
+def _group() -> dict[str, Any]:
+    """A resource group; see ``docs/queue.md``."""
+    cap = {"type": ["integer", "string"], "description": "At least 1; left out, no cap."}
+    memory = {"type": ["integer", "string"], "description": "Bytes, or a number and k, m, g or t."}
+    caps = {"tasks": cap, "cores": cap, "memory": memory}
+    window = _object({"cron": _TEXT, "time_zone": _TEXT, "duration": _TEXT}, ["cron", "duration"])
+    return _object(
+        {
+            **caps,
+            "applications": cap,
+            "optimizers": cap,
+            "large_share": {"type": ["number", "string"]},
+            "windows": {"type": "array", "maxItems": WINDOWS_MAX, "items": window},
+            "tenants": {"type": "object", "additionalProperties": _object(caps, [])},
+        },
+        [],
+    )
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:

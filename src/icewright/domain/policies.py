@@ -11,6 +11,7 @@ from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.tables import Instant
 
 RULES_MAX: Final = 1_000
+GROUPS_MAX: Final = 100
 PATTERNS_MAX: Final = 100
 """Of one rule."""
 TEXT_LENGTH_MAX: Final = 1_000

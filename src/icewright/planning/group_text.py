@@ -37,6 +37,17 @@ def group_of(name: str, written: Mapping[str, Written]) -> ResourceGroup:
     return ResourceGroup(name, **caps, **share, windows=windows, tenants=tenants)  # type: ignore[arg-type]  # by name
 
 
+def group_fault(group: ResourceGroup) -> str | None:
+    """What is wrong with a group that did not come by :func:`group_of`; None where its windows can be read."""
+    for window in group.windows:
+        try:
+            parse_cron(window.cron)
+            parse_time_zone(window.time_zone)
+        except WindowTextError as error:
+            return f"resource group {group.name}: windows: {error}"
+    return None
+
+
 def _tenants(where: str, written: Written) -> Iterator[TenantCaps]:
     for tenant, caps in _map(where, "tenants", written).items():
         found = _map(where, f"tenants.{wording.name(tenant)}", caps)

@@ -15,6 +15,7 @@ from typing import Final
 from icewright.domain.errors import InvalidConfiguration, InvalidName
 from icewright.domain.names import TableName
 from icewright.domain.policies import (
+    GROUPS_MAX,
     NAME_LENGTH_MAX,
     OWNER_KEY,
     PATTERNS_MAX,
@@ -27,6 +28,7 @@ from icewright.domain.policies import (
 )
 from icewright.domain.secret_keys import names_a_secret
 from icewright.planning import wording
+from icewright.planning.group_text import group_fault
 from icewright.planning.name_patterns import Specificity, glob, name_pattern
 from icewright.planning.settings import BY_KEY, value_problem
 
@@ -90,6 +92,7 @@ def faults(policies: Policies) -> Iterator[RuleFault]:
     if len(policies.rules) > RULES_MAX:
         yield RuleFault(("rules",), f"more than {RULES_MAX:,} rules", "one rule may have many patterns")
         return
+    yield from _of_groups(policies)
     seen: set[str] = set()
     for number, rule in enumerate(policies.rules):
         head = ("rules", number)
@@ -100,6 +103,19 @@ def faults(policies: Policies) -> Iterator[RuleFault]:
         if len(rule.note) > TEXT_LENGTH_MAX:
             yield RuleFault((*head, "note"), f"longer than {TEXT_LENGTH_MAX:,} characters", "keep it short")
         yield from _of_settings(rule.settings, (*head, "settings"))
+
+
+def _of_groups(policies: Policies) -> Iterator[RuleFault]:
+    if len(policies.groups) > GROUPS_MAX:
+        yield RuleFault(("groups",), f"more than {GROUPS_MAX} resource groups", "several tables may share one")
+    names: set[str] = set()
+    for group in policies.groups:
+        fault = group_fault(group)
+        if fault is not None:
+            yield RuleFault(("groups", group.name), fault, "write it as in the documentation of the queue")
+        if group.name in names:
+            yield RuleFault(("groups", group.name), f"there are two resource groups {group.name}", "make them one")
+        names.add(group.name)
 
 
 def _of_name(rule: NamedRule, head: tuple[str | int, ...], seen: set[str]) -> Iterator[RuleFault]:
@@ -162,4 +178,6 @@ def _meant(key: str) -> str:
 
 def merged(parts: Sequence[Policies]) -> Policies:
     """What several files say, together, by name: in which order they were given does not matter."""
-    return Policies(tuple(sorted((rule for part in parts for rule in part.rules), key=lambda rule: rule.name)))
+    rules = sorted((rule for part in parts for rule in part.rules), key=lambda rule: rule.name)
+    groups = sorted((group for part in parts for group in part.groups), key=lambda group: group.name)
+    return Policies(tuple(rules), tuple(groups))

@@ -11,6 +11,7 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Reason
 from icewright.domain.policies import NamedRule, Policies, Rule
 from icewright.domain.policy import Mode
+from icewright.domain.resource_groups import ResourceGroup
 from icewright.planning import wording
 from icewright.planning.data_settings import DATA_EXPIRES_KEY, DATA_SETTINGS
 from icewright.planning.expiry_settings import EXPIRES_KEY, EXPIRY_SETTINGS, REMOVES_FILES_KEY
@@ -37,6 +38,15 @@ class RuleChange:
     what: str
     fields: tuple[str, ...]
     tables: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A resource group that is ``added``, ``changed`` (in these ``fields``) or ``removed``."""
+
+    name: str
+    what: str
+    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +85,12 @@ class PolicyDifference:
     settings: Mapping[str, int]
     tables: tuple[TableChange, ...]
     warnings: tuple[Reason, ...]
+    groups: tuple[GroupChange, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to apply."""
-        return not self.rules
+        return not self.rules and not self.groups
 
 
 class Comparison:
@@ -89,6 +100,7 @@ class Comparison:
         """``configured`` are the rules of the configuration, below both."""
         self._before: tuple[Rule, ...] = (*before.rules, *configured)
         self._after: tuple[Rule, ...] = (*after.rules, *configured)
+        self._groups = before.groups, after.groups
         old, new = ({rule.name: rule for rule in one.rules} for one in (before, after))
         self._changes = {
             name: (old.get(name), new.get(name)) for name in sorted(old | new) if old.get(name) != new.get(name)
@@ -155,6 +167,7 @@ class Comparison:
             settings=dict(sorted(self._settings.items())),
             tables=tuple(self._shown),
             warnings=tuple(self._warnings()),
+            groups=tuple(self._group_changes()),
         )
 
     def _rule_changes(self) -> Iterator[RuleChange]:
@@ -166,6 +179,20 @@ class Comparison:
                 if old is not None and new is not None and getattr(old, one.name) != getattr(new, one.name)
             ]
             yield RuleChange(name, what, tuple(differing), self._matched[name])
+
+    def _group_changes(self) -> Iterator[GroupChange]:
+        old, new = ({group.name: group for group in one} for one in self._groups)
+        for name in sorted(old | new):
+            before, after = old.get(name), new.get(name)
+            if before == after:
+                continue
+            what = "added" if before is None else "removed" if after is None else "changed"
+            differing = [
+                one.name
+                for one in fields(ResourceGroup)
+                if before is not None and after is not None and getattr(before, one.name) != getattr(after, one.name)
+            ]
+            yield GroupChange(name, what, tuple(differing))
 
     def _warnings(self) -> Iterator[Reason]:
         yield from _tables_warning("becomes-auto", self._auto, "become auto: plans are carried out by themselves")
