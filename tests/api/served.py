@@ -39,6 +39,7 @@ from icewright.domain.names import TableName
 from icewright.domain.tables import PartitionField
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.control import ControlPlane, build_control_plane
+from icewright.services.notifications import Telling
 
 PORT = 7077
 HOST = f"127.0.0.1:{PORT}"
@@ -58,6 +59,7 @@ class Served:
     clock: ManualClock = field(default_factory=ManualClock)
     stores: tuple[TableStore, TaskStore] | None = None
     host: str = "127.0.0.1"
+    telling: Telling | None = None
 
     def __post_init__(self) -> None:
         self.lake = MemoryCatalog("lake", self.clock)
@@ -76,6 +78,7 @@ class Served:
             expiries={"lake": MemoryExpiry(self.lake)},
             kept=MemoryKept(),
             policies=MemoryPolicies(self.clock),
+            telling=self.telling,
         )
         self.access = Access(
             TOKEN,

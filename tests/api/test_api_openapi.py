@@ -11,6 +11,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
+from icewright.adapters.memory.clock import ManualClock
 from icewright.api.app import create_app
 from icewright.api.examples import EXAMPLES
 from icewright.api.plans import ApprovalGiven
@@ -19,12 +20,14 @@ from icewright.api.queue import PartAsked
 from icewright.domain.access import Role
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
 from icewright.domain.codec import from_json, to_json
+from icewright.domain.feed import Fact, FactKind, Told
 from icewright.domain.halts import PartKind
 from icewright.domain.identity import NewToken
 from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
 from icewright.domain.names import TableId
+from icewright.domain.notifications import Mention, Message
 from icewright.domain.observation import WorkerAccess
-from icewright.domain.plans import Migration
+from icewright.domain.plans import Migration, Reason
 from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatch
 from icewright.domain.storage import ProbeReport, ProbeReports
 from icewright.domain.tasks import Progress
@@ -33,6 +36,7 @@ from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello
 from tests.api.test_api_tasks import carry_out, claimed, report
 from tests.lakes.house import House, litter, own_access
 from tests.lakes.sqlite import writer
+from tests.services.mailbox import Mailbox, told
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +162,7 @@ def test_real_answers_are_as_the_document_says(document: Any, tmp_path: Path) ->
         *a_company(Served()),
         *some_policies(Served()),
         *some_halts(Served()),
+        *some_messages(),
         *a_removal(House(tmp_path)),
     ):
         seen.add((method, path))
@@ -306,6 +311,23 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
         yield "POST", f"{V1}/queue/{verb}", served.http.post(f"{V1}/queue/{verb}", json=to_json(part))
         yield "GET", f"{V1}/queue", served.http.get(f"{V1}/queue")
     yield "POST", f"{V1}/queue/resume", served.http.post(f"{V1}/queue/resume", json=to_json(part))
+
+
+def some_messages() -> Iterator[tuple[str, str, Any]]:
+    """The operations on notifications."""
+    clock, mailbox = ManualClock(), Mailbox()
+    telling = told(mailbox, clock)
+    fact = Fact(FactKind.CATALOG_AWAY, "lake", Reason("unavailable", "no answer"))
+    message = Message("msg_1", "team", None, (Mention(Told(1, 1, fact), None),), {"catalog-away": 1}, 0, 1, 1)
+    telling.store.compose("team", None, 0, [message])
+    telling.store.failed("msg_1", "status 400", None)
+    served = Served(clock, telling=telling)
+    head = f"{V1}/notifications"
+    yield "GET", head, served.http.get(head)
+    yield "GET", f"{head}/dead-letters", served.http.get(f"{head}/dead-letters")
+    path = "dead-letters/{message_id}/retry"
+    yield "POST", f"{head}/{path}", served.http.post(f"{head}/{path.format(message_id='msg_1')}")
+    yield "POST", f"{head}/receivers/{{name}}/test", served.http.post(f"{head}/receivers/team/test")
 
 
 def some_policies(served: Served) -> Iterator[tuple[str, str, Any]]:

@@ -7,6 +7,7 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.testclient import TestClient
 
+from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
@@ -16,7 +17,9 @@ from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.deletion import Cause, DeletionRun
 from icewright.domain.identity import NewToken
 from icewright.domain.names import TableId
+from icewright.domain.notifications import Message
 from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, problem
+from tests.services.mailbox import Mailbox, told
 
 READERS = {"viewer", "operator", "policy-admin", "approver", "platform-admin"}
 OPERATORS = {"operator", "policy-admin"}
@@ -85,6 +88,10 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/quarantine/{run}/files"): (READERS, TABLE),
     ("POST", "/quarantine/{run}/purge"): (REMOVERS, TABLE),
     ("POST", "/quarantine/{run}/purge-of-gone-table"): (APPROVERS, TABLE),
+    ("GET", "/notifications"): (READERS, ALL),
+    ("GET", "/notifications/dead-letters"): (READERS, ALL),
+    ("POST", "/notifications/dead-letters/{letter}/retry"): ({"platform-admin"}, ALL),
+    ("POST", "/notifications/receivers/{receiver}/test"): ({"platform-admin"}, ALL),
     ("GET", "/feed"): (READERS, SOME),
     ("GET", "/feed/stream"): (READERS, SOME),
     ("POST", "/events/commits"): (OPERATORS | {"reporter"}, SOME),
@@ -108,7 +115,7 @@ SCOPES = {
     "other": {SOME},
 }
 PARAMETERS = {"rewrite": "plan_id", "expiry": "plan_id", "task": "task_id", "removing": "task_id", "run": "task_id"}
-PARAMETERS |= {"optimizer": "optimizer_id", "token": "name"}
+PARAMETERS |= {"optimizer": "optimizer_id", "token": "name", "receiver": "name", "letter": "message_id"}
 BARE = ("/assets", "/v1/")
 """Where addresses begin that are not below that of the API."""
 
@@ -140,7 +147,11 @@ class World:
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    served = Served()
+    clock = ManualClock()
+    telling = told(Mailbox(), clock)
+    telling.store.compose("team", None, 0, [Message("msg_1", "team", None, (), {"failed": 1}, 1, 0, 0)])
+    telling.store.failed("msg_1", "status 400", None)
+    served = Served(clock, telling=telling)
     uuid = served.table(mode="approve")
     rewrite = served.post(f"/tables/{uuid}/plan")["plan"]["plan_id"]
     expiry = served.post(f"/tables/{uuid}/plans", AskedExpireSnapshots("PT0S", 1))["plan_id"]
@@ -155,6 +166,7 @@ def world() -> World:
     app = create_app(served.control, access)
     app.state.streams.is_ending = lambda: True  # or the answer would have no end
     ids = {"uuid": uuid, "name": "page.css", "optimizer": "x", "token": "ci", "run": "run-1", "number": "0"}
+    ids |= {"receiver": "team", "letter": "msg_1"}
     ids |= {"prefix": "lake", "namespace": "db", "table": "events"}
     ids |= {"rewrite": rewrite, "expiry": expiry, "task": task, "removing": removing}
     access.give_token(NewToken("ci", (Role.VIEWER,)), "owner")

@@ -15,6 +15,7 @@ import pytest
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.message_store import MemoryMessages
+from icewright.adapters.notify.by_apprise import AppriseSender
 from icewright.app.notifications import telling, telling_receivers
 from icewright.config.load import load_config
 from icewright.config.model import Config
@@ -131,3 +132,12 @@ def test_certificates_that_cannot_be_read_are_said_at_the_start(tmp_path: Path) 
     config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
     with pytest.raises(InvalidConfiguration, match="ca_file"):
         telling(config, {}, MemoryMessages(ManualClock()))
+
+
+def test_chats_go_by_a_process_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "icewright.toml").write_text('[receivers.chat]\nkind = "apprise"\nurl = "env:CHAT"\n')
+    config = load_config(None, {"HOME": str(tmp_path)}, tmp_path)
+    found = telling(config, {"CHAT": "mmost://127.0.0.1:9/abcdefghijklmnopqrstuvwxyz"}, MemoryMessages(ManualClock()))
+    assert isinstance(found.senders["chat"], AppriseSender)
+    with pytest.raises(InvalidConfiguration, match=r"receivers\.chat\.url"):
+        telling(config, {"CHAT": "syslog://"}, MemoryMessages(ManualClock()))

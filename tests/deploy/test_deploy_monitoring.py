@@ -16,9 +16,11 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.names import TableName
 from tests.api.served import V1, Served, hello
 from tests.docs.test_documentation import anchors
+from tests.services.mailbox import Mailbox, told
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = yaml.safe_load((DEPLOY / "prometheus/rules.yaml").read_text(encoding="utf-8"))
@@ -90,7 +92,8 @@ def check(expression: str, known: dict[str, dict[str, set[str]]]) -> None:
 @pytest.fixture(scope="module")
 def known() -> dict[str, dict[str, set[str]]]:
     """Each series that a server tells of, and each rule; with its labels and their values."""
-    served = Served()
+    clock = ManualClock()
+    served = Served(clock, telling=told(Mailbox(), clock))
     served.table()
     served.append(TableName("lake", ("db",), "events"), "more")
     served.control.keeper.look(TableName("lake", ("db",), "events"))

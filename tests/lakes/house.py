@@ -45,6 +45,7 @@ from icewright.planning.place_rules import place_rules
 from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.ports.store import TaskFilter
 from icewright.services.control import ControlPlane, build_control_plane
+from icewright.services.notifications import Telling
 from tests.lakes.sqlite import append, files_of, make_lake, make_table
 
 HOUR_MS = 3_600_000
@@ -63,6 +64,7 @@ class House:
         self.entry = replace(entry, quarantine=(str(self.held),)) if quarantine else entry
         self.engine = open_store(f"sqlite:///{folder}/store.db")
         self.ids = SystemIds(self.clock)
+        self.telling: Telling | None = None
         self.control = self.restart()
 
     def restart(self) -> ControlPlane:
@@ -88,6 +90,7 @@ class House:
             places=places,
             claims=SqlClaims(self.engine),
             pause=self.pause,
+            telling=self.telling,
         )
         return self.control
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -18,37 +18,18 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.notifications import Message, Receiver, ReceiverKind
 from icewright.domain.plans import Reason
 from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatch
-from icewright.domain.tables import Instant
-from icewright.ports.notifications import Outgoing, TryLater
+from icewright.ports.notifications import TryLater
 from icewright.ports.store import TableRecord
 from icewright.scheduling.sending import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX
 from icewright.services.notifications import DEAD_KEPT_MS, LATE_MS, SENT_KEPT_MS, SILENT_MS, Notifications, Telling
 from icewright.services.notifier import FACTS_AT_ONCE, NOTED_MS, Notifier
 from icewright.services.owners import KNOWN_FOR_MS, Owners
 from icewright.services.policy_source import PolicySource
+from tests.services.mailbox import Mailbox
 
 MINUTE_MS = 60_000
 INTERVAL_MS = 5 * MINUTE_MS
 HOUR_MS = 60 * MINUTE_MS
-
-
-class Mailbox:
-    """A receiver that takes what it is sent, unless told otherwise."""
-
-    def __init__(self) -> None:
-        self.got: list[Outgoing] = []
-        self.trouble: Callable[[], Exception] | None = None
-
-    def send(self, outgoing: Outgoing, at: Instant) -> None:
-        """See the port."""
-        del at
-        if self.trouble is not None:
-            raise self.trouble()
-        self.got.append(outgoing)
-
-    @property
-    def titles(self) -> list[str]:
-        return [one.title.removeprefix("icewright: ") for one in self.got]
 
 
 class Told:

@@ -16,6 +16,7 @@ from icewright.api import (
     identities,
     metrics,
     metrics_reports,
+    notifications,
     once,
     optimizers,
     page,
@@ -103,7 +104,21 @@ def create_app(
     app.state.streams = Streams(control.tasks.feed, words)
     app.state.shown = shown or metrics.Shown()
     api = APIRouter(prefix=PREFIX)
-    routers = (status, identities, tables, plans, policies, tasks, queue, quarantine, feed, events, optimizers, metrics)
+    routers = (
+        status,
+        identities,
+        tables,
+        plans,
+        policies,
+        tasks,
+        queue,
+        quarantine,
+        feed,
+        notifications,
+        events,
+        optimizers,
+        metrics,
+    )
     for routes in routers:
         api.include_router(routes.router)
     api.include_router(tasks.attempts_router)

@@ -41,6 +41,7 @@ from icewright.ports.census import TableCensus, TaskCensus
 from icewright.scheduling.lifecycle import LIVE_STATES
 from icewright.services.control import ControlPlane
 from icewright.services.loop import Loop
+from icewright.services.notifications import ReceiverView
 from icewright.services.telemetry import PROCESS
 
 router = APIRouter(tags=["server"])
@@ -90,6 +91,7 @@ class Figures:
         try:
             tasks, tables = control.tasks.census(max(1, self._shown.tables_max)), control.tables.census()
             halts = control.tasks.halts.present()
+            receivers = control.notifications.views()
         except IcewrightError as error:
             _log.warning("no figures of the store", code=error.code, detail=error.message)
             yield _one("icewright_store_up", "Whether the store answers this server.", 0)
@@ -99,6 +101,7 @@ class Figures:
         yield from _of_tasks(tasks, self._shown.tables_max)
         yield from _of_tables(tables, tasks.now)
         yield from _of_totals(tasks.totals)
+        yield from _of_receivers(receivers)
 
 
 def _of_server(control: ControlPlane, loop: Loop) -> Iterator[Metric]:
@@ -187,6 +190,25 @@ def _of_tables(census: TableCensus, now: Instant) -> Iterator[Metric]:
     for group, seen_at in sorted(census.seen_at.items())[:GROUPS_MAX]:
         optimizers.add_metric((_printable(group),), sum(now - at < OPTIMIZER_SEEN_MS for at in seen_at))
     yield optimizers
+
+
+def _of_receivers(receivers: Sequence[ReceiverView]) -> Iterator[Metric]:
+    messages = CounterMetricFamily(
+        "icewright_notifications",
+        "Of the store: messages to a receiver that arrived, attempts that failed, and messages that were given up.",
+        labels=("receiver", "result"),
+    )
+    lag = GaugeMetricFamily(
+        "icewright_notifications_lag_seconds",
+        "Of the store: how long the oldest fact waits that a receiver should know of, or nobody has looked for any.",
+        labels=("receiver",),
+    )
+    for one in receivers:
+        for result, count in (("sent", one.sent), ("failed", one.failed), ("given-up", one.given_up)):
+            messages.add_metric((one.name, result), count)
+        lag.add_metric((one.name,), one.lag_ms / 1_000)
+    yield messages
+    yield lag
 
 
 def _of_totals(totals: Mapping[TotalKey, int]) -> Iterator[Metric]:

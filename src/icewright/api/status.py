@@ -92,6 +92,14 @@ class ServerView:
 
 
 @dataclass(frozen=True, slots=True)
+class ReceiverStatus:
+    """Somebody who is told by messages; ``trouble`` is empty while that goes well."""
+
+    name: str
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The server that leads, or this one where none does, at this moment.
 
@@ -110,6 +118,7 @@ class Status:
     optimizers: tuple[OptimizerRecord, ...]
     unreadable: tuple[UnreadableTable, ...]
     doing: tuple[Doing, ...]
+    receivers: tuple[ReceiverStatus, ...]
     servers: tuple[ServerView, ...] = ()
     halts: tuple[HaltView, ...] = ()
 
@@ -182,6 +191,9 @@ def _parts(control: ControlPlane, loop: Loop) -> Iterator[Part]:
     silent = [one.thread for one in loop.doing if one.is_silent]
     yield Part("threads", is_required=True, is_well=not silent, detail=f"silent: {', '.join(silent) or 'none'}")
     if census is not None:
+        for one in control.notifications.views():
+            detail = one.trouble or "messages arrive, as far as there were any"
+            yield Part(f"receiver {one.name}", is_required=False, is_well=not one.trouble, detail=detail)
         seen = sum(now - at < OPTIMIZER_SEEN_MS for times in census.seen_at.values() for at in times)
         detail = f"{seen} heard of within two minutes"
         yield Part("optimizers", is_required=False, is_well=seen > 0, detail=detail)
@@ -208,6 +220,7 @@ def status(control: Control, led: LedOrOwn, servers: Servers, caller: Caller) ->
             doing=led.loop.doing,
             servers=server_views(servers) if EVERYTHING in within else (),
             halts=halts_for(control, within),
+            receivers=_receivers(control) if EVERYTHING in within else (),
         )
     )
 
@@ -227,6 +240,10 @@ def server_views(servers: Sequence[SeenServer]) -> tuple[ServerView, ...]:
         )
         for one in servers
     )
+
+
+def _receivers(control: ControlPlane) -> tuple[ReceiverStatus, ...]:
+    return tuple(ReceiverStatus(one.name, one.trouble) for one in control.notifications.views())
 
 
 @router.post("/login-codes", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(LoginCode, status=201))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from icewright.adapters.notify.by_apprise import Address, AppriseSender, parse_address, require_apprise
 from icewright.adapters.notify.guard import Guard
 from icewright.adapters.notify.signatures import parse_secret
 from icewright.adapters.notify.urls import Proxy, parse_proxy, parse_url
@@ -55,8 +56,10 @@ def _sender(
 ) -> Sender:
     """References are followed at each message, so that a secret in a file is exchanged without a restart."""
     key = f"receivers.{one.receiver.name}"
-    if one.receiver.kind is not ReceiverKind.WEBHOOK:
-        raise InvalidConfiguration(f"{key}.kind: {one.receiver.kind} is not supported here")
+    guard = Guard(config.networks)
+
+    def url() -> str:
+        return resolve(one.url, key=f"{key}.url", environ=environ)
 
     def endpoint() -> Endpoint:
         references = {"secret": one.secret, "previous_secret": one.previous_secret}
@@ -65,15 +68,23 @@ def _sender(
             for name, said in references.items()
             if said is not None
         )
-        return Endpoint(parse_url(resolve(one.url, key=f"{key}.url", environ=environ), f"{key}.url"), secrets)
+        return Endpoint(parse_url(url(), f"{key}.url"), secrets)
+
+    def address() -> Address:
+        return parse_address(url(), f"{key}.url")
 
     def proxy() -> Proxy | None:
         name = "notifications.proxy"
         return None if config.proxy is None else parse_proxy(resolve(config.proxy, key=name, environ=environ), name)
 
-    for asked in (endpoint, proxy):
-        asked()  # what cannot be is said at once, and not when something has happened
-    return WebhookSender(endpoint, Guard(config.networks), context=context, proxy=proxy)
+    # What cannot be is said at once, and not when something has happened.
+    proxy()
+    if one.receiver.kind is ReceiverKind.APPRISE:
+        require_apprise()
+        address()
+        return AppriseSender(address, guard, proxy=proxy)
+    endpoint()
+    return WebhookSender(endpoint, guard, context=context, proxy=proxy)
 
 
 def _context(config: NotificationsConfig) -> ssl.SSLContext:

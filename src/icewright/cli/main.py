@@ -18,6 +18,7 @@ from icewright.cli import (
     audit,
     configuration,
     feed,
+    notifications,
     optimizers,
     plans,
     policies,
@@ -102,6 +103,7 @@ app.add_typer(tasks.app, name="tasks")
 app.add_typer(queue.app, name="queue")
 app.add_typer(quarantine.app, name="quarantine")
 app.command("feed")(feed.feed)
+app.add_typer(notifications.app, name="notifications")
 app.command("notify")(tasks.notify)
 app.command("status")(tasks.status)
 app.add_typer(configuration.app, name="config")

@@ -327,11 +327,19 @@ def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> 
         terminal.say(f"server {server['server_id']}: {part}, {server['url']}, seen {text.instant(server['seen_at'])}")
         if server["is_silent"]:
             terminal.say("  it is silent: it has died, or the store does not answer it", style="red")
+    _print_receivers(terminal, answer)
     if waiting.items:
         said = text.count(len(waiting.items), "plan") + (" and more" if waiting.next_cursor else "")
         terminal.say(f"waiting for a person: {said} (`icewright approve`)")
     for table in answer.get("unreadable", ()):
         terminal.say(f"unreadable: {table['name']}: {table['reason']['text']}", style="red")
+
+
+def _print_receivers(terminal: Terminal, answer: Json) -> None:
+    for receiver in answer.get("receivers", ()):
+        if receiver["trouble"]:
+            said = f"receiver {receiver['name']}: {receiver['trouble']} (`icewright notifications list`)"
+            terminal.say(said, style="red")
 
 
 def _catalog_text(catalog: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.feed import Feed
 from icewright.ports.notifications import MessageStore, Sender
-from icewright.services.message_text import trial
+from icewright.services.message_text import outgoing, trial
 from icewright.services.notifier import NOTED_MS, Notifier
 from icewright.services.owners import Owners
 
@@ -101,7 +101,7 @@ class ReceiverView:
     ``sent``, ``failed`` and ``given_up`` count attempts and messages since it was first configured; ``waiting``
     messages have not arrived yet, the oldest fact in them since ``waiting_since``; ``dead_letters`` are kept.
     ``looked_at`` is when the feed was last looked at for it, null before the first time. ``trouble`` is empty while
-    all is well.
+    all is well. ``lag_ms`` is how long the oldest fact waits that it should know of, or nobody has looked for any.
     """
 
     name: str
@@ -120,6 +120,7 @@ class ReceiverView:
     dead_letters: int
     looked_at: Instant | None
     trouble: str
+    lag_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,35 @@ class Trial:
     message_id: str
     has_arrived: bool
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that was given up. ``text`` is as people would have read it, ``problem`` why it did not arrive."""
+
+    message_id: str
+    receiver: str
+    title: str
+    text: str
+    composed_at: Instant
+    given_up_at: Instant
+    attempts: int
+    problem: str
+
+
+def dead_letter(stored: StoredMessage) -> DeadLetter:
+    """A message that was given up, as it is listed."""
+    shown = outgoing(stored.message)
+    return DeadLetter(
+        message_id=stored.message.message_id,
+        receiver=stored.message.receiver,
+        title=shown.title,
+        text=shown.plain,
+        composed_at=stored.composed_at,
+        given_up_at=stored.ended_at or stored.composed_at,
+        attempts=stored.attempts,
+        problem=stored.problem,
+    )
 
 
 class Notifications:
@@ -230,7 +260,16 @@ def _view(receiver: Receiver, figures: ReceiverFigures, now: Instant) -> Receive
         dead_letters=figures.dead_letters,
         looked_at=figures.looked_at,
         trouble=_trouble(figures, now),
+        lag_ms=_lag_ms(figures, now),
     )
+
+
+def _lag_ms(figures: ReceiverFigures, now: Instant) -> int:
+    """How long the oldest fact waits in a message, or for somebody to look at the feed for longer than is usual."""
+    if figures.waiting_since is not None:
+        return max(0, now - figures.waiting_since)
+    silent_ms = 0 if figures.looked_at is None else now - figures.looked_at
+    return silent_ms if silent_ms > SILENT_MS else 0
 
 
 def _trouble(figures: ReceiverFigures, now: Instant) -> str:

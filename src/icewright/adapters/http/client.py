@@ -32,6 +32,8 @@ from icewright.domain.tables import Json
 from icewright.domain.tasks import TaskState
 
 _TIMEOUT_S: Final = 30.0
+_SENDING_S: Final = 90.0
+"""How long a service may take to accept a message, with the process that sends it."""
 _LONG_S: Final = 3600.0
 """How long it may take to list all files of a table, or to read all its metadata before any of them goes."""
 _API: Final = "/api/v1"
@@ -126,6 +128,22 @@ class Client:
     def revoke_token(self, name: str) -> Json:
         """Let a token in no more. Raises ``NotFound``."""
         return self._object("POST", f"/tokens/{_part(name)}/revoke")
+
+    def receivers(self) -> Json:
+        """Who is told by messages: ``{"items": [ReceiverView, ...]}``."""
+        return self._object("GET", "/notifications")
+
+    def test_receiver(self, name: str) -> Json:
+        """Send a receiver a message that says nothing: a ``Trial``. Raises ``NotFound``."""
+        return self._object("POST", f"/notifications/receivers/{_part(name)}/test", timeout_s=_SENDING_S)
+
+    def dead_letters(self, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """Messages that were given up, the latest first."""
+        return self._page("/notifications/dead-letters", {"limit": limit, "cursor": cursor})
+
+    def retry_dead_letter(self, message_id: str) -> Json:
+        """Have one sent again: ``{"message_id": ..., "receiver": ...}``. Raises ``NotFound`` and ``NotAllowed``."""
+        return self._object("POST", f"/notifications/dead-letters/{_part(message_id)}/retry")
 
     def audit(self, *, limit: int = 100, cursor: str | None = None, after: int | None = None) -> Page:
         """What was done by whom: the newest first, or those behind ``after`` in order."""

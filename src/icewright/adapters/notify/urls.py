@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.networks import Address
@@ -61,6 +61,12 @@ class Proxy:
     scheme: str
     authority: str
     login: tuple[str, str] | None = None
+
+    @property
+    def url(self) -> str:
+        """As programs take it from their environment."""
+        login = "" if self.login is None else ":".join(quote(part, safe="") for part in self.login) + "@"
+        return f"{self.scheme}://{login}{self.authority}"
 
 
 def parse_proxy(text: str, key: str) -> Proxy:

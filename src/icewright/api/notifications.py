@@ -1,0 +1,66 @@
+"""Who is told by messages, how that goes, and messages that did not arrive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Response
+
+from icewright.api.deps import Control
+from icewright.api.messages import Cursor, Limit, decode_cursor, page, render
+from icewright.api.needs import On, needs
+from icewright.api.schema import operation, page_of
+from icewright.domain.access import Permission
+from icewright.services.notifications import DeadLetter, ReceiverView, Trial, dead_letter
+
+router = APIRouter(prefix="/notifications", tags=["feed"])
+
+
+@dataclass(frozen=True, slots=True)
+class Receivers:
+    """All receivers of this server's configuration, without their addresses and secrets."""
+
+    items: tuple[ReceiverView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """A message that waits to be sent again."""
+
+    message_id: str
+    receiver: str
+
+
+@router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(Receivers))
+def list_receivers(control: Control) -> Response:
+    """Who is told by messages, of what, and how that goes."""
+    return render(Receivers(tuple(control.notifications.views())))
+
+
+@router.get("/dead-letters", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(DeadLetter)))
+def list_dead_letters(control: Control, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Messages that were given up, the latest first, for as long as they are kept."""
+    found = control.notifications.dead_letters(limit=limit + 1, before=decode_cursor(int, cursor))
+    more = found[limit - 1].number if len(found) > limit else None
+    return page([dead_letter(one) for one in found[:limit]], more)
+
+
+@router.post(
+    "/dead-letters/{message_id}/retry",
+    dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING)],
+    **operation(Resent, status=202, problems={404: "No such message.", 409: "It is no dead letter."}),
+)
+def retry_dead_letter(control: Control, message_id: str) -> Response:
+    """Send a message again that was given up, behind those that wait."""
+    stored = control.notifications.retry(message_id)
+    return render(Resent(stored.message.message_id, stored.message.receiver), 202)
+
+
+@router.post(
+    "/receivers/{name}/test",
+    dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING)],
+    **operation(Trial, problems={404: "No such receiver."}),
+)
+def test_receiver(control: Control, name: str) -> Response:
+    """Send a message to a receiver that says nothing, from this server, and say whether it arrived."""
+    return render(control.notifications.test(name))

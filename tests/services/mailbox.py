@@ -1,0 +1,38 @@
+"""A receiver in memory, for tests of whoever tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from icewright.adapters.memory.message_store import MemoryMessages
+from icewright.domain.feed import FactKind
+from icewright.domain.notifications import Receiver, ReceiverKind
+from icewright.domain.tables import Instant
+from icewright.ports.clock import Clock
+from icewright.ports.notifications import Outgoing
+from icewright.services.notifications import Telling
+
+
+class Mailbox:
+    """A receiver that takes what it is sent, unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.got: list[Outgoing] = []
+        self.trouble: Callable[[], Exception] | None = None
+
+    def send(self, outgoing: Outgoing, at: Instant) -> None:
+        """See the port."""
+        del at
+        if self.trouble is not None:
+            raise self.trouble()
+        self.got.append(outgoing)
+
+    @property
+    def titles(self) -> list[str]:
+        return [one.title.removeprefix("icewright: ") for one in self.got]
+
+
+def told(mailbox: Mailbox, clock: Clock, *, name: str = "team") -> Telling:
+    """One receiver, which is told of everything at once."""
+    receiver = Receiver(name, ReceiverKind.WEBHOOK, tuple(FactKind), (("lake",),), interval_ms=0)
+    return Telling((receiver,), {name: mailbox}, MemoryMessages(clock))
