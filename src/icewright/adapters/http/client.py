@@ -176,10 +176,6 @@ class Client:
             raise NotFound(f"the server does not know a table {name}", hint="it looks for new tables now and then")
         return found[0]
 
-    def table_document(self, uuid: str, catalog: str) -> Json:
-        """One table in full: a ``TableDocument``. Raises ``NotFound``."""
-        return self._object("GET", f"/tables/{_part(uuid)}", {"catalog": catalog})
-
     def partitions(self, uuid: str, catalog: str, *, limit: int = 100, cursor: str | None = None) -> Page:
         """The partitions of a table as of its last observed snapshot."""
         return self._page(f"/tables/{_part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
