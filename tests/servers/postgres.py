@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -22,6 +22,8 @@ PASSWORD_IN_URLS = "pw-of%2Fthe%3Atester%40pg"  # noqa: S105 - the same
 _NOT_ROOT = "nobody"
 """PostgreSQL refuses to run as root."""
 _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=32MB", "max_connections=300")
+_LASTING = ("shared_buffers=32MB", "max_connections=300")
+"""What it has committed is there after it was killed."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,70 @@ def find_programs() -> Path | None:
 @contextmanager
 def postgres_server(programs: Path, settings: Sequence[str] = _FAST) -> Iterator[PostgresServer]:
     """A server with a fresh cluster, which is removed with it. Unless ``settings`` say otherwise, it is in a hurry."""
+    with _cluster(programs) as cluster, cluster.running(settings):
+        yield PostgresServer(cluster.port, programs)
+
+
+class MortalPostgres:
+    """A server that can be killed and started again, on one port, with all that it had committed."""
+
+    def __init__(self, cluster: _Cluster) -> None:
+        self._cluster, self._life = cluster, ExitStack()
+        self.server = PostgresServer(cluster.port, cluster.programs)
+
+    def start(self) -> None:
+        """Take connections again, after whatever recovery it needs."""
+        self._life.enter_context(self._cluster.running(_LASTING))
+
+    def kill(self) -> None:
+        """End it and all its sessions at once, as a crash does: nothing is written to its end."""
+        self._life.close()
+
+
+@contextmanager
+def mortal_postgres(programs: Path) -> Iterator[MortalPostgres]:
+    """A running server over a fresh cluster, which is removed at the end."""
+    with _cluster(programs) as cluster:
+        found = MortalPostgres(cluster)
+        found.start()
+        try:
+            yield found
+        finally:
+            found.kill()
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """Where a server keeps its data, and as whom it runs."""
+
+    programs: Path
+    folder: Path
+    port: int
+    user: str | None
+
+    @contextmanager
+    def running(self, settings: Sequence[str]) -> Iterator[None]:
+        options = [part for setting in settings for part in ("-c", setting)]
+        listening = ["-p", str(self.port), "-k", str(self.folder), "-c", f"listen_addresses={HOST}"]
+        data = str(self.folder / "data")
+        command = [str(self.programs / "postgres"), "-D", data, *listening, *options]
+        is_ready = [str(self.programs / "pg_isready"), "-h", HOST, "-p", str(self.port), "-q"]
+        with running(
+            command,
+            log=self.folder / "postgres.log",
+            ready=lambda: subprocess.run(is_ready, check=False).returncode == 0,  # noqa: S603 - found by find_programs
+            user=self.user,
+            end=signal.SIGQUIT,  # it has children, which it then ends at once, and writes nothing: a crash
+        ):
+            yield
+
+
+@contextmanager
+def _cluster(programs: Path) -> Iterator[_Cluster]:
     user = _NOT_ROOT if os.geteuid() == 0 else None
     # Not below pytest's folder, which another user could not enter.
     with tempfile.TemporaryDirectory(prefix="icewright-postgres-") as name:
         folder = Path(name)
-        data, port = folder / "data", free_port()
         password_file = folder / "password"
         password_file.write_text(PASSWORD, encoding="utf-8")
         if user is not None:
@@ -84,8 +145,8 @@ def postgres_server(programs: Path, settings: Sequence[str] = _FAST) -> Iterator
                 os.chown(path, entry.pw_uid, entry.pw_gid)
         subprocess.run(  # noqa: S603 - the program that was found
             [
-                *(programs / "initdb", "-D", data, "-U", USER, "-A", "scram-sha-256", "--pwfile", password_file),
-                *("-E", "UTF8", "--locale", "C.UTF-8", "--no-sync", "--no-instructions"),
+                *(programs / "initdb", "-D", folder / "data", "-U", USER, "-A", "scram-sha-256"),
+                *("--pwfile", password_file, "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync", "--no-instructions"),
             ],
             check=True,
             capture_output=True,
@@ -94,15 +155,4 @@ def postgres_server(programs: Path, settings: Sequence[str] = _FAST) -> Iterator
             group=None if user is None else pwd.getpwnam(user).pw_gid,
             extra_groups=None if user is None else (),
         )
-        options = [part for setting in settings for part in ("-c", setting)]
-        listening = ["-p", str(port), "-k", str(folder), "-c", f"listen_addresses={HOST}"]
-        command = [str(programs / "postgres"), "-D", str(data), *listening, *options]
-        is_ready = [str(programs / "pg_isready"), "-h", HOST, "-p", str(port), "-q"]
-        with running(
-            command,
-            log=folder / "postgres.log",
-            ready=lambda: subprocess.run(is_ready, check=False).returncode == 0,  # noqa: S603 - found above
-            user=user,
-            end=signal.SIGQUIT,  # it has children, which it then ends at once
-        ):
-            yield PostgresServer(port, programs)
+        yield _Cluster(programs, folder, free_port(), user)

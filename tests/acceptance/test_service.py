@@ -1,0 +1,160 @@
+"""The service of a company: servers, optimizers and their database are killed, and every commit is followed by order.
+
+The long form (``make acceptance``): three servers over one PostgreSQL, behind a balancer; two optimizers on a Spark
+standalone cluster; 2,000 small tables with a writer that commits to them for ten minutes, while one of all these is
+killed every few seconds. The short form, in CI: two servers, one optimizer in local mode, a dozen tables, and each kind
+killed once, the leading server first.
+
+What is asserted is read behind icewright's back (:mod:`tests.acceptance.town`): no table ever had two tasks at work, by
+samples and by all attempts that there were; no more tasks ran than may; each table has exactly the rows that were
+committed, in one file, and every path that is reachable is there; nothing runs any more that was started; the chain of
+the audit verifies. And a stranger without a token gets nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.names import TableName
+from tests.acceptance.town import TOKEN, Killer, Sampler, Town, Writer, check, overlapping, town, unfinished, until
+from tests.lakes.sqlite import with_tables, writer
+from tests.servers.postgres import MortalPostgres, PostgresServer, find_programs, mortal_postgres
+from tests.servers.processes import HOST
+from tests.servers.spark_cluster import spark_cluster
+
+LONG = bool(os.environ.get("ICEWRIGHT_ACCEPTANCE"))
+SERVERS, OPTIMIZERS, TABLES = (3, 2, 2000) if LONG else (2, 1, 12)
+CHAOS_S, COMMIT_EVERY_S, CALM_S = (600.0, 0.25, 3600.0) if LONG else (20.0, 0.4, 200.0)
+RUNNING_MAX = 64 if LONG else 32
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(7200 if LONG else 420)]
+
+
+@pytest.fixture
+def database() -> Iterator[MortalPostgres]:
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed (on Debian and Ubuntu: apt-get install postgresql)")
+    with mortal_postgres(programs) as found:
+        yield found
+
+
+@pytest.fixture
+def entry(tmp_path: Path, postgres: PostgresServer) -> Iterator[CatalogEntry]:
+    """A catalog whose database is nobody's to kill: what is to be shown is icewright's."""
+    url = postgres.new_database()
+    yield with_tables(CatalogEntry("town", CatalogKind.SQL, url, str(tmp_path / "warehouse")))
+    postgres.drop(url)
+
+
+def test_every_commit_is_followed_by_order_whatever_is_killed(
+    tmp_path: Path, entry: CatalogEntry, database: MortalPostgres
+) -> None:
+    names = [TableName("town", (f"db{number % 10}",), f"t{number}") for number in range(TABLES)]
+    at_work = Writer(entry, names, random.Random(7))  # noqa: S311 - which table is next
+    at_work.create()
+    with ExitStack() as stack:
+        settings, environ = "", {"ICEWRIGHT_OPTIMIZER__MASTER": "local[2]"}
+        if LONG:
+            cluster = stack.enter_context(spark_cluster(_made(tmp_path / "cluster"), cores=4, memory="4g"))
+            environ = {
+                "ICEWRIGHT_OPTIMIZER__MASTER": cluster.master,
+                "ICEWRIGHT_OPTIMIZER__SPARK_CONF": '{"spark.driver.host": "127.0.0.1", "spark.executor.cores": "1", '
+                '"spark.executor.memory": "768m", "spark.cores.max": "2"}',
+            }
+        found = stack.enter_context(
+            town(
+                tmp_path / "town",
+                entry,
+                database,
+                servers=SERVERS,
+                optimizers=OPTIMIZERS,
+                settings=settings,
+                environ=environ,
+            )
+        )
+        sampler = stack.enter_context(Sampler(found, RUNNING_MAX))
+        killer = _chaos(found, at_work)
+        until(lambda: _in_order(found, at_work), "every commit is followed by order", found, CALM_S)
+        assert overlapping(found.store_url) == []
+        _check_audit(found)
+        _check_stranger(found)
+    assert found.left() == []
+    assert sampler.violations == []
+    assert sampler.samples > 20
+    assert sampler.working > 0
+    catalog = writer(entry)
+    checked = [check(catalog.load_table(name.path), at_work.committed[name]) for name in names]
+    assert {one.files for one in checked} == {1}
+    assert all(one.tasks for one in checked)
+    print(  # noqa: T201 - figures for whoever runs it
+        f"{at_work.commits} commits, {at_work.told} of which were told; killed {killer.kills}; "
+        f"{sum(len(one.tasks) for one in checked)} tasks committed; {sampler.samples} samples, in {sampler.working} of "
+        f"which tasks ran; {sum(one.orphans for one in checked)} files of attempts that were killed wait for a search"
+    )
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _chaos(at: Town, at_work: Writer) -> Killer:
+    """The writer goes on, and meanwhile one after the other is killed; all are there again at the end."""
+    killer = Killer(at, random.Random(11))  # noqa: S311 - who is next
+    until_s = time.monotonic() + CHAOS_S
+    with at.client() as client:
+        writing = threading.Thread(target=at_work.go_on, args=(client, until_s, COMMIT_EVERY_S))
+        writing.start()
+        for number, kind in enumerate(("server", "database", "optimizer", "server")):
+            killer.one(kind, 1.0, 0 if kind == "server" and number == 0 else None)
+            time.sleep(2.0)
+        while LONG and time.monotonic() < until_s:
+            killer.by_chance()
+            time.sleep(2.0)
+        writing.join()
+    return killer
+
+
+def _in_order(at: Town, at_work: Writer) -> bool:
+    """Nothing is left to do, and each table is one file again, as its own metadata say."""
+    if unfinished(at.store_url):
+        return False
+    catalog = writer(at_work.entry)
+    for name in at_work.names:
+        snapshot = catalog.load_table(name.path).current_snapshot()
+        if snapshot is None or snapshot.summary is None or snapshot.summary["total-data-files"] != "1":
+            return False
+    return True
+
+
+def _check_audit(at: Town) -> None:
+    """As its user verifies it: each entry has the hash of the one before it, and there are some."""
+    said = at.said("audit", "verify", "--json")
+    assert said["broken_at"] is None
+    assert said["entries"] > 0
+
+
+def _check_stranger(at: Town) -> None:
+    """Every route that there is, without a token: refused, but for whether it lives and the page to log in at."""
+    url = f"http://{HOST}:{at.balancer.port}"
+    with httpx2.Client(base_url=url) as client:
+        routes = client.get("/api/v1/openapi.json", headers={"Authorization": f"Bearer {TOKEN}"}).json()["paths"]
+        answers = {
+            (method, path): client.request(method.upper(), path).status_code
+            for path, methods in routes.items()
+            for method in methods
+        }
+    assert len(answers) > 50
+    open_to_all = {route for route, status in answers.items() if status != 401}
+    assert open_to_all == {("get", "/api/v1/healthz")}
