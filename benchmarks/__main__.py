@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from benchmarks import b1, b2, b3, b7, b9, b11, b13, queue
+from benchmarks import b1, b2, b3, b7, b9, b11, b12, b13, queue
 from benchmarks.render import render
 from benchmarks.results import Result, loads, save, table
 from benchmarks.rewriters import ICEWRIGHT, PEER
@@ -71,6 +71,11 @@ def _b11(spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     return b11.run(spark(), folder, options(seed), _say)
 
 
+def _b12(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
+    options = {Form.SHORT: b12.short, Form.USUAL: b12.usual, Form.FULL: b12.full}[form]
+    return b12.run(folder, options(seed), _say)
+
+
 def _b13(_spark: Spark, folder: Path, seed: int, form: Form) -> Result:
     options = {Form.SHORT: b13.short, Form.USUAL: b13.usual, Form.FULL: b13.full}[form]
     return b13.run(folder, options(seed), _say)
@@ -87,6 +92,7 @@ _BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     b7.NAME: _b7,
     b9.NAME: _b9,
     b11.NAME: _b11,
+    b12.NAME: _b12,
     b13.NAME: _b13,
     queue.NAME: _queue,
 }
@@ -103,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--full",
         action="store_true",
         help="B7: 100,000 tables and an hour of commits; B9: 5,000,000 files and 10,000 snapshots; B11: a month; "
-        "B13: 500 tables; saved as B7-full and so on",
+        "B12: an hour; B13: 500 tables; saved as B7-full and so on",
     )
     parser.add_argument("--render", action="store_true", help=f"only write {_PAGE.relative_to(_ROOT)} from the results")
     parser.add_argument("--results", type=Path, default=_RESULTS, help="the folder of the results")

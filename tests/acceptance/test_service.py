@@ -2,8 +2,8 @@
 
 The long form (``make acceptance``): three servers over one PostgreSQL, behind a balancer; two optimizers on a Spark
 standalone cluster; 2,000 small tables with a writer that commits to them for ten minutes, while one of all these is
-killed every few seconds. The short form, in CI: two servers, one optimizer in local mode, a dozen tables, and each kind
-killed once, the leading server first.
+killed every few seconds; besides, replies are lost and workers run out of memory. The short form, in CI: two servers,
+one optimizer in local mode, a dozen tables, and each kind killed once, the leading server first.
 
 What is asserted is read behind icewright's back (:mod:`tests.acceptance.town`): no table ever had two tasks at work, by
 samples and by all attempts that there were; no more tasks ran than may; each table has exactly the rows that were
@@ -36,6 +36,8 @@ LONG = bool(os.environ.get("ICEWRIGHT_ACCEPTANCE"))
 SERVERS, OPTIMIZERS, TABLES = (3, 2, 2000) if LONG else (2, 1, 12)
 CHAOS_S, COMMIT_EVERY_S, CALM_S = (600.0, 0.25, 3600.0) if LONG else (20.0, 0.4, 200.0)
 RUNNING_MAX = 64 if LONG else 32
+LOSES, SHORT_OF_MEMORY = (0.005, 0.005) if LONG else (0.03, 0.1)
+"""The share of replies that are lost, and of files for which a worker has no memory."""
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(7200 if LONG else 420)]
 
@@ -64,7 +66,7 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
     at_work = Writer(entry, names, random.Random(7))  # noqa: S311 - which table is next
     at_work.create()
     with ExitStack() as stack:
-        settings, environ = "", {"ICEWRIGHT_OPTIMIZER__MASTER": "local[2]"}
+        environ = {"ICEWRIGHT_OPTIMIZER__MASTER": "local[2]"}
         if LONG:
             cluster = stack.enter_context(spark_cluster(_made(tmp_path / "cluster"), cores=4, memory="4g"))
             environ = {
@@ -79,8 +81,9 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
                 database,
                 servers=SERVERS,
                 optimizers=OPTIMIZERS,
-                settings=settings,
                 environ=environ,
+                loses=LOSES,
+                short_of_memory=SHORT_OF_MEMORY,
             )
         )
         sampler = stack.enter_context(Sampler(found, RUNNING_MAX))

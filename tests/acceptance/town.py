@@ -40,6 +40,7 @@ from tests.servers.postgres import PASSWORD, MortalPostgres
 from tests.servers.processes import HOST
 
 TOKEN = "token-of-the-town-" + "5" * 32
+_ARMED = Path(__file__).parent / "short_of_memory"
 ACTIVE = ("running", "in_doubt", "committed")
 """States in which a task may have an attempt at its table."""
 
@@ -121,18 +122,23 @@ def town(
     *,
     servers: int,
     optimizers: int,
-    settings: str = "",
     environ: dict[str, str] | None = None,
+    loses: float = 0.0,
+    short_of_memory: float = 0.0,
 ) -> Iterator[Town]:
-    """A town whose processes run, and have ended when the block is left. ``settings`` are of all of them."""
+    """A town whose processes run, and have ended when the block is left. ``environ`` is of all of them.
+
+    ``loses`` is the share of replies that are lost on their way, ``short_of_memory`` that of files for which workers
+    have no memory.
+    """
     store_url = database.server.new_database()
     ports = [free_port() for _ in range(servers)]
     secrets = {"TOWN_TOKEN": TOKEN, "TOWN_STORE": PASSWORD, "TOWN_CATALOG": entry.uri, **(environ or {})}
-    with Balancer(ports) as balancer:
+    armed = {"PYTHONPATH": os.pathsep.join([str(_ARMED), *sys.path]), "SHORT_OF_MEMORY": str(short_of_memory)}
+    with Balancer(ports, loses=loses) as balancer:
 
-        def machine(name: str, lines: Sequence[str]) -> Machine:
-            text = "\n".join((*lines, settings, *_catalog(entry)))
-            return Machine(folder / name, entry, environ=secrets, settings=text)
+        def machine(name: str, lines: Sequence[str], **more: str) -> Machine:
+            return Machine(folder / name, entry, environ=secrets | more, settings="\n".join((*lines, *_catalog(entry))))
 
         found = Town(
             database,
@@ -143,7 +149,7 @@ def town(
                 for n, port in enumerate(ports)
             ],
             [
-                machine(f"optimizer-{n}", _optimizer(folder / f"optimizer-{n}", balancer.port))
+                machine(f"optimizer-{n}", _optimizer(folder / f"optimizer-{n}", balancer.port), **armed)
                 for n in range(optimizers)
             ],
         )

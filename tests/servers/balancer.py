@@ -1,7 +1,11 @@
-"""A load balancer as anybody's: connections go in turn to whichever of several servers takes them."""
+"""A load balancer as anybody's: connections go in turn to whichever of several servers takes them.
+
+It may lose replies: the server has done what it was asked for, and whoever asked hears nothing.
+"""
 
 from __future__ import annotations
 
+import random
 import socket
 import threading
 from collections.abc import Sequence
@@ -17,15 +21,21 @@ _CONNECT_S = 1.0
 
 
 class Balancer:
-    """Listens on ``port`` and knows nothing of HTTP: a server that does not take connections is passed over."""
+    """Listens on ``port`` and knows nothing of HTTP: a server that does not take connections is passed over.
 
-    def __init__(self, servers: Sequence[int]) -> None:
+    ``loses`` is the share of replies that are lost, with their connection.
+    """
+
+    def __init__(self, servers: Sequence[int], *, loses: float = 0.0) -> None:
+        self._loses, self._chance = loses, random.Random(3)  # noqa: S311 - which replies are lost
         self._servers = tuple(servers)
         self._turns = count()
         self._listening = socket.create_server((HOST, 0))
         self.port = int(self._listening.getsockname()[1])
         self.refused = 0
         """Connections for which no server was there."""
+        self.lost = 0
+        """Replies that were lost."""
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -48,9 +58,9 @@ class Balancer:
             self.refused += 1
             client.close()
             return
-        back = threading.Thread(target=_pass_on, args=(server, client), daemon=True)
+        back = threading.Thread(target=self._pass_on, args=(server, client, self._loses), daemon=True)
         back.start()
-        _pass_on(client, server)
+        self._pass_on(client, server, 0.0)
         back.join()
         client.close()
         server.close()
@@ -64,11 +74,13 @@ class Balancer:
                 return server
         return None
 
-
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):  # hung up, or killed
-        while data := source.recv(_CHUNK_BYTES):
-            target.sendall(data)
-    for one in (source, target):  # whoever has lost one side has lost both
-        with suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
+    def _pass_on(self, source: socket.socket, target: socket.socket, loses: float) -> None:
+        with suppress(OSError):  # hung up, or killed
+            while data := source.recv(_CHUNK_BYTES):
+                if self._chance.random() < loses:
+                    self.lost += 1
+                    break
+                target.sendall(data)
+        for one in (source, target):  # whoever has lost one side has lost both
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)

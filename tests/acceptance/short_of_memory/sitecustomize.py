@@ -1,0 +1,24 @@
+"""Arms every Python process that is started with this folder on its path: now and then a worker has no memory left.
+
+Python imports ``sitecustomize`` by itself when it starts. ``SHORT_OF_MEMORY`` is how often, as a share of all files
+that are written by workers.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+from icewright.domain.faults import Fault, arm
+
+_SHARE = float(os.environ["SHORT_OF_MEMORY"])
+_CHANCE = random.Random(os.getpid())  # noqa: S311 - which file it is
+
+
+def come_by(point: Fault) -> None:
+    """Fail as an allocation does."""
+    if point is Fault.WORKER_WRITTEN and _CHANCE.random() < _SHARE:
+        raise MemoryError("no memory is left, as a test wants it")
+
+
+arm(come_by)
