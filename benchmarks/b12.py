@@ -234,7 +234,7 @@ class Day:
         )
 
 
-def queue_cpu_s(tasks: Sequence[Task], store_url: str) -> float:
+def queue_cpu_s(tasks: Sequence[NewTask], store_url: str) -> float:
     """CPU seconds of this thread for taking tasks through an empty store, one by one, from queued to succeeded.
 
     Each is queued, claimed, beats once, commits and is verified; and once nothing is there for whoever asks.
@@ -253,9 +253,9 @@ class _Queue:
         self._engine = open_store(url)
         self._store = SqlTaskStore(self._engine)
 
-    def take_through(self, task: Task) -> None:
+    def take_through(self, task: NewTask) -> None:
         store = self._store
-        store.enqueue(NewTask(**{one.name: getattr(task, one.name) for one in fields(NewTask)}))
+        store.enqueue(task)
         claimed = self._claim(task.resource_group)
         if claimed is None or claimed.lease is None or self._claim(task.resource_group) is not None:
             raise Mismatch("not the one task that was queued could be claimed")
@@ -274,14 +274,16 @@ class _Queue:
         self._engine.dispose()
 
 
-def _ended_tasks(store_url: str) -> list[Task]:
+def _ended_tasks(store_url: str) -> list[NewTask]:
+    """Those that succeeded, as they were queued."""
     engine = open_store(store_url)
     try:
-        found: list[Task] = []
+        found: list[NewTask] = []
+        names = [one.name for one in fields(NewTask)]
         store, before = SqlTaskStore(engine), None
         only = TaskFilter(states=frozenset({TaskState.SUCCEEDED}))
         while page := store.tasks(only, limit=100, before=before):
-            found += page
+            found += [NewTask(**{name: getattr(task, name) for name in names}) for task in page]
             before = page[-1].task_id
         return found
     finally:
