@@ -52,7 +52,7 @@ class Machine(Processes):
     settings: str = ""
 
     def __post_init__(self) -> None:
-        self.folder.mkdir()
+        self.folder.mkdir(parents=True)
         self.configuration.write_text(self.settings)
 
 

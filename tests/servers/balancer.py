@@ -27,7 +27,7 @@ class Balancer:
     """
 
     def __init__(self, servers: Sequence[int], *, loses: float = 0.0) -> None:
-        self._loses, self._chance = loses, random.Random(3)  # noqa: S311 - which replies are lost
+        self.loses, self._chance = loses, random.Random(3)  # noqa: S311 - which replies are lost
         self._servers = tuple(servers)
         self._turns = count()
         self._listening = socket.create_server((HOST, 0))
@@ -58,9 +58,9 @@ class Balancer:
             self.refused += 1
             client.close()
             return
-        back = threading.Thread(target=self._pass_on, args=(server, client, self._loses), daemon=True)
+        back = threading.Thread(target=self._pass_on, args=(server, client), kwargs={"may_lose": True}, daemon=True)
         back.start()
-        self._pass_on(client, server, 0.0)
+        self._pass_on(client, server, may_lose=False)
         back.join()
         client.close()
         server.close()
@@ -74,10 +74,10 @@ class Balancer:
                 return server
         return None
 
-    def _pass_on(self, source: socket.socket, target: socket.socket, loses: float) -> None:
+    def _pass_on(self, source: socket.socket, target: socket.socket, *, may_lose: bool) -> None:
         with suppress(OSError):  # hung up, or killed
             while data := source.recv(_CHUNK_BYTES):
-                if self._chance.random() < loses:
+                if may_lose and self._chance.random() < self.loses:
                     self.lost += 1
                     break
                 target.sendall(data)
