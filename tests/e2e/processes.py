@@ -37,7 +37,7 @@ uri = "{uri}"
 warehouse = "{warehouse}"
 mode = "auto"
 """
-WAIT_S = 120.0
+WAIT_S = 240.0
 
 
 @dataclass

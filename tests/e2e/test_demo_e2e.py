@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table.snapshots import Operation
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
 DEMO = [sys.executable, "-m", "icewright", "demo"]
 

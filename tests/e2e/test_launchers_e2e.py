@@ -24,7 +24,7 @@ LONG = bool(os.environ.get("ICEWRIGHT_ACCEPTANCE"))
 ROUNDS = 4 if LONG else 1
 """How often the table is made worse again for each launcher."""
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900)]
 
 TABLE = ("db", "events")
 CITIES = ("a city", "another city")

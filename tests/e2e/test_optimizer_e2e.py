@@ -13,7 +13,7 @@ from icewright.domain.tables import TASK_ID_KEY
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import BY_CITY, append, make_table, writer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
 TABLE = ("db", "events")
 CITIES = tuple(f"city {number}" for number in range(6))

@@ -24,7 +24,7 @@ from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table, table_name
 from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS, PostgresServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 TOKEN = "the-token-that-all-servers-of-this-test-share"  # noqa: S105 - not a secret
 BALANCER = "balancer.example"
