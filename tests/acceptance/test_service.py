@@ -33,7 +33,7 @@ from tests.servers.processes import HOST
 from tests.servers.spark_cluster import spark_cluster
 
 LONG = bool(os.environ.get("ICEWRIGHT_ACCEPTANCE"))
-SERVERS, OPTIMIZERS, TABLES = (3, 2, 2000) if LONG else (1, 1, 12)
+SERVERS, OPTIMIZERS, TABLES = (3, 2, 2000) if LONG else (2, 1, 12)
 CHAOS_S, COMMIT_EVERY_S, CALM_S = (600.0, 0.25, 3600.0) if LONG else (20.0, 0.4, 200.0)
 RUNNING_MAX = 64 if LONG else 32
 LOSES, SHORT_OF_MEMORY = (0.005, 0.005) if LONG else (0.02, 0.02)

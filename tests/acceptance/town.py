@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import psutil
 import psycopg
@@ -29,7 +30,7 @@ from sqlalchemy import make_url
 
 from icewright.adapters.http.client import Client
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import IcewrightError
+from icewright.domain.errors import IcewrightError, Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.tables import TASK_ID_KEY
@@ -251,7 +252,7 @@ class Writer:
                 try:
                     client.notify(CommitEvent(name))
                     self.told += 1
-                except IcewrightError:
+                except Unavailable:
                     pass  # nobody is there just now: the sweep finds it
             time.sleep(every_s)
 
@@ -382,4 +383,4 @@ def _reachable(table: Table) -> set[str]:
 
 
 def _path(location: str) -> str:
-    return location.removeprefix("file://")
+    return urlsplit(location).path  # Java writes file:/, PyIceberg file:///
