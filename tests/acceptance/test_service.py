@@ -7,8 +7,8 @@ one optimizer in local mode, a dozen tables, and each kind killed once, the lead
 
 What is asserted is read behind icewright's back (:mod:`tests.acceptance.town`): no table ever had two tasks at work, by
 samples and by all attempts that there were; no more tasks ran than may; each table has exactly the rows that were
-committed, in one file, and every path that is reachable is there; nothing runs any more that was started; the chain of
-the audit verifies. And a stranger without a token gets nothing.
+committed, in a file or two, and every path that is reachable is there; nothing runs any more that was started; the
+chain of the audit verifies. And a stranger without a token gets nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,19 @@ import pytest
 
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.names import TableName
-from tests.acceptance.town import TOKEN, Killer, Sampler, Town, Writer, check, overlapping, town, unfinished, until
+from tests.acceptance.town import (
+    TOKEN,
+    Killer,
+    Sampler,
+    Town,
+    Writer,
+    check,
+    looked_at,
+    overlapping,
+    town,
+    unfinished,
+    until,
+)
 from tests.lakes.sqlite import with_tables, writer
 from tests.servers.postgres import MortalPostgres, PostgresServer, find_programs, mortal_postgres
 from tests.servers.processes import HOST
@@ -35,11 +47,15 @@ from tests.servers.spark_cluster import spark_cluster
 LONG = bool(os.environ.get("ICEWRIGHT_ACCEPTANCE"))
 SERVERS, OPTIMIZERS, TABLES = (3, 2, 2000) if LONG else (2, 1, 12)
 CHAOS_S, COMMIT_EVERY_S, CALM_S = (600.0, 0.25, 3600.0) if LONG else (20.0, 0.4, 200.0)
+FILES_MAX = 2
+"""One, and one more: a file that holds most of the bytes is not written again for a single small one beside it."""
 RUNNING_MAX = 64 if LONG else 32
 LOSES, SHORT_OF_MEMORY = (0.005, 0.005) if LONG else (0.02, 0.02)
 """The share of replies that are lost, and of files for which a worker has no memory."""
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(7200 if LONG else 420)]
+
+LOG_IN = {("get", "/api/v1/login"), ("get", "/api/v1/login/callback")}
 
 
 @pytest.fixture
@@ -99,7 +115,7 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
     assert sampler.working > 0
     catalog = writer(entry)
     checked = [check(catalog.load_table(name.path), at_work.committed[name]) for name in names]
-    assert {one.files for one in checked} == {1}
+    assert {one.files for one in checked} <= set(range(1, FILES_MAX + 1))
     assert all(one.tasks for one in checked)
     print(  # noqa: T201 - figures for whoever runs it
         f"{at_work.commits} commits, {at_work.told} of which were told; killed {killer.kills}, {found.balancer.lost} "
@@ -131,13 +147,20 @@ def _chaos(at: Town, at_work: Writer) -> Killer:
 
 
 def _in_order(at: Town, at_work: Writer) -> bool:
-    """Nothing is left to do, and each table is one file again, as its own metadata say."""
+    """Nothing is left to do, each table was looked at as it is now, and its own metadata say that it is in order."""
     if unfinished(at.store_url):
         return False
-    catalog = writer(at_work.entry)
+    seen, catalog = looked_at(at.store_url), writer(at_work.entry)
     for name in at_work.names:
-        snapshot = catalog.load_table(name.path).current_snapshot()
-        if snapshot is None or snapshot.summary is None or snapshot.summary["total-data-files"] != "1":
+        table = catalog.load_table(name.path)
+        snapshot = table.current_snapshot()
+        if (
+            snapshot is None
+            or snapshot.summary is None
+            or seen.get(str(table.metadata.table_uuid)) != snapshot.snapshot_id
+        ):
+            return False
+        if int(snapshot.summary["total-data-files"] or 0) > FILES_MAX:
             return False
     return True
 
@@ -161,4 +184,4 @@ def _check_stranger(at: Town) -> None:
         }
     assert len(answers) > 50
     open_to_all = {route for route, status in answers.items() if status != 401}
-    assert open_to_all == {("get", "/api/v1/healthz")}
+    assert open_to_all == {("get", "/api/v1/healthz"), *LOG_IN} & answers.keys()

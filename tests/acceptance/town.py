@@ -350,6 +350,12 @@ def unfinished(url: str) -> int:
         return int(found)
 
 
+def looked_at(url: str) -> dict[str, int]:
+    """The snapshot of each table, by its uuid, that the last look has seen."""
+    with connected(url) as connection:
+        return dict(connection.execute("SELECT table_uuid, snapshot_id FROM tables").fetchall())
+
+
 @dataclass(frozen=True)
 class Checked:
     """What became of a table. ``orphans``: files in its place that its metadata do not name, of killed attempts."""

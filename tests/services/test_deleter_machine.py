@@ -121,9 +121,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(index=indexes)
     def commit_late(self, index: int) -> None:
-        """Come to need, by a commit that took longer than any floor, what has been quarantined meanwhile."""
+        """Come to need, by a commit that took longer than any floor, what has been quarantined meanwhile.
+
+        That is what was last at its path; what was written over is gone by its writers' own doing.
+        """
         path = PATHS[index]
-        held = [one for one in self.held() if one.object.path == path]
+        overwritten = any(one.object.path == path for one in self.unknown())  # by what a death has left on its way
+        held = [one for one in self.held() if one.object.path == path and not overwritten]
         if held and path not in self.world.refs and path not in self.world.storage.objects and held[-1].held:
             self.world.refs[path] = self.world.storage.objects[held[-1].held.place].content
             self.late.add(path)
