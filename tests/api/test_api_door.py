@@ -34,7 +34,18 @@ def routes(served: Served) -> Iterator[tuple[str, str]]:
     """Every method and path that the application serves, parameters filled in."""
     for route in iter_route_contexts(served.app.routes):
         path = str(route.path)
-        for name in ("uuid", "plan_id", "task_id", "optimizer_id", "name", "prefix", "namespace", "table", "number"):
+        for name in (
+            "uuid",
+            "plan_id",
+            "task_id",
+            "message_id",
+            "optimizer_id",
+            "name",
+            "prefix",
+            "namespace",
+            "table",
+            "number",
+        ):
             path = path.replace(f"{{{name}}}", "x").replace(f"{{{name}:path}}", "x")
         assert "{" not in path
         for method in route.methods or ():

@@ -81,6 +81,7 @@ def test_only_what_the_loop_alone_knows_or_does_is_the_leaders(served: Served) -
         ("GET", f"{table}/place$", True),
         ("POST", f"{table}/plan$", False),
         ("POST", f"{table}/plans$", False),
+        ("POST", f"{table}/unpark$", False),
         ("POST", f"^{V1}/tasks/{task}/undo$", False),
         ("POST", f"^{V1}/quarantine/{task}/purge$", False),
         ("POST", f"^{V1}/quarantine/{task}/purge-of-gone-table$", False),
