@@ -26,7 +26,7 @@ FAKE = """\
 #!{python} -S
 import os, signal, subprocess, sys, time
 folder = {folder!r}
-signal.signal(signal.SIGTERM, lambda *_: os.mknod(folder + "/told"))
+signal.signal(signal.SIGTERM, lambda *_: open(folder + "/told", "a").close())
 child = subprocess.Popen(["/bin/sleep", "600"])
 for name, text in (("child", child.pid), ("pid", os.getpid())):
     with open(folder + "/" + name + ".new", "w") as file:
