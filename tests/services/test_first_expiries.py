@@ -246,14 +246,14 @@ def test_a_look_asks_for_the_tasks_of_a_kind_once(monkeypatch: pytest.MonkeyPatc
         if task.state is TaskState.QUEUED:  # the next one is of another kind: not all of the latest are expiries
             house.control.dispatcher.withdraw(task, Reason("replanned", "the table was planned anew"))
     live_on(house, 7)
-    asked: Counter[TaskFilter] = Counter()
+    asked: Counter[tuple[TaskFilter, int]] = Counter()
     listed = house.tasks.listed
 
-    def counted(only: TaskFilter, **more: Any) -> Any:
-        asked[only] += 1
-        return listed(only, **more)
+    def counted(only: TaskFilter, *, limit: int) -> Any:
+        asked[only, limit] += 1  # what is queued also asks further back, whether its table was in the large queue
+        return listed(only, limit=limit)
 
     monkeypatch.setattr(house.tasks, "listed", counted)
     house.control.keeper.look(NAME, plan_anew=True)
-    assert {only.kind for only in asked} >= {ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS}
+    assert {only.kind for only, _ in asked} >= {ActionKind.EXPIRE_SNAPSHOTS, ActionKind.UNDO_EXPIRE_SNAPSHOTS}
     assert set(asked.values()) == {1}

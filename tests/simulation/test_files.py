@@ -211,7 +211,7 @@ def test_g8_a_missing_guard_is_noticed(mutation: Any) -> None:
 
 
 def test_g18_doing_nothing_is_noticed() -> None:
-    happened = simulated(range(2), does_nothing)
+    happened = simulated(range(6), does_nothing)
     assert happened["garbage left"] > happened["garbage gone"] == 0
 
 

@@ -132,7 +132,7 @@ def test_tables_share_one_job_and_a_bad_or_cancelled_one_ends_alone(loop: SparkL
         assert ids(loop, number) == [1000 * number + row for row in EXPECTED]
         if number == 2:
             assert isinstance(result, Failed), result
-            assert (result.code, task.state) == ("file-unreadable", TaskState.QUEUED)
+            assert (result.code, task.state) == ("file-unreadable", TaskState.FAILED)
             continue
         if number == 4:
             assert isinstance(result, Cancelled), result
