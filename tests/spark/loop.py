@@ -28,6 +28,7 @@ from icewright.domain.storage import ProbeReport, ProbeReports
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import Task
 from icewright.ports.store import TaskFilter
+from icewright.scheduling.retry import CONFLICT_BASE_MS
 from icewright.services.control import build_control_plane
 from icewright_spark.attempt import Attempt
 from icewright_spark.probe import probe
@@ -106,6 +107,9 @@ class SparkLoop:
     def claim(self, name: TableName) -> TaskSpec:
         """Plan the table and take its task, as an optimizer does."""
         spec = self.claim_if_any(name)
+        if spec is None:  # after a conflict the next task waits, up to so long
+            self.clock.ahead_ms += CONFLICT_BASE_MS
+            spec = self.control.dispatcher.claim(OPTIMIZER)
         assert spec is not None, self.control.keeper.look(name).plan.reason
         return spec
 
