@@ -279,7 +279,7 @@ def _ended_tasks(store_url: str) -> list[NewTask]:
     engine = open_store(store_url)
     try:
         found: list[NewTask] = []
-        names = [one.name for one in fields(NewTask)]
+        names = {one.name for one in fields(NewTask)} & {one.name for one in fields(Task)}
         store, before = SqlTaskStore(engine), None
         only = TaskFilter(states=frozenset({TaskState.SUCCEEDED}))
         while page := store.tasks(only, limit=100, before=before):
