@@ -6,7 +6,7 @@ killed every few seconds; besides, replies are lost and workers run out of memor
 one optimizer in local mode, a dozen tables, and each kind killed once, the leading server first.
 
 What is asserted is read behind icewright's back (:mod:`tests.acceptance.town`): no table ever had two tasks at work, by
-samples and by all attempts that there were; no more tasks ran than may; each table has exactly the rows that were
+samples and by all attempts that there were; each table has exactly the rows that were
 committed, in a file or two, and every path that is reachable is there; nothing runs any more that was started; the
 chain of the audit verifies. And a stranger without a token gets nothing.
 """
@@ -50,6 +50,7 @@ CHAOS_S, COMMIT_EVERY_S, CALM_S = (600.0, 0.25, 3600.0) if LONG else (20.0, 0.4,
 FILES_MAX = 2
 """One, and one more: a file that holds most of the bytes is not written again for a single small one beside it."""
 RUNNING_MAX = 64 if LONG else 32
+"""What the optimizers can take by their slots and batches; no cap of a group is set here, nor shown to hold."""
 LOSES, SHORT_OF_MEMORY = (0.005, 0.005) if LONG else (0.02, 0.02)
 """The share of replies that are lost, and of files for which a worker has no memory."""
 
