@@ -28,6 +28,7 @@ from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.names import TableName
 from tests.acceptance.town import (
     TOKEN,
+    Caps,
     Killer,
     Sampler,
     Town,
@@ -49,8 +50,8 @@ SERVERS, OPTIMIZERS, TABLES = (3, 2, 2000) if LONG else (2, 1, 12)
 CHAOS_S, COMMIT_EVERY_S, CALM_S = (600.0, 0.25, 3600.0) if LONG else (20.0, 0.4, 400.0)
 FILES_MAX = 2
 """One, and one more: a file that holds most of the bytes is not written again for a single small one beside it."""
-RUNNING_MAX = 64 if LONG else 32
-"""What the optimizers can take by their slots and batches; no cap of a group is set here, nor shown to hold."""
+CAPS = Caps(tasks=24, cores=8) if LONG else Caps(tasks=8, cores=4)
+"""Twice the cores that optimizers have: what those held that were killed counts until they have surely ended."""
 LOSES, SHORT_OF_MEMORY = (0.005, 0.005) if LONG else (0.02, 0.02)
 """The share of replies that are lost, and of files for which a worker has no memory."""
 
@@ -97,11 +98,12 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
                 servers=SERVERS,
                 optimizers=OPTIMIZERS,
                 environ=environ,
+                caps=CAPS,
                 loses=LOSES,
                 short_of_memory=SHORT_OF_MEMORY,
             )
         )
-        sampler = stack.enter_context(Sampler(found, RUNNING_MAX))
+        sampler = stack.enter_context(Sampler(found, CAPS))
         killer = _chaos(found, at_work)
         until(lambda: _in_order(found, at_work), "every commit is followed by order", found, CALM_S)
         found.balancer.loses = 0.0
@@ -112,6 +114,7 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
     assert sampler.violations == []
     assert sampler.samples > 20
     assert sampler.working > 0
+    assert sampler.most.cores > 0
     catalog = writer(entry)
     checked = [check(catalog.load_table(name.path), at_work.committed[name]) for name in names]
     assert {one.files for one in checked} <= set(range(1, FILES_MAX + 1))
@@ -119,7 +122,9 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
     print(  # noqa: T201 - figures for whoever runs it
         f"{at_work.commits} commits, {at_work.told} of which were told; killed {killer.kills}, {found.balancer.lost} "
         f"replies lost; {sum(len(one.tasks) for one in checked)} tasks committed; {sampler.samples} samples, in "
-        f"{sampler.working} of which tasks ran; {sum(one.orphans for one in checked)} files of killed attempts are left"
+        f"{sampler.working} of which tasks ran, at most {sampler.most.tasks} of {CAPS.tasks} tasks and "
+        f"{sampler.most.cores} of {CAPS.cores} cores; "
+        f"{sum(one.orphans for one in checked)} files of killed attempts are left"
     )
 
 

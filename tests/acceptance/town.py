@@ -46,6 +46,14 @@ ACTIVE = ("running", "in_doubt", "committed")
 """States in which a task may have an attempt at its table."""
 
 
+@dataclass(frozen=True)
+class Caps:
+    """So many running tasks, and so many cores that they hold together."""
+
+    tasks: int
+    cores: int
+
+
 @dataclass
 class Machine(Processes):
     """One machine of the town: a folder, a configuration of its own, and one process."""
@@ -124,10 +132,13 @@ def town(
     servers: int,
     optimizers: int,
     environ: dict[str, str] | None = None,
+    caps: Caps,
     loses: float = 0.0,
     short_of_memory: float = 0.0,
 ) -> Iterator[Town]:
     """A town whose processes run, and have ended when the block is left. ``environ`` is of all of them.
+
+    ``caps`` are those of the resource group that all tasks are in.
 
     ``loses`` is the share of replies that are lost on their way, ``short_of_memory`` that of files for which workers
     have no memory.
@@ -146,7 +157,7 @@ def town(
             store_url,
             balancer,
             [
-                machine(f"server-{n}", _server(folder / f"server-{n}", store_url, port, balancer.port))
+                machine(f"server-{n}", _server(folder / f"server-{n}", store_url, port, balancer.port, caps))
                 for n, port in enumerate(ports)
             ],
             [
@@ -167,7 +178,7 @@ def town(
                 each.end()
 
 
-def _server(folder: Path, store_url: str, port: int, balancer: int) -> list[str]:
+def _server(folder: Path, store_url: str, port: int, balancer: int, caps: Caps) -> list[str]:
     without_password = make_url(store_url).set(drivername="postgresql", password=None).render_as_string()
     return [
         "[server]",
@@ -178,6 +189,9 @@ def _server(folder: Path, store_url: str, port: int, balancer: int) -> list[str]
         'token = "env:TOWN_TOKEN"',
         f'allowed_hosts = ["{HOST}:{balancer}"]',
         "lease_ms = 10000",
+        "[groups.default]",
+        f"tasks = {caps.tasks}",
+        f"cores = {caps.cores}",
     ]
 
 
@@ -286,10 +300,11 @@ class Killer:
 class Sampler:
     """Looks into the database again and again, past icewright: who works on what at this moment."""
 
-    def __init__(self, at: Town, running_max: int) -> None:
-        self._url, self._running_max = at.store_url, running_max
+    def __init__(self, at: Town, caps: Caps) -> None:
+        self._url, self._caps = at.store_url, caps
         self._ends, self._thread = threading.Event(), threading.Thread(target=self._run)
         self.samples, self.working, self.away = 0, 0, 0
+        self.most = Caps(0, 0)
         self.violations: list[str] = []
 
     def __enter__(self) -> Self:
@@ -315,9 +330,11 @@ class Sampler:
         )
         found = connection.execute(by_table, [list(ACTIVE)]).fetchall()
         self.violations += [f"{count} tasks at {name}" for name, count in found if count > 1]
-        (running,) = connection.execute("SELECT count(*) FROM tasks WHERE state = 'running'").fetchone() or (0,)
-        if running > self._running_max:
-            self.violations.append(f"{running} tasks run, {self._running_max} may")
+        query = "SELECT count(*), coalesce(sum(held_cores), 0) FROM tasks WHERE state = 'running'"
+        running, cores = connection.execute(query).fetchone() or (0, 0)
+        self.most = Caps(max(self.most.tasks, running), max(self.most.cores, int(cores)))
+        if running > self._caps.tasks or cores > self._caps.cores:
+            self.violations.append(f"{running} tasks run and hold {cores} cores, but the caps are {self._caps}")
         self.samples += 1
         self.working += running > 0
 
