@@ -72,6 +72,7 @@ KINDS: dict[str, Any] = {
     "Answer": Answer,
     "Approval": Approval,
     "CommitEvent": CommitEvent,
+    "Conditions": tuple[str, ...],
     "Considered": tuple[Considered, ...],
     "DeletionRun": DeletionRun,
     "Detail": Detail,

@@ -17,7 +17,8 @@ from icewright.api.examples import EXAMPLES
 from icewright.api.plans import ApprovalGiven
 from icewright.api.quarantine import PurgeOfGone
 from icewright.api.queue import PartAsked
-from icewright.domain.access import Role
+from icewright.api.sessions import SessionsOf
+from icewright.domain.access import OWNER, Role
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.feed import Fact, FactKind, Told
@@ -208,6 +209,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
         "/tables/{uuid}/plans": AskedRewriteDataFiles(Migration.SPEC),
         "/tokens": NewToken("ci", (Role.OPERATOR,), ("lake.db",), 1_000),
+        "/sessions/end": SessionsOf("ada"),
         "/plans/{plan_id}/approve": ApprovalGiven("Ada"),
         "/policies/preview": Policies(()),
         "/policies": NewRevision(Policies(()), "Ada"),
@@ -288,8 +290,15 @@ def some_events(served: Served) -> Iterator[tuple[str, str, Any]]:
 def a_company(served: Served) -> Iterator[tuple[str, str, Any]]:
     """The operations on who comes in, and on what they did."""
     token = NewToken("ci", (Role.OPERATOR,), ("lake.db",), 1_000)
+    for session in ("s1", "s2", "s3"):
+        served.access.identities.open_session(session, OWNER)
     for method, path, body in (
         ("GET", "/me", None),
+        ("GET", "/me/sessions", None),
+        ("GET", "/sessions", None),
+        ("POST", "/sessions/{session_id}/end", None),
+        ("POST", "/sessions/end", SessionsOf("owner")),
+        ("POST", "/me/sessions/end", None),
         ("POST", "/logout", None),
         ("POST", "/tokens", token),
         ("GET", "/tokens", None),
@@ -298,7 +307,7 @@ def a_company(served: Served) -> Iterator[tuple[str, str, Any]]:
         ("GET", "/audit/head", None),
     ):
         content = None if body is None else to_json(body)
-        response = served.http.request(method, V1 + path.format(name="ci"), json=content)
+        response = served.http.request(method, V1 + path.format(name="ci", session_id="s1"), json=content)
         assert response.is_success, response.text
         yield method, V1 + path, response
 

@@ -12,7 +12,7 @@ from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.needs import Declared, On, Public, declarations, needs, require_declarations
-from icewright.domain.access import Grant, Permission, Principal, Role, Scope
+from icewright.domain.access import OWNER, Grant, Permission, Principal, Role, Scope
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.deletion import Cause, DeletionRun
 from icewright.domain.identity import NewToken
@@ -42,6 +42,11 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/tokens"): ({"platform-admin"}, ALL),
     ("POST", "/tokens"): ({"platform-admin"}, ALL),
     ("POST", "/tokens/{token}/revoke"): ({"platform-admin"}, ALL),
+    ("GET", "/sessions"): ({"platform-admin"}, ALL),
+    ("POST", "/sessions/{session}/end"): ({"platform-admin"}, ALL),
+    ("POST", "/sessions/end"): ({"platform-admin"}, ALL),
+    ("GET", "/me/sessions"): (READERS, SOME),
+    ("POST", "/me/sessions/end"): (READERS, SOME),
     ("GET", "/audit"): ({"policy-admin", "approver", "platform-admin"}, ALL),
     ("GET", "/audit/head"): ({"policy-admin", "approver", "platform-admin"}, ALL),
     ("POST", "/login-codes"): (READERS, SOME),
@@ -115,7 +120,13 @@ SCOPES = {
     "other": {SOME},
 }
 PARAMETERS = {"rewrite": "plan_id", "expiry": "plan_id", "task": "task_id", "removing": "task_id", "run": "task_id"}
-PARAMETERS |= {"optimizer": "optimizer_id", "token": "name", "receiver": "name", "letter": "message_id"}
+PARAMETERS |= {
+    "optimizer": "optimizer_id",
+    "token": "name",
+    "receiver": "name",
+    "letter": "message_id",
+    "session": "session_id",
+}
 BARE = ("/assets", "/v1/")
 """Where addresses begin that are not below that of the API."""
 
@@ -166,10 +177,11 @@ def world() -> World:
     app = create_app(served.control, access)
     app.state.streams.is_ending = lambda: True  # or the answer would have no end
     ids = {"uuid": uuid, "name": "page.css", "optimizer": "x", "token": "ci", "run": "run-1", "number": "0"}
-    ids |= {"receiver": "team", "letter": "msg_1"}
+    ids |= {"receiver": "team", "letter": "msg_1", "session": "s1"}
     ids |= {"prefix": "lake", "namespace": "db", "table": "events"}
     ids |= {"rewrite": rewrite, "expiry": expiry, "task": task, "removing": removing}
     access.give_token(NewToken("ci", (Role.VIEWER,)), "owner")
+    access.identities.open_session("s1", OWNER)
     return World(TestClient(app, f"http://{HOST}", follow_redirects=False), ids)
 
 

@@ -10,9 +10,11 @@ import pytest
 from sqlalchemy import update
 
 from icewright.adapters.sql.audit import SqlAudit
+from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.schema_access import audit
 from icewright.adapters.sql.transactions import writing
 from icewright.app.address import read_address
+from icewright.domain.access import OWNER, Grant, Principal, Role
 from tests.cli.command_line import icewright, write_configuration
 from tests.lakes.house import House, serving
 
@@ -70,6 +72,40 @@ def test_somebody_logs_in_with_a_token_from_a_file_and_out_again(tmp_path: Path)
     (tmp_path / "secret").write_text("icw_wrong")
     assert icewright("login", url, "--token-file", "secret").status == 2
     assert not (tmp_path / "state" / "login.json").exists()
+
+
+def test_t11_sessions_are_listed_and_ended(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert icewright("session", "list").out == "nobody is logged in\n"
+    identities = SqlIdentities(house.engine, house.clock)
+    ada = Principal("person:https://login.example.com#ada", (Grant(Role.VIEWER),), "Ada")
+    for digest, principal in (("1" * 64, ada), ("2" * 64, ada), ("3" * 64, OWNER), ("4" * 64, ada)):
+        identities.open_session(digest, principal, ("groups=data-eng",))
+    listed = icewright("session", "list")
+    assert "person:https://login.example.com#ada (Ada)  provider" in listed.out
+    assert "nothing any more" in listed.out, "this server has no provider, so nobody's session opens anything"
+    assert "viewer on *" in icewright("session", "list", "--own").out
+    assert len(icewright("session", "list", "--person", ada.name, "--json").json["items"]) == 3
+    said = icewright("session", "end", "1" * 16, "--show-api")
+    assert said.out.startswith(f"1111111111111111 is over: {ada.name} (Ada), logged in since ")
+    assert "/sessions/1111111111111111/end" in said.err
+    assert icewright("session", "end", "1" * 16).status == 2
+    ended = icewright("session", "end", "--person", ada.name, "--json").json["sessions"]
+    assert [one["session_id"][0] for one in ended] == ["4", "2"]
+    assert icewright("session", "end", "--person", ada.name).status == 2
+    assert "3333333333333333 is over: owner" in icewright("session", "end", "--own").out
+    assert icewright("session", "end", "--own").out == "you have no session\n"
+    token = icewright("token", "create", "ci", "--role", "viewer").out.strip()
+    monkeypatch.setenv("ICEWRIGHT_TOKEN", token)
+    refused = icewright("session", "list")
+    assert (refused.status, "lacks the permission `administer`" in refused.err) == (2, True)
+    assert icewright("session", "list", "--own").status == 0
+
+
+@pytest.mark.parametrize("wrong", [(), ("a", "--own"), ("a", "--person", "b"), ("--own", "--person", "b")])
+@pytest.mark.usefixtures("house")
+def test_which_sessions_end_has_to_be_said(wrong: tuple[str, ...]) -> None:
+    assert icewright("session", "end", *wrong).status == 2
+    assert icewright("session", "list", "--own", "--person", "b").status == 2
 
 
 def test_t12_the_audit_is_listed_exported_and_verified(house: House, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.access import OWNER, Grant, Principal, Role, Scope
 from icewright.domain.errors import InvalidMessage, InvalidName, NotAllowed, NotFound
-from icewright.domain.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, NewToken
+from icewright.domain.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, NewToken, Session
 from icewright.ports.audit import acting_as
 from icewright.ports.identity import IdentityStore
 from tests.contracts.stores import Stores
@@ -21,6 +21,12 @@ ADA = Principal("oidc:Ada \ud800", (Grant(Role.APPROVER, Scope("lake")),))
 @pytest.fixture
 def store(stores: Stores) -> IdentityStore:
     return stores.identities()
+
+
+def whose(store: IdentityStore, digest: str, *, attended: bool = True) -> Principal | None:
+    """Whose session it is, if it lasts."""
+    found = store.session(digest, attended=attended)
+    return None if found is None else found.principal
 
 
 def test_a_token_is_known_by_its_digest_to_every_server(stores: Stores, clock: ManualClock) -> None:
@@ -70,7 +76,7 @@ def test_a_revoked_token_opens_nothing_from_now_on_nor_do_sessions_of_it(stores:
     principal = store.add_token(CI, "d1", "icw_", "owner").principal
     store.open_session("s1", principal)
     store.add_code("c1", principal, 1_000)
-    assert stores.identities().session("s1", attended=True) == principal
+    assert whose(stores.identities(), "s1") == principal
     revoked = stores.identities().revoke("ci")
     assert revoked.revoked_at is not None
     assert store.revoke("ci") == revoked
@@ -135,7 +141,7 @@ def test_a_code_opens_one_session_however_many_come_at_once(stores: Stores) -> N
     for comer in comers:
         comer.join()
     assert sorted(found, key=str) == [None, None, None, ADA]
-    assert [stores.identities().session(f"s{n}", attended=True) for n in range(4)].count(ADA) == 1
+    assert [whose(stores.identities(), f"s{n}") for n in range(4)].count(ADA) == 1
 
 
 def test_a_code_that_is_too_old_or_was_never_given_opens_nothing(store: IdentityStore, clock: ManualClock) -> None:
@@ -149,9 +155,9 @@ def test_a_code_that_is_too_old_or_was_never_given_opens_nothing(store: Identity
 def test_t11_a_session_ends_when_nobody_does_anything(store: IdentityStore, clock: ManualClock) -> None:
     store.open_session("s1", ADA)
     clock.advance(IDLE_MS - 1)
-    assert store.session("s1", attended=True) == ADA
+    assert whose(store, "s1", attended=True) == ADA
     clock.advance(IDLE_MS - 1)
-    assert store.session("s1", attended=False) == ADA
+    assert whose(store, "s1", attended=False) == ADA
     clock.advance(1)
     assert store.session("s1", attended=True) is None
 
@@ -160,7 +166,7 @@ def test_t11_a_session_ends_however_much_is_done(store: IdentityStore, clock: Ma
     store.open_session("s1", ADA)
     for _ in range(SESSION_MS // IDLE_MS * 2 - 1):
         clock.advance(IDLE_MS // 2)
-        assert store.session("s1", attended=True) == ADA
+        assert whose(store, "s1", attended=True) == ADA
     clock.advance(IDLE_MS // 2)
     assert store.session("s1", attended=True) is None
 
@@ -176,3 +182,82 @@ def test_somebody_who_logged_out_is_out(stores: Stores) -> None:
     stores.identities().close_session("s1")
     stores.identities().close_session("s1")
     assert stores.identities().session("s1", attended=True) is None
+
+
+class TestSessions:
+    def test_they_are_listed_by_all_servers_the_newest_first(self, stores: Stores, clock: ManualClock) -> None:
+        began = clock.now()
+        for number in range(4):
+            stores.identities().open_session(f"{number}" * 64, ADA if number % 2 else OWNER, ("groups=a", "é=\ud800"))
+            clock.advance(1_000 * (number % 2))
+        found = stores.identities().sessions(limit=9)
+        assert [one.session_id for one in found] == ["3" * 16, "2" * 16, "1" * 16, "0" * 16]
+        assert found[0] == Session("3" * 16, ADA, began + 1_000, began + 1_000, ("groups=a", "é=\ud800"))
+        assert [one.session_id[0] for one in stores.identities().sessions(limit=9, name=ADA.name)] == ["3", "1"]
+        paged: list[Session] = []
+        after: tuple[int, str] | None = None
+        while page := stores.identities().sessions(limit=1, after=after):
+            paged += page
+            after = page[-1].begun_at, page[-1].session_id
+        assert paged == list(found)
+        assert stores.identities().sessions(limit=9, name="oidc:ada \ud800") == []
+
+    def test_those_that_are_over_are_in_no_list_and_are_not_ended(self, stores: Stores, clock: ManualClock) -> None:
+        store = stores.identities()
+        token = store.add_token(CI, "d1", "icw_", "owner").principal
+        short = store.add_token(NewToken("short", (Role.VIEWER,), lifetime_ms=IDLE_MS // 2), "d2", "icw_", "owner")
+        for digest, principal in (("s1", token), ("s2", short.principal), ("s3", ADA), ("s4", OWNER)):
+            store.open_session(digest, principal)
+        store.revoke("ci")
+        clock.advance(IDLE_MS // 2)
+        store.session("s4", attended=True)
+        assert sorted(one.session_id for one in store.sessions(limit=9)) == ["s3", "s4"]
+        with pytest.raises(NotFound):
+            store.end_session("s1")
+        assert store.end_sessions("token:short") == []
+        clock.advance(IDLE_MS // 2)
+        assert [(one.session_id, one.seen_at) for one in store.sessions(limit=9)] == [
+            ("s4", clock.now() - IDLE_MS // 2)
+        ]
+        assert store.end_sessions(ADA.name) == []
+        clock.advance(-2 * IDLE_MS)
+        assert store.sessions(limit=9) == []
+
+    def test_t11_one_is_ended_on_all_servers_at_once_and_the_audit_says_by_whom(self, stores: Stores) -> None:
+        for number in range(3):
+            stores.identities().open_session(f"{number}" * 64, ADA)
+        with acting_as("owner"):
+            ended = stores.identities().end_session("1" * 16)
+        assert (ended.session_id, ended.principal) == ("1" * 16, ADA)
+        assert [whose(stores.identities(), f"{number}" * 64) for number in range(3)] == [ADA, None, ADA]
+        with pytest.raises(NotFound, match="1111"):
+            stores.identities().end_session("1" * 16)
+        last = stores.audit().entries(limit=9, after=0)[-1]
+        assert (last.principal, last.action, last.resource) == ("owner", "session.ended", ADA.name)
+        assert last.detail == {"session": "1" * 16}
+
+    @pytest.mark.parametrize("wrong", ["", "1" * 15, "1" * 17, "1" * 64, "%", "_" * 16, "' OR 1=1 --"])
+    def test_no_other_id_is_that_of_a_session(self, stores: Stores, wrong: str) -> None:
+        stores.identities().open_session("1" * 64, ADA)
+        with pytest.raises(NotFound):
+            stores.identities().end_session(wrong)
+        assert whose(stores.identities(), "1" * 64) == ADA
+
+    def test_t11_all_of_one_name_are_ended_and_no_others(self, stores: Stores) -> None:
+        bob = Principal("oidc:Bob", ADA.grants, "Ada")
+        for number, principal in enumerate((ADA, bob, ADA, OWNER)):
+            stores.identities().open_session(f"s{number}", principal)
+        assert sorted(one.session_id for one in stores.identities().end_sessions(ADA.name)) == ["s0", "s2"]
+        assert [whose(stores.identities(), f"s{number}") for number in range(4)] == [None, bob, None, OWNER]
+        assert stores.identities().end_sessions(ADA.name) == []
+        ended = [one for one in stores.audit().entries(limit=99, after=0) if one.action == "session.ended"]
+        assert sorted(str(one.detail["session"]) for one in ended) == ["s0", "s2"]
+
+    def test_t12_whoever_logs_out_is_in_the_audit_once(self, stores: Stores) -> None:
+        bob = Principal("oidc:Bob", ADA.grants, "Bob")
+        stores.identities().open_session("s1", bob)
+        for _ in range(2):
+            stores.identities().close_session("s1")
+        actions = [(one.action, one.detail) for one in stores.audit().entries(limit=9, after=0)]
+        said = {"session": "s1", "shown": "Bob"}
+        assert actions == [("session.opened", said), ("session.ended", said)]

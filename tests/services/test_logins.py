@@ -11,8 +11,9 @@ from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.identity import MemoryIdentities
 from icewright.adapters.memory.people import MemoryProvider
+from icewright.domain.access import Grant, Role, Scope
 from icewright.domain.errors import LoginRefused, Unavailable
-from icewright.domain.identity import IDLE_MS, SESSION_MS, digest
+from icewright.domain.identity import IDLE_MS, SESSION_MS, Session, digest
 from icewright.domain.people import Person, RoleRule
 from icewright.ports.people import Attempt
 from icewright.services import logins as module
@@ -57,8 +58,11 @@ def world() -> World:
 def test_whoever_has_a_role_gets_a_session_and_the_audit_says_who(world: World) -> None:
     session, principal = world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
     assert (principal.name, principal.shown) == ("person:https://provider.invalid#7", "Ada")
-    assert world.identities.session(digest(session), attended=True) == principal
-    assert world.actions() == [("session.opened", principal.name, {"shown": "Ada"})]
+    found = world.identities.session(digest(session), attended=True)
+    assert found is not None
+    assert (found.principal, found.conditions) == (principal, ("groups=data-eng",))
+    said = {"shown": "Ada", "session": digest(session)[:16]}
+    assert world.actions() == [("session.opened", principal.name, said)]
     world.clock.advance(IDLE_MS)
     assert world.identities.session(digest(session), attended=True) is None
 
@@ -77,6 +81,45 @@ def test_t2_whoever_has_none_gets_none_and_the_audit_says_who_tried(world: World
         world.logins.finish(world.came(world.logins.begin(BACK), groups=["another"]), BACK)
     name = "person:https://provider.invalid#7"
     assert world.actions() == [("session.refused", name, {"shown": "Ada", "because": "no-role"})]
+
+
+class TestPresent:
+    """What a session permits is what the rules give by now: those of the server that is asked."""
+
+    def session(self, world: World, *groups: str) -> Session:
+        session, _ = world.logins.finish(world.came(world.logins.begin(BACK), groups=groups), BACK)
+        found = world.identities.session(digest(session), attended=True)
+        assert found is not None
+        return found
+
+    def another(self, world: World, *rules: tuple[str, str], issuer: str | None = None) -> Logins:
+        """A server that was started with other rules."""
+        provider = world.provider if issuer is None else MemoryProvider(issuer)
+        given = [RoleRule.parse(*rule) for rule in rules]
+        return Logins(provider, given, world.identities, world.audit, world.clock, SECRET)
+
+    def test_t2_a_role_that_was_taken_away_is_gone_and_the_others_stay(self, world: World) -> None:
+        both = [RoleRule.parse("groups=data-eng", "operator@lake.db"), RoleRule.parse("groups=boss", "approver")]
+        world.logins = Logins(world.provider, both, world.identities, world.audit, world.clock, SECRET)
+        session = self.session(world, "data-eng", "boss", "others")
+        assert session.conditions == ("groups=boss", "groups=data-eng")
+        fewer = self.another(world, ("groups=data-eng", "viewer@lake.db"), ("groups=others", "platform-admin"))
+        principal = fewer.present(session)
+        assert principal is not None
+        assert (principal.name, principal.shown) == (session.principal.name, "Ada")
+        assert principal.grants == (Grant(Role.VIEWER, Scope("lake", ("db",))),), "others: nothing was known of it then"
+
+    def test_t2_where_no_rule_is_left_nobody_is_there(self, world: World) -> None:
+        session = self.session(world, "data-eng")
+        assert world.logins.present(session) == session.principal
+        assert self.another(world).present(session) is None
+        assert self.another(world, ("groups=data-en", "viewer")).present(session) is None
+        assert self.another(world, ("groups=data-engs", "viewer")).present(session) is None
+
+    def test_t11_nor_where_another_provider_vouches(self, world: World) -> None:
+        session = self.session(world, "data-eng")
+        for issuer in ("https://provider.invali", "https://other.invalid"):
+            assert self.another(world, ("groups=data-eng", "viewer"), issuer=issuer).present(session) is None
 
 
 def test_t11_a_log_in_is_brought_to_an_end_once(world: World) -> None:

@@ -12,7 +12,19 @@ from hmac import compare_digest
 
 from icewright.api.transport import LOCAL, Transport
 from icewright.domain.access import OWNER, Principal
-from icewright.domain.identity import CODE_MS, HINT_LENGTH, TOKEN_PREFIX, GivenToken, NewToken, digest
+from icewright.domain.identity import (
+    CODE_MS,
+    HINT_LENGTH,
+    OF_TOKEN,
+    TOKEN_PREFIX,
+    GivenToken,
+    LoggedInBy,
+    NewToken,
+    Session,
+    SessionView,
+    digest,
+)
+from icewright.domain.people import OF_PERSON
 from icewright.ports.answers import Answers
 from icewright.ports.audit import AuditLog
 from icewright.ports.identity import IdentityStore
@@ -87,8 +99,35 @@ class Access:
         return None if self.identities.log_in(digest(code), digest(session)) is None else session
 
     def of_session(self, presented: str, *, attended: bool = True) -> Principal | None:
-        """Whose session this is, None when it lasts no more or never was one."""
-        return self.identities.session(digest(presented), attended=attended)
+        """Whose session this is, None when it lasts no more or never was one, or permits nothing any more."""
+        found = self.identities.session(digest(presented), attended=attended)
+        return None if found is None else self.present(found)
+
+    def present(self, session: Session) -> Principal | None:
+        """Whose session it is, with what they may do by now: what rules give to people may have changed since."""
+        if not session.principal.name.startswith(OF_PERSON):
+            return session.principal
+        return None if self.logins is None else self.logins.present(session)
+
+    def person_named(self, said: str) -> str:
+        """The name of a principal: as it is, or of a person by the provider's name for them alone."""
+        is_whole = said == OWNER.name or said.startswith((OF_PERSON, OF_TOKEN))
+        return said if is_whole or self.logins is None else self.logins.name_of(said)
+
+    def shown(self, session: Session) -> SessionView:
+        """A session as people see it."""
+        principal, by_now = session.principal, self.present(session)
+        is_person = principal.name.startswith(OF_PERSON)
+        return SessionView(
+            session.session_id,
+            principal.name,
+            principal.shown,
+            LoggedInBy.PROVIDER if is_person else LoggedInBy.LINK,
+            () if by_now is None else by_now.grants,
+            session.begun_at,
+            session.seen_at,
+            session.expires_at,
+        )
 
     def log_out(self, presented: str) -> None:
         """End a session."""

@@ -25,6 +25,7 @@ from icewright.api import (
     policies,
     quarantine,
     queue,
+    sessions,
     status,
     tables,
     tasks,
@@ -107,6 +108,7 @@ def create_app(
     routers = (
         status,
         identities,
+        sessions,
         tables,
         plans,
         policies,

@@ -27,6 +27,7 @@ from icewright.cli import (
     quarantine,
     queue,
     scan,
+    sessions,
     store,
     tables,
     tasks,
@@ -109,6 +110,7 @@ app.command("status")(tasks.status)
 app.add_typer(configuration.app, name="config")
 app.add_typer(store.app, name="store")
 app.add_typer(access.app, name="token")
+app.add_typer(sessions.app, name="session")
 app.command("login")(access.login)
 app.command("logout")(access.logout)
 app.add_typer(audit.app, name="audit")

@@ -36,7 +36,7 @@ class Permission(StrEnum):
     AUDIT = "audit"
     """Read the audit."""
     ADMINISTER = "administer"
-    """Give and take tokens; say where messages go."""
+    """Give and take tokens; end sessions; say where messages go."""
     WORK = "work"
     """Claim tasks, and report of them."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
-from icewright.domain.access import EVERYTHING, Grant, Principal, Role, Scope
+from icewright.domain.access import EVERYTHING, Grant, Grants, Principal, Role, Scope
 from icewright.domain.audit import Act
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.tables import Instant
@@ -21,6 +22,7 @@ IDLE_MS: Final = 30 * 60_000
 """How long it lasts while nobody does anything."""
 CODE_MS: Final = 15 * 60_000
 """How long a one-time code can be used."""
+SESSION_ID_LENGTH: Final = 16
 SEEN_EVERY_MS: Final = 60_000
 """How often it is written down that a token or a session was used."""
 LIFETIME_MS_MAX: Final = 10 * 366 * 24 * 3_600_000
@@ -90,17 +92,64 @@ class GivenToken:
     record: TokenRecord
 
 
+class LoggedInBy(StrEnum):
+    """How somebody came in with a browser."""
+
+    PROVIDER = "provider"
+    """By a provider of OpenID Connect, who vouches for them."""
+    LINK = "link"
+    """By a one-time link, which the owner or whoever has a token asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A log-in of a browser, kept beside the digest of its cookie."""
+    """A log-in of a browser, kept beside the digest of its cookie.
 
+    ``conditions`` are those of the rules by which a person was let in, as ``groups=data-eng``: what these rules give by
+    now is what the session permits. ``session_id`` is the beginning of the digest, and opens nothing.
+    """
+
+    session_id: str
     principal: Principal
     begun_at: Instant
     seen_at: Instant
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def expires_at(self) -> Instant:
+        """When it ends if nobody does anything from now on."""
+        return min(self.begun_at + SESSION_MS, self.seen_at + IDLE_MS)
 
     def lasts(self, now: Instant) -> bool:
         """Whether it has neither idled nor lasted too long; a clock that went back ends it as well."""
         return 0 <= now - self.begun_at < SESSION_MS and 0 <= now - self.seen_at < IDLE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session as it is shown: whose it is, since when, and what it permits by now."""
+
+    session_id: str
+    name: str
+    shown: str
+    logged_in_by: LoggedInBy
+    grants: Grants
+    begun_at: Instant
+    last_used_at: Instant
+    expires_at: Instant
+    """When it ends if nobody does anything from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedSessions:
+    """Sessions that were ended, as they were."""
+
+    sessions: tuple[SessionView, ...]
+
+
+def session_id(session_digest: str) -> str:
+    """What a session is called: so much of a digest that no two of them begin alike."""
+    return session_digest[:SESSION_ID_LENGTH]
 
 
 def token_name(principal: Principal) -> str | None:
@@ -119,11 +168,21 @@ def token_revoked(record: TokenRecord) -> Act:
     return Act("token.revoked", f"token {record.name}")
 
 
-def logged_in(principal: Principal) -> Act:
+def logged_in(session: Session) -> Act:
     """That somebody logged in: nobody acts on their behalf before."""
-    return Act("session.opened", principal.name, {"shown": principal.shown} if principal.shown else {})
+    return Act("session.opened", session.principal.name, _of(session))
+
+
+def session_ended(session: Session) -> Act:
+    """That a session was ended before its time: by whoever logged out, or by somebody else."""
+    return Act("session.ended", session.principal.name, _of(session))
 
 
 def digest(secret: str) -> str:
     """What is kept of a secret: SHA-256, in hexadecimal. Secrets here are random and long, so that it needs no salt."""
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _of(session: Session) -> dict[str, str | int]:
+    shown = {"shown": session.principal.shown} if session.principal.shown else {}
+    return {"session": session.session_id, **shown}

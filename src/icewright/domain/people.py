@@ -43,6 +43,11 @@ class RoleRule:
             raise InvalidName(f"{condition!r} is no claim and its value", hint='write "groups=data-eng"')
         return cls(claim, value, tuple(sorted({_grant(one.strip()) for one in given.split(",")})))
 
+    @property
+    def condition(self) -> str:
+        """``groups=data-eng``: what a session remembers of the rules by which somebody was let in."""
+        return f"{self.claim}={self.value}"
+
 
 @dataclass(frozen=True, slots=True)
 class Person:
@@ -54,8 +59,8 @@ class Person:
 
     @property
     def name(self) -> str:
-        """What the audit calls them. No two are called so: an issuer has no ``#`` (OpenID Connect Discovery, 3)."""
-        return f"{OF_PERSON}{self.issuer}#{self.subject}"
+        """What the audit calls them. No two are called so."""
+        return name_of(self.issuer, self.subject)
 
     @property
     def shown(self) -> str:
@@ -65,10 +70,13 @@ class Person:
         said = next((one for one in (*names, email) if isinstance(one, str) and one.strip()), self.subject)
         return "".join(letter if letter.isprintable() else " " for letter in said).strip()[:_SHOWN_LENGTH_MAX]
 
-    def principal(self, rules: Iterable[RoleRule]) -> Principal:
+    def conditions(self, rules: Iterable[RoleRule]) -> tuple[str, ...]:
+        """Those of the rules that are about them."""
+        return tuple(sorted({rule.condition for rule in rules if rule.value in self._values(rule.claim)}))
+
+    def principal(self, rules: Sequence[RoleRule]) -> Principal:
         """Who they are here, with what the rules give them: perhaps nothing."""
-        found = {grant for rule in rules if rule.value in self._values(rule.claim) for grant in rule.grants}
-        return Principal(self.name, tuple(sorted(found)), self.shown)
+        return Principal(self.name, granted(rules, self.conditions(rules)), self.shown)
 
     def _values(self, claim: str) -> Sequence[str]:
         """What a claim has: one text or several. An address of e-mail counts when the provider has verified it."""
@@ -78,6 +86,17 @@ class Person:
         if isinstance(found, str):
             return (found,)
         return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list | tuple) else ()
+
+
+def name_of(issuer: str, subject: str) -> str:
+    """What the audit calls whom an issuer calls ``subject``. No issuer has a ``#`` (OpenID Connect Discovery, 3)."""
+    return f"{OF_PERSON}{issuer}#{subject}"
+
+
+def granted(rules: Iterable[RoleRule], conditions: Iterable[str]) -> Grants:
+    """What the rules give to whoever meets these conditions."""
+    met = frozenset(conditions)
+    return tuple(sorted({grant for rule in rules if rule.condition in met for grant in rule.grants}))
 
 
 def refused(person: Person, because: str) -> Act:

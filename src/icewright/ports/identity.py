@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from icewright.domain.access import Principal
-from icewright.domain.identity import NewToken, TokenRecord
+from icewright.domain.identity import NewToken, Session, TokenRecord
+from icewright.domain.tables import Instant
 
 
 class IdentityStore(Protocol):
@@ -52,17 +53,37 @@ class IdentityStore(Protocol):
         """
         ...
 
-    def open_session(self, session_digest: str, principal: Principal) -> None:
-        """Open a session for whoever has proved by other means who they are."""
+    def open_session(self, session_digest: str, principal: Principal, conditions: Sequence[str] = ()) -> None:
+        """Open a session for whoever has proved by other means who they are.
+
+        ``conditions`` are those of the rules by which they were let in.
+        """
         ...
 
-    def session(self, digest: str, *, attended: bool) -> Principal | None:
-        """Whose session it is, None when it does not last any more or never was.
+    def session(self, digest: str, *, attended: bool) -> Session | None:
+        """The session of a digest, None when it does not last any more or never was.
 
         ``attended`` says that a person did something; it is what keeps a session from being idle.
         """
         ...
 
+    def sessions(
+        self, *, limit: int, name: str | None = None, after: tuple[Instant, str] | None = None
+    ) -> Sequence[Session]:
+        """Sessions that last, the newest first; of the principal of that name, or of all.
+
+        ``after`` is ``begun_at`` and id of what the last page ended with.
+        """
+        ...
+
     def close_session(self, digest: str) -> None:
         """Log out."""
+        ...
+
+    def end_session(self, session_id: str) -> Session:
+        """End one session, from now on, on all servers. Raises :class:`~icewright.domain.errors.NotFound`."""
+        ...
+
+    def end_sessions(self, name: str) -> Sequence[Session]:
+        """End all sessions of the principal of that name, from now on, on all servers: those that lasted."""
         ...

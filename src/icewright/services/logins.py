@@ -20,8 +20,8 @@ import structlog
 
 from icewright.domain.access import Principal
 from icewright.domain.errors import LoginRefused, Unavailable
-from icewright.domain.identity import digest
-from icewright.domain.people import RoleRule, refused
+from icewright.domain.identity import Session, digest
+from icewright.domain.people import RoleRule, granted, name_of, refused
 from icewright.domain.tables import Instant
 from icewright.ports.audit import AuditLog
 from icewright.ports.clock import Clock
@@ -104,8 +104,21 @@ class Logins:
                 hint="an administrator gives roles to groups in [oidc.roles]; what changed counts at the next log-in",
             )
         session = secrets.token_urlsafe(32)
-        self._identities.open_session(digest(session), principal)
+        self._identities.open_session(digest(session), principal, person.conditions(self._rules))
         return session, principal
+
+    def present(self, session: Session) -> Principal | None:
+        """Whose session it is, with what the rules give by now; None where that is nothing, or by another provider.
+
+        Only what they were let in by counts: of claims that nobody asked about then nothing is known.
+        """
+        name, grants = session.principal.name, granted(self._rules, session.conditions)
+        is_ours = name.startswith(name_of(self._provider.issuer, ""))
+        return Principal(name, grants, session.principal.shown) if is_ours and grants else None
+
+    def name_of(self, subject: str) -> str:
+        """By which name the audit has whom the provider calls so."""
+        return name_of(self._provider.issuer, subject)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -129,6 +129,22 @@ class Client:
         """Let a token in no more. Raises ``NotFound``."""
         return self._object("POST", f"/tokens/{_part(name)}/revoke")
 
+    def sessions(
+        self, *, own: bool = False, name: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> Page:
+        """Sessions of browsers, the latest first: one's own, or all, or those of one name."""
+        return self._page("/me/sessions" if own else "/sessions", {"name": name, "limit": limit, "cursor": cursor})
+
+    def end_session(self, session_id: str) -> Json:
+        """End one session: an ``EndedSessions``. Raises ``NotFound``."""
+        return self._object("POST", f"/sessions/{_part(session_id)}/end")
+
+    def end_sessions(self, name: str | None) -> Json:
+        """End all sessions of somebody, None for one's own: an ``EndedSessions``. Raises ``NotFound``."""
+        if name is None:
+            return self._object("POST", "/me/sessions/end")
+        return self._object("POST", "/sessions/end", body={"name": name})
+
     def receivers(self) -> Json:
         """Who is told by messages: ``{"items": [ReceiverView, ...]}``."""
         return self._object("GET", "/notifications")

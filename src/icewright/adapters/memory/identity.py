@@ -15,6 +15,8 @@ from icewright.domain.identity import (
     Session,
     TokenRecord,
     logged_in,
+    session_ended,
+    session_id,
     token_added,
     token_name,
     token_revoked,
@@ -93,30 +95,69 @@ class MemoryIdentities:
             self.open_session(session_digest, principal)
             return principal
 
-    def open_session(self, session_digest: str, principal: Principal) -> None:
+    def open_session(self, session_digest: str, principal: Principal, conditions: Sequence[str] = ()) -> None:
         """See the port."""
         with self._lock:
             now = self._clock.now()
             self._sessions = {key: one for key, one in self._sessions.items() if one.lasts(now)}
-            self._sessions[session_digest] = Session(principal, now, now)
-            self._audit.append(logged_in(principal))
+            opened = Session(session_id(session_digest), principal, now, now, tuple(conditions))
+            self._sessions[session_digest] = opened
+            self._audit.append(logged_in(opened))
 
-    def session(self, digest: str, *, attended: bool) -> Principal | None:
+    def session(self, digest: str, *, attended: bool) -> Session | None:
         """See the port."""
         with self._lock:
             found, now = self._sessions.get(digest), self._clock.now()
-            if found is None or not found.lasts(now) or not self._stands(found.principal):
+            if found is None or not self._lasts(found):
                 return None
             if attended and now - found.seen_at >= SEEN_EVERY_MS:
                 self._sessions[digest] = replace(found, seen_at=now)
-            return found.principal
+            return found
+
+    def sessions(
+        self, *, limit: int, name: str | None = None, after: tuple[Instant, str] | None = None
+    ) -> Sequence[Session]:
+        """See the port."""
+        with self._lock:
+            lasting = [one for one in self._sessions.values() if self._lasts(one)]
+        found = [one for one in lasting if name is None or one.principal.name == name]
+        found.sort(key=_place, reverse=True)
+        return [one for one in found if after is None or _place(one) < after][:limit]
 
     def close_session(self, digest: str) -> None:
         """See the port."""
         with self._lock:
-            self._sessions.pop(digest, None)
+            self._end([digest] if digest in self._sessions else [])
+
+    def end_session(self, session_id: str) -> Session:
+        """See the port."""
+        with self._lock:
+            ended = self._end([key for key, one in self._sessions.items() if one.session_id == session_id])
+        if not ended:
+            raise NotFound(f"no session {session_id}")
+        return ended[0]
+
+    def end_sessions(self, name: str) -> Sequence[Session]:
+        """See the port."""
+        with self._lock:
+            return self._end([key for key, one in self._sessions.items() if one.principal.name == name])
+
+    def _end(self, digests: Sequence[str]) -> Sequence[Session]:
+        """Those that lasted, the newest first."""
+        gone = sorted((self._sessions.pop(digest) for digest in digests), key=_place, reverse=True)
+        ended = [one for one in gone if self._lasts(one)]
+        for one in ended:
+            self._audit.append(session_ended(one))
+        return ended
+
+    def _lasts(self, session: Session) -> bool:
+        return session.lasts(self._clock.now()) and self._stands(session.principal)
 
     def _stands(self, principal: Principal) -> bool:
         """Whether the token that somebody came by, if it was one, is still valid."""
         name, now = token_name(principal), self._clock.now()
         return name is None or any(one.name == name and one.is_valid(now) for one in self._tokens.values())
+
+
+def _place(session: Session) -> tuple[Instant, str]:
+    return session.begun_at, session.session_id

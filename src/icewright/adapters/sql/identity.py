@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, literal, select, update
 
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.audit import record
@@ -17,18 +17,24 @@ from icewright.domain.access import Grants, Principal
 from icewright.domain.errors import NotAllowed, NotFound
 from icewright.domain.identity import (
     IDLE_MS,
+    OF_TOKEN,
     SEEN_EVERY_MS,
+    SESSION_ID_LENGTH,
     SESSION_MS,
     NewToken,
     Session,
     TokenRecord,
     logged_in,
+    session_ended,
+    session_id,
     token_added,
     token_name,
     token_revoked,
 )
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
+
+_CONDITIONS: Final[Any] = tuple[str, ...]
 
 
 class SqlIdentities:
@@ -121,41 +127,105 @@ class SqlIdentities:
             _open(connection, session_digest, principal, now)
             return principal
 
-    def open_session(self, session_digest: str, principal: Principal) -> None:
+    def open_session(self, session_digest: str, principal: Principal, conditions: Sequence[str] = ()) -> None:
         """See the port."""
         with writing(self._engine) as connection:
-            _open(connection, session_digest, principal, self._now(connection))
+            _open(connection, session_digest, principal, self._now(connection), conditions)
 
-    def session(self, digest: str, *, attended: bool) -> Principal | None:
+    def session(self, digest: str, *, attended: bool) -> Session | None:
         """See the port."""
         with reading(self._engine) as connection:
             now = self._now(connection)
-            row = connection.execute(select(sessions).where(sessions.c.digest == digest)).one_or_none()
+            row = connection.execute(select(sessions).where(sessions.c.digest == digest)).mappings().one_or_none()
             if row is None:
                 return None
-            found = Session(load(Principal, row.principal), row.begun_at, row.seen_at)
+            found = _session(row)
             if not found.lasts(now) or not _stands(connection, found.principal, now):
                 return None
         if attended and now - found.seen_at >= SEEN_EVERY_MS:
             with writing(self._engine) as connection:
                 connection.execute(update(sessions).where(sessions.c.digest == digest).values(seen_at=now))
-        return found.principal
+        return found
+
+    def sessions(
+        self, *, limit: int, name: str | None = None, after: tuple[Instant, str] | None = None
+    ) -> Sequence[Session]:
+        """See the port."""
+        query = select(sessions).order_by(sessions.c.begun_at.desc(), sessions.c.digest.desc()).limit(limit)
+        if name is not None:
+            query = query.where(sessions.c.name == dump(name))
+        if after is not None:
+            begun_at, last = after
+            same = (sessions.c.begun_at == begun_at) & (sessions.c.digest < last)
+            query = query.where((sessions.c.begun_at < begun_at) | same)
+        with reading(self._engine) as connection:
+            lasting = query.where(_lasting(self._now(connection)))
+            return [_session(row) for row in connection.execute(lasting).mappings()]
 
     def close_session(self, digest: str) -> None:
         """See the port."""
+        self._end(sessions.c.digest == digest)
+
+    def end_session(self, session_id: str) -> Session:
+        """See the port."""
+        is_it = func.substr(sessions.c.digest, 1, SESSION_ID_LENGTH) == session_id
+        ended = self._end(is_it)
+        if not ended:
+            raise NotFound(f"no session {session_id}")
+        return ended[0]
+
+    def end_sessions(self, name: str) -> Sequence[Session]:
+        """See the port."""
+        return self._end(sessions.c.name == dump(name))
+
+    def _end(self, which: ColumnElement[bool]) -> Sequence[Session]:
+        """Those that lasted, the newest first."""
+        newest = sessions.c.begun_at.desc(), sessions.c.digest.desc()
         with writing(self._engine) as connection:
-            connection.execute(delete(sessions).where(sessions.c.digest == digest))
+            now = self._now(connection)
+            lasting = select(sessions).where(which, _lasting(now)).order_by(*newest)
+            ended = [_session(row) for row in connection.execute(lasting).mappings()]
+            connection.execute(delete(sessions).where(which))
+            record(connection, now, *map(session_ended, ended))
+            return ended
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
 
 
-def _open(connection: Connection, digest: str, principal: Principal, now: Instant) -> None:
+def _open(
+    connection: Connection, digest: str, principal: Principal, now: Instant, conditions: Sequence[str] = ()
+) -> None:
     over = (sessions.c.begun_at <= now - SESSION_MS) | (sessions.c.seen_at <= now - IDLE_MS)
     connection.execute(delete(sessions).where(over))
-    row = {"digest": digest, "principal": dump(principal), "begun_at": now, "seen_at": now}
+    opened = Session(session_id(digest), principal, now, now, tuple(conditions))
+    row = {
+        "digest": digest,
+        "name": dump(principal.name),
+        "principal": dump(principal),
+        "conditions": dump(opened.conditions),
+        "begun_at": now,
+        "seen_at": now,
+    }
     connection.execute(insert(sessions), row)
-    record(connection, now, logged_in(principal))
+    record(connection, now, logged_in(opened))
+
+
+def _session(row: Mapping[Any, Any]) -> Session:
+    principal, conditions = load(Principal, row["principal"]), load(_CONDITIONS, row["conditions"])
+    return Session(session_id(row["digest"]), principal, row["begun_at"], row["seen_at"], conditions)
+
+
+def _lasting(now: Instant) -> ColumnElement[bool]:
+    """As :meth:`Session.lasts` says, and of whoever came by a token that is still valid."""
+    begun = sessions.c.begun_at.between(now - SESSION_MS + 1, now)
+    seen = sessions.c.seen_at.between(now - IDLE_MS + 1, now)
+    quoted = literal(f'"{OF_TOKEN}') + tokens.c.name + literal('"')  # the names of tokens need no escapes
+    valid = select(quoted).where(
+        tokens.c.revoked_at.is_(None), tokens.c.expires_at.is_(None) | (tokens.c.expires_at > now)
+    )
+    stands = sessions.c.name.not_like(f'"{OF_TOKEN}%') | sessions.c.name.in_(valid)
+    return begun & seen & stands
 
 
 def _stands(connection: Connection, principal: Principal, now: Instant) -> bool:

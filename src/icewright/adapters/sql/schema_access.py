@@ -35,6 +35,7 @@ login_codes = Table(
     PrimaryKeyConstraint("digest", name="pk_login_codes"),
 )
 
+# ``name`` is that of the principal, as JSON; ``conditions`` are those of the rules by which a person was let in.
 sessions = Table(
     "sessions",
     metadata,
@@ -42,6 +43,8 @@ sessions = Table(
     Column("principal", Text, nullable=False),
     Column("begun_at", BigInteger, nullable=False),
     Column("seen_at", BigInteger, nullable=False),
+    Column("name", Key, nullable=False, server_default='""'),
+    Column("conditions", Text, nullable=False, server_default="[]"),
     PrimaryKeyConstraint("digest", name="pk_sessions"),
 )
 

@@ -1,0 +1,103 @@
+"""Sessions of browsers: who is logged in, and ending that. Administrators have all of them, everybody their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from icewright.api.access import Access
+from icewright.api.deps import Caller, Gate
+from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.api.needs import On, needs
+from icewright.api.schema import operation, page_of, schema_of
+from icewright.domain.access import Permission
+from icewright.domain.codec import from_json
+from icewright.domain.errors import NotFound
+from icewright.domain.identity import EndedSessions, Session, SessionView
+from icewright.domain.tables import Instant
+
+router = APIRouter(tags=["access"])
+
+_ADMINISTERS: Final = needs(Permission.ADMINISTER, On.EVERYTHING)
+_OWN: Final = needs(Permission.READ, On.ANYWHERE)
+_NAME_LENGTH_MAX: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsOf:
+    """Whose sessions: a name as the list has it, or of a person the provider's name for them (`sub`)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _After:
+    """Where a page of sessions ended."""
+
+    begun_at: Instant
+    session_id: str
+
+
+@router.get("/sessions", dependencies=[_ADMINISTERS], **operation(page_of(SessionView)))
+def list_sessions(
+    access: Gate,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    name: Annotated[
+        str | None, Query(max_length=_NAME_LENGTH_MAX, description="Of this one alone: as in the list, or a `sub`.")
+    ] = None,
+) -> Response:
+    """Who is logged in with a browser, the latest first: since when, how, until when, and what that permits by now."""
+    return _page(access, None if name is None else access.person_named(name), limit, cursor)
+
+
+@router.post(
+    "/sessions/{session_id}/end",
+    dependencies=[_ADMINISTERS],
+    **operation(EndedSessions, problems={404: "No such session."}),
+)
+def end_session(access: Gate, session_id: str) -> Response:
+    """End one session, from now on, on all servers. Streams of facts that it has open end within seconds."""
+    return _ended(access, [access.identities.end_session(session_id)])
+
+
+@router.post(
+    "/sessions/end",
+    dependencies=[_ADMINISTERS],
+    **operation(EndedSessions, accepts=schema_of(SessionsOf), problems={404: "Nobody of that name has a session."}),
+)
+def end_sessions(access: Gate, body: Annotated[Any, Depends(json_body())]) -> Response:
+    """End all sessions of somebody, from now on, on all servers. Who may still log in may do so again."""
+    name = access.person_named(from_json(SessionsOf, body).name)
+    ended = access.identities.end_sessions(name)
+    if not ended:
+        raise NotFound(f"no session of {name}", hint="`icewright session list` has the names")
+    return _ended(access, ended)
+
+
+@router.get("/me/sessions", dependencies=[_OWN], **operation(page_of(SessionView)))
+def list_own_sessions(access: Gate, caller: Caller, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """One's own sessions, the latest first."""
+    return _page(access, caller.name, limit, cursor)
+
+
+@router.post("/me/sessions/end", dependencies=[_OWN], **operation(EndedSessions))
+def end_own_sessions(access: Gate, caller: Caller) -> Response:
+    """End all one's own sessions, in all browsers: also the one that asks."""
+    return _ended(access, access.identities.end_sessions(caller.name))
+
+
+def _page(access: Access, name: str | None, limit: int, cursor: str | None) -> Response:
+    after = decode_cursor(_After, cursor)
+    place = None if after is None else (after.begun_at, after.session_id)
+    found = access.identities.sessions(limit=limit + 1, name=name, after=place)
+    last = found[limit - 1] if len(found) > limit else None
+    shown = [access.shown(one) for one in found[:limit]]
+    return page(shown, None if last is None else _After(last.begun_at, last.session_id))
+
+
+def _ended(access: Access, sessions: Sequence[Session]) -> Response:
+    return render(EndedSessions(tuple(access.shown(one) for one in sessions)))
