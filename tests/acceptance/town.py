@@ -235,7 +235,7 @@ class Writer:
     _tables: dict[TableName, Table] = field(default_factory=dict)
 
     def create(self) -> None:
-        """All tables, each with three small files, none of which holds most of their bytes: so there is a task for each."""
+        """All tables, with three small files each, none of which holds most of the bytes: so each has its task."""
         catalog = writer(self.entry)
         for namespace in {name.namespace for name in self.names}:
             catalog.create_namespace_if_not_exists(namespace)
