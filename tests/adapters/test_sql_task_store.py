@@ -18,7 +18,7 @@ from icewright.adapters.sql.schema import attempts, counters, task_actions, task
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.actions import Action, rewrite_of
-from icewright.domain.admission import NO_LANE
+from icewright.domain.admission import NO_LANE, Lane
 from icewright.domain.errors import Conflict, LeaseLost, Unavailable, Unreadable
 from icewright.domain.tasks import ACTIVE_STATES, AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
@@ -73,6 +73,10 @@ def plans_of(engine: Engine, act: str, store: SqlTaskStore) -> list[str]:
             store.claim("optimizer-1", resource_group="default", catalogs=LAKE, lease_ms=1, shareable_bytes_max=9)
         case "expired":
             store.expired(10)
+        case "line":
+            store.line("task-1")
+        case "took":
+            store.took("default")
         case "prune":
             store.prune(5, 10)
         case _:
@@ -232,6 +236,21 @@ class TestSpeed:
     def test_tasks_that_ended_first_are_looked_up(self, engine: Engine, store: SqlTaskStore) -> None:
         (plan,) = plans_of(engine, "prune", store)
         assert "ix_tasks_ended (state=? AND updated_at<?)" in plan  # and not all that ever ended
+
+    def test_what_waits_beside_a_task_is_read_from_the_queue_in_order(
+        self, engine: Engine, store: SqlTaskStore
+    ) -> None:
+        store.enqueue(new_task("task-1", table=1))
+        store.enqueue(replace(new_task("task-2", table=2), lane=Lane(tenant="ops")))
+        _, *plans = plans_of(engine, "line", store)
+        assert len(plans) == 3
+        for plan in plans:
+            assert "ix_tasks_queue (resource_group=?" in plan
+            assert "SCAN tasks" not in plan
+
+    def test_what_ended_last_of_a_group_is_looked_up(self, engine: Engine, store: SqlTaskStore) -> None:
+        (plan,) = plans_of(engine, "took", store)
+        assert "ix_tasks_group_ended (resource_group=?)" in plan
 
     def test_work_on_a_task_does_not_write_its_action_again(self, engine: Engine, store: SqlTaskStore) -> None:
         store.enqueue(new_task("task-1"))

@@ -152,7 +152,9 @@ def test_a_plan_is_applied_cancelled_and_retried() -> None:
     assert read_task(icewright("tasks", "retry", task.task_id, "--json").json).state is TaskState.QUEUED
     document = from_json(TaskDocument, icewright("tasks", "show", task.task_id, "--json").json)
     assert [entry.state.value for entry in document.history] == ["queued", "cancelled", "queued"]
-    assert "History" in icewright("tasks", "show", task.task_id).out
+    shown = icewright("tasks", "show", task.task_id).out
+    assert "History" in shown
+    assert (document.start is not None, "Starts: when is not known.\n" in shown) == (True, True)
 
 
 def test_what_happens_is_told_page_by_page_and_as_it_happens(lake: Path) -> None:

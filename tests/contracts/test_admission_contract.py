@@ -15,7 +15,18 @@ from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.adapters.sql import task_queries as queries
 from icewright.adapters.sql import task_store as sql_task_store
 from icewright.adapters.sql.schema import state_is
-from icewright.domain.admission import FREE, Holding, Lane, Refusal, RefusalKind, Terms, Urgency
+from icewright.domain.admission import (
+    FREE,
+    Holding,
+    InLane,
+    Lane,
+    Line,
+    Refusal,
+    RefusalKind,
+    Terms,
+    Took,
+    Urgency,
+)
 from icewright.domain.errors import NotAllowed, NotFound
 from icewright.domain.plans import Reason
 from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
@@ -255,6 +266,80 @@ class TestLarge:
         assert task is not None
         again = store.change(Change(task.task_id, task.version, TaskState.QUEUED, OUTCOME, AttemptState.FAILED))
         assert again.lane == Lane()
+
+
+class TestLine:
+    def test_what_ranks_before_it_and_what_waits_beside_it(self, store: TaskStore, clock: ManualClock) -> None:
+        put(store, "task-1", 1)
+        put(store, "task-2", 2, Lane(tenant="ops"))
+        clock.advance(AGED_MS)
+        put(store, "task-3", 3, priority=1)
+        put(store, "task-4", 4)
+        put(store, "task-5", 5, Lane(tenant="ops"))
+        put(store, "task-6", 6, Lane(urgency=Urgency.REAL_TIME))
+        put(store, "task-7", 7, LARGE)
+        store.enqueue(replace(new_task("task-8", table=8), resource_group="other"))
+        running = waiting("task-9", 9, Lane(urgency=Urgency.EXPEDITED))
+        store.enqueue(running)
+        assert claim(store) is not None
+        ops, real_time = Lane(tenant="ops"), Lane(urgency=Urgency.REAL_TIME)
+        assert store.line("task-4") == Line(2, (InLane(ops, 2, 1), InLane(real_time, 1, 0)))
+        assert store.line("task-1") == Line(0, (InLane(ops, 2, 1), InLane(real_time, 1, 0)))
+        assert store.line("task-5") == Line(1, (InLane(Lane(), 3, 1), InLane(real_time, 1, 0)))
+        assert store.line("task-7") == Line(0)
+        assert store.line("task-8") == Line(0)
+        with pytest.raises(NotFound):
+            store.line("none")
+
+    @pytest.mark.parametrize(
+        ("most", "lanes", "expected"),
+        [
+            (2, 9, Line(2, (), whole=False)),
+            (4, 9, Line(2, (InLane(Lane(tenant="a"), 2, 0),), whole=False)),
+            (5, 9, Line(2, (InLane(Lane(tenant="a"), 2, 0), InLane(Lane(tenant="b"), 1, 0)), whole=False)),
+            (6, 9, Line(2, (InLane(Lane(tenant="a"), 2, 0), InLane(Lane(tenant="b"), 1, 0)))),
+            (9, 1, Line(2, (InLane(Lane(tenant="a"), 2, 0),), whole=False)),
+        ],
+    )
+    def test_no_more_is_counted_than_anybody_needs(
+        self, store: TaskStore, most: int, lanes: int, expected: Line, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in ("icewright.adapters.memory.task_store", "icewright.adapters.sql.admission_queries"):
+            monkeypatch.setattr(f"{module}.AHEAD_MAX", most)
+            monkeypatch.setattr(f"{module}.LANES_MAX", lanes)
+        for number in range(1, 4):
+            put(store, f"task-{number}", number)
+        for number, tenant in enumerate(("a", "a", "b"), 4):
+            put(store, f"task-{number}", number, Lane(tenant=tenant))
+        assert store.line("task-3") == expected
+
+    def test_how_long_the_last_ones_took(
+        self, store: TaskStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in ("icewright.adapters.memory.task_store", "icewright.adapters.sql.admission_queries"):
+            monkeypatch.setattr(f"{module}.TOOK_MAX", 3)
+        assert store.took("default") == []
+        for number in range(1, 6):
+            put(store, f"task-{number}", number)
+        put(store, "task-6", 6)
+        store.enqueue(replace(new_task("task-7", table=7), resource_group="other"))
+        for number in range(1, 4):
+            end(store, clock, TaskState.QUEUED if number == 3 else TaskState.FAILED, took_ms=number)
+        began = clock.now()
+        again = end(store, clock, TaskState.FAILED, took_ms=10)
+        assert again == "task-3"  # of its two tries, the last
+        store.request_cancel("task-6", REASON)  # at which nobody worked: it ended, and took no time
+        assert store.took("default") == [Took(began + 10, 10), Took(began - 3, 2)]
+        assert store.took("other") == []
+
+
+def end(store: TaskStore, clock: ManualClock, state: TaskState, *, took_ms: int) -> str:
+    """Claim a task and end its attempt after so long."""
+    task = claim(store)
+    assert task is not None
+    clock.advance(took_ms)
+    store.change(Change(task.task_id, task.version, state, OUTCOME, AttemptState.FAILED))
+    return task.task_id
 
 
 CALLERS = 8

@@ -13,7 +13,7 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.plans import PartitionVerdict, Plan, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.tasks import Attempt, AttemptState, ListedTask, Outcome, TaskState
-from icewright.domain.why import Considered, Next, Stance, Wait, Why, WhyKind
+from icewright.domain.why import Considered, Next, Stance, StartEstimate, Wait, Why, WhyKind
 from icewright.planning.policy import policy_of
 from icewright.planning.why import why
 from icewright.planning.why_known import Known, WaitingForAPerson
@@ -24,6 +24,7 @@ from tests.services.lakehouse import NAME, Lakehouse
 
 NOW = 1_000_000_000
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+IN_AN_HOUR = "1970-01-12 14:46:40 UTC, in 60.0 min"
 REWRITE, EXPIRE = ActionKind.REWRITE_DATA_FILES, ActionKind.EXPIRE_SNAPSHOTS
 SMALL = Reason("small-files", "merge 8 small files")
 
@@ -96,6 +97,36 @@ class TestTasks:
         assert (of(found).expected.at, of(found).expected.basis.code) == (None, "a")
         assert "nobody knows when" in of(found).says[-1]
         assert found.answer.endswith("(merge 8 small files): x")
+
+    @pytest.mark.parametrize(
+        ("start", "said"),
+        [
+            (
+                StartEstimate(
+                    NOW + HOUR_MS, NOW + HOUR_MS // 2, NOW + 2 * HOUR_MS, Reason("estimated", "so they took")
+                ),
+                f"Next: it starts about {IN_AN_HOUR}, perhaps in 30.0 min to 2.0 h. That is an estimate: so they took.",
+            ),
+            (
+                StartEstimate(NOW + HOUR_MS, NOW + HOUR_MS, NOW + HOUR_MS, Reason("estimated", "so they took")),
+                f"Next: it starts about {IN_AN_HOUR}. That is an estimate: so they took.",
+            ),
+            (
+                StartEstimate(NOW, NOW, NOW, Reason("estimated", "nothing ranks before it")),
+                "Next: it starts as soon as its turn comes: nothing ranks before it.",
+            ),
+            (
+                StartEstimate(None, NOW + HOUR_MS, None, Reason("not-measured", "too little ended")),
+                f"Next: it starts, when is not known, and not before {IN_AN_HOUR}: too little ended.",
+            ),
+            (StartEstimate(None, None, None, Reason("a", "x")), "Next: it starts, when is not known."),
+        ],
+    )
+    def test_about_when_a_task_starts_and_by_what(self, queued: ListedTask, start: StartEstimate, said: str) -> None:
+        task_id = queued.task_id
+        found = why(known(tasks=(queued,), waits={task_id: (Wait(Reason("a", "x")),)}, starts={task_id: start}))
+        assert of(found).expected.start == start
+        assert of(found).says[-1] == said
 
     def test_a_task_at_work_goes_on_and_says_how_far_it_is(self, queued: ListedTask) -> None:
         running = replace(queued, state=TaskState.RUNNING, attempt=2)

@@ -91,6 +91,20 @@ def test_another_task_of_the_table_keeps_a_task_waiting() -> None:
     assert of(ask(house)).stance is Stance.UNDER_WAY
 
 
+def test_a_queued_task_says_about_when_it_starts() -> None:
+    house = Lakehouse()
+    house.ready_table()
+    house.rounds(1)
+    Worker(house).introduce()
+    start = of(ask(house)).expected.start
+    assert start is not None
+    assert (start.at, start.reason.code) == (house.clock.now(), "estimated")
+    house.catalog.available = False
+    away = of(ask(house)).expected.start
+    assert away is not None
+    assert (away.at, away.reason) == (None, of(ask(house)).waits[0].reason)
+
+
 def test_a_task_that_its_owner_does_not_want_any_more_is_taken_back() -> None:
     house = Lakehouse()
     house.ready_table()

@@ -25,7 +25,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
-from icewright.domain.why import Wait
+from icewright.domain.why import StartEstimate, Wait
 from icewright.services.measures import Measured, measured
 
 
@@ -77,7 +77,7 @@ class TaskDocument:
 
     ``measured`` is what the tries took and brought, to be put beside the task's prediction; null before a report.
     ``files_at`` is where the files that it removes are listed, page by page: there may be 50,000. Null of other tasks.
-    ``waits`` is what a queued task waits for.
+    ``waits`` is what a queued task waits for, and ``start`` about when it starts; null of all others.
     """
 
     task: TaskView
@@ -86,6 +86,7 @@ class TaskDocument:
     measured: Measured | None
     files_at: str | None
     waits: tuple[Wait, ...] = ()
+    start: StartEstimate | None = None
 
 
 def task_view(task: Task | ListedTask) -> TaskView:
@@ -117,13 +118,17 @@ def task_view(task: Task | ListedTask) -> TaskView:
 
 
 def task_document(
-    task: ListedTask, history: Sequence[HistoryEntry], attempts: Sequence[Attempt], waits: Sequence[Wait] = ()
+    task: ListedTask,
+    history: Sequence[HistoryEntry],
+    attempts: Sequence[Attempt],
+    waits: Sequence[Wait] = (),
+    start: StartEstimate | None = None,
 ) -> TaskDocument:
     """The task with all that happened to it."""
     views = tuple(attempt_view(attempt) for attempt in attempts)
     removes = isinstance(task.figures, RemoveOrphanFilesFigures | RemoveExpiredFilesFigures)
     files_at = f"/api/v1/plans/{task.plan_id}/files" if removes else None
-    return TaskDocument(task_view(task), tuple(history), views, measured(attempts), files_at, tuple(waits))
+    return TaskDocument(task_view(task), tuple(history), views, measured(attempts), files_at, tuple(waits), start)
 
 
 def attempt_view(attempt: Attempt) -> AttemptView:

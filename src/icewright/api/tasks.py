@@ -61,7 +61,8 @@ def show_task(control: Control, task_id: str) -> Response:
     """One task with its history and its attempts."""
     task = control.tasks.head(task_id)
     waits = control.queue_waits.of(task)
-    document = task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id), waits)
+    start = control.starts.of(task, waits)
+    document = task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id), waits, start)
     return _tagged(render(document), task.version)
 
 

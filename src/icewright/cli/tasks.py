@@ -10,6 +10,7 @@ from icewright.cli import figures as text
 from icewright.cli.deletes import delete_costs_cells
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, TableArgument, begin
 from icewright.cli.terminal import Column, Terminal
+from icewright.cli.waits import say_waits
 from icewright.domain.actions import RewriteFigures
 from icewright.domain.codec import from_json
 from icewright.domain.compute_statistics import ComputeStatisticsFigures, ComputeStatisticsPrediction
@@ -271,9 +272,7 @@ def _print_answer(terminal: Terminal, task: TaskView) -> None:
 
 def _print_document(terminal: Terminal, found: TaskDocument) -> None:
     print_task(terminal, found.task)
-    for wait in found.waits:
-        until = "" if wait.until is None else f", until {text.instant(wait.until)}"
-        terminal.say(f"Waits: {wait.reason.text}{until}.")
+    say_waits(terminal, found.waits, found.start)
     if found.files_at is not None:
         terminal.say(f"Its files: icewright approve {found.task.plan_id} --show, all of them at GET {found.files_at}")
     figures = [] if found.measured is None else _figures_cells(found.task, found.measured)

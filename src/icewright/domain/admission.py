@@ -72,6 +72,35 @@ class Facts:
     last: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class InLane:
+    """How many tasks wait in a lane, and how many of them are aged: as urgent as those of a real-time table."""
+
+    lane: Lane
+    waiting: int
+    aged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What waits beside one task: ``ahead`` in its own lane before it, and ``others``, the other lanes of its queue.
+
+    Not all was counted where it is not ``whole``: then there are more.
+    """
+
+    ahead: int
+    others: tuple[InLane, ...] = ()
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """How long the last attempt at a task took, of one that has ended at ``ended_at``."""
+
+    ended_at: Instant
+    took_ms: int
+
+
 class RefusalKind(StrEnum):
     """Why a resource group takes no task now."""
 

@@ -58,12 +58,31 @@ class Next(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class StartEstimate:
+    """About when a waiting task starts, and by which figures that is told: an estimate, and no promise.
+
+    ``soonest_at`` and ``latest_at`` are what it comes to if all tasks before it were as quick as the quicker quarter of
+    those that were measured, and as slow as the slower quarter. ``at`` and ``latest_at`` are None where they are not
+    known; ``soonest_at`` may be known all the same. ``reason`` says what is missing then.
+    """
+
+    at: Instant | None
+    soonest_at: Instant | None
+    latest_at: Instant | None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class Expected:
-    """What happens next, at the earliest ``at``, and what that is told by; ``at`` is None where it is not known."""
+    """What happens next, at the earliest ``at``, and what that is told by; ``at`` is None where it is not known.
+
+    ``start`` is there for a task that waits: about when its turn comes.
+    """
 
     what: Next
     at: Instant | None
     basis: Reason
+    start: StartEstimate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,30 @@ def _lines(
         because = "" if last.reason is None else f", {last.reason.text}"
         tried = f"Last try: number {last.attempt} of task {last.task_id}, {last.state.value}"
         yield f"{tried} at {wording.instant(last.at)}{because}."
-    yield _next_said(found, known.now)
+    yield _next_said(found, known.now) if found.expected.start is None else _start_said(found, known.now)
+
+
+def _start_said(found: Told, now: Instant) -> str:
+    """About when a task starts, and by what that is told."""
+    start = found.expected.start
+    if start is None:
+        raise TypeError("only what waits to start has an estimate")
+    is_said = any(wait.reason == start.reason for wait in found.waits)
+    if start.at is None:
+        soonest = "" if start.soonest_at is None else f", and not before {_when(start.soonest_at, now)}"
+        return f"Next: it starts, when is not known{soonest}" + ("." if is_said else f": {start.reason.text}.")
+    if start.at <= now:
+        return f"Next: it starts as soon as its turn comes: {start.reason.text}."
+    said = f"Next: it starts about {_when(start.at, now)}"
+    if start.soonest_at is not None and start.latest_at is not None and start.soonest_at < start.latest_at:
+        said += (
+            f", perhaps in {wording.about(max(0, start.soonest_at - now))} to {wording.about(start.latest_at - now)}"
+        )
+    return f"{said}. That is an estimate: {start.reason.text}."
+
+
+def _when(at: Instant, now: Instant) -> str:
+    return f"{wording.instant(at)}, in {wording.about(max(0, at - now))}"
 
 
 def _next_said(found: Told, now: Instant) -> str:

@@ -86,14 +86,14 @@ def _of_task(task: ListedTask, known: Known) -> Told:
     if task.state in ACTIVE_STATES:
         return Told(Stance.UNDER_WAY, (), Expected(Next.GOES_ON, None, _at_work(task)), task.plan_id)
     waits = (*_away(known), *known.waits.get(task.task_id, ()))
-    unknown = next((wait for wait in waits if wait.until is None), None)
+    unknown, start = next((wait for wait in waits if wait.until is None), None), known.starts.get(task.task_id)
     if not waits:
-        expected = Expected(Next.STARTS, known.now, _its_turn(task, known))
+        expected = Expected(Next.STARTS, known.now, _its_turn(task, known), start)
     elif unknown is not None:
-        expected = Expected(Next.STARTS, None, unknown.reason)
+        expected = Expected(Next.STARTS, None, unknown.reason, start)
     else:
         last = max(waits, key=lambda wait: wait.until or 0)
-        expected = Expected(Next.STARTS, last.until, last.reason)
+        expected = Expected(Next.STARTS, last.until, last.reason, start)
     return Told(Stance.QUEUED, waits, expected, task.plan_id)
 
 

@@ -12,7 +12,7 @@ from icewright.domain.policy import Mode, Policy
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TERMINAL_STATES, Attempt, ListedTask
-from icewright.domain.why import Considered, Wait
+from icewright.domain.why import Considered, StartEstimate, Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Known:
 
     ``policy`` is None while the catalog does not answer, and ``away`` says why. ``problem`` is what the last look came
     to if it went wrong, ``alarm`` why nothing at all is queued, ``parked`` why nothing of one kind is. ``tasks`` are
-    the latest ones of all kinds, the newest first; ``waits`` is what those that are queued wait for, by their ids.
+    the latest ones of all kinds, the newest first; ``waits`` is what those that are queued wait for, by their ids, and
+    ``starts`` about when they start.
     ``last_attempts`` are the latest tries at some of the tasks. ``due_at`` is when a kind is looked into again by a
     clock of its own, as far as that is known, and the reason that says so. ``could_start`` is how many tasks of a
     resource group could start now.
@@ -55,6 +56,7 @@ class Known:
     parked: Mapping[ActionKind, Reason] = field(default_factory=dict)
     waiting: Mapping[ActionKind, WaitingForAPerson] = field(default_factory=dict)
     waits: Mapping[str, tuple[Wait, ...]] = field(default_factory=dict)
+    starts: Mapping[str, StartEstimate | None] = field(default_factory=dict)
     last_attempts: Mapping[str, Attempt] = field(default_factory=dict)
     due_at: Mapping[ActionKind, tuple[Instant | None, Reason]] = field(default_factory=dict)
     could_start: Mapping[str, int] = field(default_factory=dict)

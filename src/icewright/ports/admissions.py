@@ -1,8 +1,9 @@
 """The part of the task store that gives tasks out: by what runs, by whose turn it is, each in one transaction."""
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
-from icewright.domain.admission import FREE, Facts, Terms
+from icewright.domain.admission import FREE, Facts, Line, Terms, Took
 from icewright.domain.plans import Reason
 from icewright.domain.tasks import Task
 
@@ -12,6 +13,10 @@ CLAIMABLE_MAX: Final = 32
 
 AHEAD_MAX: Final = 1_000
 """Whoever has so many before it need not know how many more."""
+LANES_MAX: Final = 100
+"""So many lanes beside its own are counted for a task; where more are, its line is not whole."""
+TOOK_MAX: Final = 100
+"""So many ended tasks tell how long those of a group take: enough for quartiles, and few steps in an index."""
 
 
 class Admissions(Protocol):
@@ -52,10 +57,19 @@ class Admissions(Protocol):
         """
         ...
 
-    def ahead(self, task_id: str) -> int:
-        """How many waiting tasks of a waiting task's lane rank before it, counted up to ``AHEAD_MAX``.
+    def line(self, task_id: str) -> Line:
+        """What waits beside a waiting task: of its own lane what ranks before it, all of the other lanes of its queue.
 
+        Counted up to ``AHEAD_MAX`` tasks in all, those of its own lane first, of at most ``LANES_MAX`` other lanes. How
+        old a task has to be to be aged is :data:`icewright.scheduling.rank.AGED_MS`, its priority counted in.
         Raises :class:`~icewright.domain.errors.NotFound`.
+        """
+        ...
+
+    def took(self, resource_group: str) -> Sequence[Took]:
+        """How long the last attempts took at the ``TOOK_MAX`` tasks of a group that ended last, the latest first.
+
+        Of tasks at which nobody worked there are none.
         """
         ...
 

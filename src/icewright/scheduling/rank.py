@@ -97,11 +97,21 @@ def turn(task: Waiting, served: Served, now: Instant) -> tuple[int, int, int, In
     had a turn for each task of its own tenant that ranks before it; what a person expedites comes on top.
     """
     tenant = task.lane.tenant
-    return _band(task, now), served.running.get(tenant, 0), served.last.get(tenant, 0), *rank(task)
+    return (
+        band(task.lane.urgency, is_aged=is_aged(task, now)),
+        served.running.get(tenant, 0),
+        served.last.get(tenant, 0),
+        *rank(task),
+    )
 
 
-def _band(task: Waiting, now: Instant) -> int:
-    if task.lane.urgency is Urgency.EXPEDITED:
+def is_aged(task: Waiting, now: Instant) -> bool:
+    """Whether a task has waited for ``AGED_MS``, its priority counted in."""
+    return ranked_at(task.priority, task.created_at) <= now - AGED_MS
+
+
+def band(urgency: Urgency, *, is_aged: bool) -> int:
+    """What comes before all questions of fairness: all of a smaller number is started first."""
+    if urgency is Urgency.EXPEDITED:
         return 0
-    aged = ranked_at(task.priority, task.created_at) <= now - AGED_MS
-    return 1 if aged or task.lane.urgency is Urgency.REAL_TIME else 2
+    return 1 if is_aged or urgency is Urgency.REAL_TIME else 2

@@ -52,6 +52,7 @@ from icewright.services.resource_groups import SERVER_FILES
 from icewright.services.restores import RestorePlanner
 from icewright.services.rollback import Rollbacker
 from icewright.services.second_tables import SecondTabler
+from icewright.services.start_estimates import StartEstimates
 from icewright.services.tidings import Tidings
 from icewright.services.undo import NothingKept, Undoer, Undoing
 from icewright.services.unfit import UnfitFiles
@@ -84,6 +85,7 @@ class ControlPlane:
     whys: Whys
     notifications: Notifications
     queue_waits: QueueWaits
+    starts: StartEstimates
     halting: Halting
 
 
@@ -138,7 +140,7 @@ def build_control_plane(
     tidings = Tidings(tasks.feed, clock)
     approvals = Approvals(tables, removals.store, clock, tidings)
     queue = Groups(groups, source)
-    queue_waits = QueueWaits(tasks, tables, queue)
+    queue_waits, starts = QueueWaits(tasks, tables, queue), StartEstimates(tasks, tables, queue)
     dispatcher = Dispatcher(
         tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals, groups=queue
     )
@@ -218,8 +220,9 @@ def build_control_plane(
         Backlogs(tasks, tables, access, queue, catalogs),
         Intake(catalogs, tables, wake or loop.wake, event_prefixes),
         PolicyBook(source, tables, clock),
-        Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits),
+        Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts),
         Notifications(telling or Telling(), tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,
+        starts,
         Halting(tasks, tables, queue, catalogs, wake or loop.wake),
     )

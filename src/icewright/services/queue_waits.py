@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from icewright.domain.admission import Lane, Refusal, RefusalKind
+from icewright.domain.halts import halt_over
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES, ListedTask, Task, TaskState
@@ -20,7 +21,11 @@ from icewright.services.groups import Groups
 from icewright.services.resource_groups import OWN
 
 _HOLDERS_SHOWN: Final = 5
-_HOLDERS_LOOKED_AT: Final = 200
+HOLDERS_LOOKED_AT: Final = 200
+LINE: Final = "line"
+"""The code of others of its lane that go first."""
+TABLE_BUSY: Final = "table-busy"
+"""The code of another task of its table that is at work."""
 _OF_SUMS: Final = frozenset({RefusalKind.CAP, RefusalKind.TENANT_CAP, RefusalKind.SHARE})
 
 
@@ -38,24 +43,29 @@ class QueueWaits:
         if task.state is not TaskState.QUEUED:
             return ()
         now = self._tasks.now()
-        found = [*_back_off(task, now), *self._busy(task), *self._of_its_group(task, now)]
+        found = [*self._halted(task), *_back_off(task, now), *self._busy(task), *self._of_its_group(task, now)]
         return tuple(found or self._in_line(task))
+
+    def _halted(self, task: Task | ListedTask) -> Iterator[Wait]:
+        halt = halt_over(self._tasks.halts.present(), task.resource_group, task.table_id)
+        if halt is not None:
+            yield Wait(halt.reason())
 
     def _busy(self, task: Task | ListedTask) -> Iterator[Wait]:
         for active in self._tasks.listed(TaskFilter(ACTIVE_STATES, task.table_id), limit=1):
             text = f"task {active.task_id} ({active.kind.value}) of the same table is at work: one at a time"
-            yield Wait(Reason("table-busy", text, {"task_id": active.task_id}))
+            yield Wait(Reason(TABLE_BUSY, text, {"task_id": active.task_id}))
 
     def _of_its_group(self, task: Task | ListedTask, now: Instant) -> Iterator[Wait]:
         """What whoever could take it is told, if all of them are told to wait."""
         if task.resource_group in OWN:
             return
-        asking = [one for one in self._tables.optimizers() if one.seen_at > now - SEEN_MS and _could_take(one, task)]
-        if not asking:
+        found = asking(self._tables, task, now)
+        if not found:
             yield _nobody(task)
         facts = self._tasks.facts(task.resource_group)
         refusals: list[Refusal] = []
-        for one in asking:
+        for one in found:
             terms = self._groups.terms_of(one.hello, lambda: now)
             refusal = Admission(terms, one.hello.optimizer_id, facts).obstacle(task.lane)
             if refusal is None:
@@ -80,7 +90,7 @@ class QueueWaits:
         return Wait(Reason(refusal.reason.code, text, {**refusal.reason.figures, "held_by": shown}), refusal.until)
 
     def _holders(self, resource_group: str, kind: RefusalKind, lane: Lane) -> Sequence[str]:
-        running = self._tasks.listed(TaskFilter(LEASED_STATES), limit=_HOLDERS_LOOKED_AT)
+        running = self._tasks.listed(TaskFilter(LEASED_STATES), limit=HOLDERS_LOOKED_AT)
         return [
             one.task_id
             for one in running
@@ -89,11 +99,16 @@ class QueueWaits:
         ]
 
     def _in_line(self, task: Task | ListedTask) -> Iterator[Wait]:
-        ahead = self._tasks.ahead(task.task_id)
+        ahead = self._tasks.line(task.task_id).ahead
         if ahead:
             more = " or more" if ahead >= AHEAD_MAX else ""
             text = f"{wording.count(ahead, 'task')}{more} of the same owner, as urgent as it, rank before it"
-            yield Wait(Reason("line", text, {"place": ahead + 1, "urgency": task.lane.urgency.value}))
+            yield Wait(Reason(LINE, text, {"place": ahead + 1, "urgency": task.lane.urgency.value}))
+
+
+def asking(tables: TableStore, task: Task | ListedTask, now: Instant) -> Sequence[OptimizerRecord]:
+    """The optimizers that could take a task, and were heard of lately."""
+    return [one for one in tables.optimizers() if one.seen_at > now - SEEN_MS and _could_take(one, task)]
 
 
 def _could_take(one: OptimizerRecord, task: Task | ListedTask) -> bool:

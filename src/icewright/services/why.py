@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import IcewrightError, TableReplaced
-from icewright.domain.halts import halt_over
 from icewright.domain.names import TableId
 from icewright.domain.policy import Policy
 from icewright.domain.reasons import Reason
@@ -29,6 +28,7 @@ from icewright.services.leave import Leave
 from icewright.services.observer import Observer
 from icewright.services.queue_waits import QueueWaits
 from icewright.services.removal_rounds import PASS_INTERVAL_MS
+from icewright.services.start_estimates import StartEstimates
 
 
 class Whys:
@@ -43,9 +43,11 @@ class Whys:
         policy: Callable[[TableMetadata], Policy],
         leave: Leave,
         queue_waits: QueueWaits,
+        starts: StartEstimates,
     ) -> None:
         self._tables, self._tasks, self._sightings = tables, tasks, sightings
-        self._observer, self._policy, self._leave, self._queue_waits = observer, policy, leave, queue_waits
+        self._observer, self._policy, self._leave = observer, policy, leave
+        self._queue_waits, self._starts = queue_waits, starts
 
     def why(self, record: TableRecord) -> Why:
         """How it stands with a table that is known. What its catalog does not answer is said, and not raised."""
@@ -57,6 +59,8 @@ class Whys:
             limits = Thresholds.of(policy, record.unparked_at)
         latest = self._latest(record.table_id)
         queued = [task for task in latest if task.state is TaskState.QUEUED]
+        waits = {task.task_id: self._waits(task, metadata) for task in queued}
+        not_asked = () if away is None else (Wait(away),)
         return why(
             Known(
                 table_id=record.table_id,
@@ -76,7 +80,8 @@ class Whys:
                 tasks=tuple(latest),
                 parked=self._parked(record.table_id, latest, now, limits),
                 waiting=self._waiting(record),
-                waits={task.task_id: self._waits(task, metadata) for task in queued},
+                waits=waits,
+                starts={task.task_id: self._starts.of(task, (*not_asked, *waits[task.task_id])) for task in queued},
                 last_attempts=self._last_attempts(latest),
                 due_at=self._due_at(record),
                 could_start={task.resource_group: self._could_start(task.resource_group) for task in queued},
@@ -157,8 +162,7 @@ class Whys:
 
     def _waits(self, task: ListedTask, metadata: TableMetadata | None) -> tuple[Wait, ...]:
         """What a queued task waits for."""
-        halt = halt_over(self._tasks.halts.present(), task.resource_group, task.table_id)
-        found = [*(() if halt is None else (Wait(halt.reason()),)), *self._queue_waits.of(task)]
+        found = [*self._queue_waits.of(task)]
         if metadata is not None:
             obstacle = self._leave.obstacle(self._tasks.get(task.task_id), metadata)
             opens_at = None if obstacle is None else obstacle.figures.get("opens_at")

@@ -13,7 +13,7 @@ from icewright.adapters.memory.halts import MemoryHalts
 from icewright.adapters.memory.names import MemoryNames
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import shareable_bytes
-from icewright.domain.admission import FREE, Facts, Terms
+from icewright.domain.admission import FREE, Facts, InLane, Line, Terms, Took
 from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.halts import halt_over
@@ -34,13 +34,13 @@ from icewright.domain.tasks import (
     TaskState,
 )
 from icewright.domain.totals import TotalKey
-from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX
+from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX, LANES_MAX, TOOK_MAX
 from icewright.ports.census import TaskCensus, WaitingTask
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.scheduling import lifecycle
 from icewright.scheduling.admission import HELD_MS, Admission, chosen, in_turn, use_of
-from icewright.scheduling.rank import rank
+from icewright.scheduling.rank import AGED_MS, rank, ranked_at
 from icewright.scheduling.told import fact_of
 from icewright.scheduling.totals import added
 
@@ -149,18 +149,40 @@ class MemoryTaskStore:
             last = {tenant: token for (group, tenant), token in self._turns.items() if group == resource_group}
             return Facts(uses, waiting, last)
 
-    def ahead(self, task_id: str) -> int:
+    def line(self, task_id: str) -> Line:
         """See the port."""
         with self._lock:
-            own = self.get(task_id)
-            before = (
+            own, since = self.get(task_id), self.now() - AGED_MS
+            waiting = [
+                task
+                for task in sorted(self._tasks.values(), key=rank)
+                if task.state is TaskState.QUEUED
+                and (task.resource_group, task.lane.queue) == (own.resource_group, own.lane.queue)
+            ]
+            left = AHEAD_MAX
+            ahead = len([task for task in waiting if task.lane == own.lane and rank(task) < rank(own)][:left])
+            left -= ahead
+            lanes = sorted({task.lane for task in waiting} - {own.lane}, key=lambda lane: (lane.urgency, lane.tenant))
+            others = []
+            for lane in lanes[:LANES_MAX]:
+                found = [ranked_at(task.priority, task.created_at) for task in waiting if task.lane == lane][:left]
+                if not found:
+                    break
+                left -= len(found)
+                others.append(InLane(lane, len(found), sum(at <= since for at in found)))
+            return Line(ahead, tuple(others), left > 0 and len(lanes) <= LANES_MAX)
+
+    def took(self, resource_group: str) -> Sequence[Took]:
+        """See the port."""
+        with self._lock:
+            ended = [
                 task
                 for task in self._tasks.values()
-                if task.state is TaskState.QUEUED
-                and (task.resource_group, task.lane) == (own.resource_group, own.lane)
-                and rank(task) < rank(own)
-            )
-            return sum(1 for _ in islice(before, AHEAD_MAX))
+                if task.state in TERMINAL_STATES and task.resource_group == resource_group
+            ]
+            ended.sort(key=lambda task: (task.updated_at, task.task_id), reverse=True)
+            last = [attempts[-1] for task in ended[:TOOK_MAX] if (attempts := self._attempts.get(task.task_id))]
+            return [Took(one.ended_at, one.ended_at - one.started_at) for one in last if one.ended_at is not None]
 
     def expedite(self, task_id: str, reason: Reason) -> Task:
         """See the port."""

@@ -11,6 +11,7 @@ from sqlalchemy import (
     FromClause,
     Integer,
     and_,
+    case,
     cast,
     func,
     insert,
@@ -20,15 +21,16 @@ from sqlalchemy import (
 )
 
 from icewright.adapters.sql.halts import not_halted
-from icewright.adapters.sql.schema import state_is, tasks
+from icewright.adapters.sql.schema import attempts, state_is, tasks
 from icewright.adapters.sql.task_rows import lane_of, lane_text
 from icewright.adapters.sql.turns_schema import turns
-from icewright.domain.admission import Facts, Lane, Use
+from icewright.domain.admission import Facts, InLane, Lane, Line, Took, Use
 from icewright.domain.tables import Instant
-from icewright.domain.tasks import ACTIVE_STATES, ListedTask, TaskState
+from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, ListedTask, TaskState
+from icewright.ports.admissions import AHEAD_MAX, LANES_MAX, TOOK_MAX
 from icewright.scheduling.admission import HELD_MS
 from icewright.scheduling.lifecycle import LEASED_STATES
-from icewright.scheduling.rank import Candidate, rank
+from icewright.scheduling.rank import AGED_MS, Candidate, rank
 
 _ACTIVE = tasks.alias("active")
 _HEAD = tasks.alias("head")
@@ -65,20 +67,67 @@ def facts(connection: Connection, resource_group: str, now: Instant, waiting: It
     return Facts(tuple(uses), frozenset(waiting), last)
 
 
-def ahead(connection: Connection, task: ListedTask, limit: int) -> int:
-    """How many tasks of its lane rank before a task, up to a limit."""
+def line(connection: Connection, task: ListedTask, now: Instant) -> Line:
+    """See :meth:`icewright.ports.admissions.Admissions.line`: a few steps in the index of the queue for each lane."""
     since, task_id = rank(task)
-    before = (
-        select(tasks.c.task_id)
-        .where(
-            state_is(TaskState.QUEUED),
-            tasks.c.resource_group == task.resource_group,
-            tasks.c.lane == lane_text(task.lane),
-            or_(tasks.c.ranked_at < since, and_(tasks.c.ranked_at == since, tasks.c.task_id < task_id)),
-        )
+    before = or_(tasks.c.ranked_at < since, and_(tasks.c.ranked_at == since, tasks.c.task_id < task_id))
+    ahead, _ = _counted(connection, task.resource_group, lane_text(task.lane), AHEAD_MAX, now, before)
+    left = AHEAD_MAX - ahead
+    lanes, prefix = _lanes(task.resource_group), f"{task.lane.queue.value}/"
+    query = (
+        select(lanes.c.lane)
+        .where(lanes.c.lane.startswith(prefix), lanes.c.lane != lane_text(task.lane))
+        .order_by(lanes.c.lane)
+        .limit(LANES_MAX + 1)
+    )
+    texts = connection.scalars(query).all()
+    others = []
+    for text in texts[:LANES_MAX]:
+        if left == 0:
+            break
+        waiting, aged = _counted(connection, task.resource_group, text, left, now)
+        left -= waiting
+        others.append(InLane(lane_of(text), waiting, aged))
+    return Line(ahead, tuple(others), left > 0 and len(texts) <= LANES_MAX)
+
+
+def _counted(
+    connection: Connection,
+    resource_group: str,
+    lane: str,
+    limit: int,
+    now: Instant,
+    where: ColumnElement[bool] | None = None,
+) -> tuple[int, int]:
+    """How many tasks wait in a lane, the best up to a limit, and how many of them are aged."""
+    best = (
+        select(tasks.c.ranked_at)
+        .where(state_is(TaskState.QUEUED), tasks.c.resource_group == resource_group, tasks.c.lane == lane)
+        .order_by(tasks.c.ranked_at, tasks.c.task_id)
         .limit(limit)
     )
-    return int(connection.scalar(select(func.count()).select_from(before.subquery())) or 0)
+    found = (best if where is None else best.where(where)).subquery()
+    aged = func.coalesce(func.sum(case((found.c.ranked_at <= now - AGED_MS, 1), else_=0)), 0)
+    row = connection.execute(select(func.count(), aged).select_from(found)).one()
+    return int(row[0]), int(row[1])
+
+
+def took(connection: Connection, resource_group: str) -> Sequence[Took]:
+    """See :meth:`icewright.ports.admissions.Admissions.took`."""
+    last = (
+        select(tasks.c.task_id, tasks.c.attempt, tasks.c.updated_at)
+        .where(state_is(*TERMINAL_STATES), tasks.c.resource_group == resource_group)
+        .order_by(tasks.c.updated_at.desc(), tasks.c.task_id.desc())
+        .limit(TOOK_MAX)
+        .subquery()
+    )
+    query = (
+        select(attempts.c.started_at, attempts.c.ended_at)
+        .join(last, and_(attempts.c.task_id == last.c.task_id, attempts.c.attempt == last.c.attempt))
+        .where(attempts.c.ended_at.is_not(None))
+        .order_by(last.c.updated_at.desc(), last.c.task_id.desc())
+    )
+    return [Took(row.ended_at, row.ended_at - row.started_at) for row in connection.execute(query)]
 
 
 def took_turn(connection: Connection, resource_group: str, tenant: str, fencing_token: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Engine, delete, insert, select
 
-from icewright.adapters.sql.schema import kept_of_tasks
+from icewright.adapters.sql.kept_schema import kept_of_tasks
 from icewright.adapters.sql.table_rows import id_columns
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.names import TableId

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, func, insert, select
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.audit import record
 from icewright.adapters.sql.documents import pack, unpack
-from icewright.adapters.sql.schema import policy_revisions
+from icewright.adapters.sql.policies_schema import policy_revisions
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.audit import of_policies
 from icewright.domain.errors import Conflict, NotFound

@@ -25,7 +25,15 @@ from sqlalchemy import (
     text,
 )
 
-from icewright.adapters.sql import feed_schema, findings_schema, halts_schema, servers_schema, turns_schema  # noqa: F401 - their tables
+from icewright.adapters.sql import (  # noqa: F401 - their tables
+    feed_schema,
+    findings_schema,
+    halts_schema,
+    kept_schema,
+    policies_schema,
+    servers_schema,
+    turns_schema,
+)
 from icewright.adapters.sql.schema_access import Key as _Key
 from icewright.adapters.sql.schema_access import metadata as metadata  # noqa: PLC0414 - the tables of all these modules
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
@@ -152,6 +160,14 @@ Index("ix_tasks_held", tasks.c.resource_group, sqlite_where=_LEASED, postgresql_
 _ENDED = state_is(*TERMINAL_STATES)
 Index(
     "ix_tasks_ended", tasks.c.state, tasks.c.updated_at, tasks.c.task_id, sqlite_where=_ENDED, postgresql_where=_ENDED
+)
+Index(
+    "ix_tasks_group_ended",
+    tasks.c.resource_group,
+    tasks.c.updated_at,
+    tasks.c.task_id,
+    sqlite_where=_ENDED,
+    postgresql_where=_ENDED,
 )
 Index("ix_tasks_table", tasks.c.catalog, tasks.c.table_uuid, tasks.c.task_id)
 Index("ix_tasks_state", tasks.c.state, tasks.c.task_id)
@@ -426,25 +442,4 @@ deletion_approvals = Table(
     Column("plan_hash", _Key, nullable=False),
     Column("approval", Text, nullable=False),
     PrimaryKeyConstraint("plan_hash", name="pk_deletion_approvals"),
-)
-
-# What expiries took from tables, compressed, for as long as they can be undone.
-kept_of_tasks = Table(
-    "kept_of_tasks",
-    metadata,
-    Column("task_id", _Key, nullable=False),
-    Column("catalog", _Key, nullable=False),
-    Column("table_uuid", _Key, nullable=False),
-    Column("kept_at", BigInteger, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("task_id", name="pk_kept_of_tasks"),
-)
-Index("ix_kept_of_tasks_age", kept_of_tasks.c.kept_at, kept_of_tasks.c.task_id)
-
-policy_revisions = Table(
-    "policy_revisions",
-    metadata,
-    Column("number", BigInteger, nullable=False, autoincrement=False),
-    Column("revision", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("number", name="pk_policy_revisions"),
 )

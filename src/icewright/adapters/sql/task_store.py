@@ -24,7 +24,7 @@ from icewright.adapters.sql.schema import RESTORED_AT, attempts, counters, state
 from icewright.adapters.sql.task_rows import attempt_of, history_of, task_columns
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.admission import FREE, Facts, Holding, Terms
+from icewright.domain.admission import FREE, Facts, Holding, Line, Terms, Took
 from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.history import Ending
@@ -43,7 +43,7 @@ from icewright.domain.tasks import (
     Task,
     TaskState,
 )
-from icewright.ports.admissions import AHEAD_MAX, CLAIMABLE_MAX
+from icewright.ports.admissions import CLAIMABLE_MAX
 from icewright.ports.census import TaskCensus
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, Enqueued, TaskFilter
@@ -131,10 +131,15 @@ class SqlTaskStore:
         with reading(self._engine) as connection:
             return admissions.facts(connection, resource_group, self._now(connection))
 
-    def ahead(self, task_id: str) -> int:
+    def line(self, task_id: str) -> Line:
         """See the port."""
         with reading(self._engine) as connection:
-            return admissions.ahead(connection, queries.head(connection, task_id), AHEAD_MAX)
+            return admissions.line(connection, queries.head(connection, task_id), self._now(connection))
+
+    def took(self, resource_group: str) -> Sequence[Took]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return admissions.took(connection, resource_group)
 
     def expedite(self, task_id: str, reason: Reason) -> Task:
         """See the port."""

@@ -1,0 +1,15 @@
+"""The table of policy revisions; see :mod:`icewright.adapters.sql.schema`."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, LargeBinary, PrimaryKeyConstraint, Table
+
+from icewright.adapters.sql.schema_access import metadata
+
+policy_revisions = Table(
+    "policy_revisions",
+    metadata,
+    Column("number", BigInteger, nullable=False, autoincrement=False),
+    Column("revision", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("number", name="pk_policy_revisions"),
+)
