@@ -284,6 +284,38 @@ class TestAddresses:
         assert world.log_in().subject == "ada-7"
 
 
+class TestLogOut:
+    def test_a_browser_is_sent_to_the_provider_and_back_without_any_token(self, world: World) -> None:
+        address = world.provider.logout_address("http://127.0.0.1:7077/")
+        assert address is not None
+        assert address.startswith(f"{world.server.issuer}/logout?theme=dark&client_id={CLIENT_ID}&post_logout")
+        assert httpx2.get(address, follow_redirects=False).headers["location"] == "http://127.0.0.1:7077/"
+        assert world.server.asked["/logout"] == 1, "the browser asked, we did not"
+
+    @pytest.mark.parametrize("said", [None, 7, []])
+    def test_where_the_provider_has_none_it_is_sent_nowhere(self, world: World, said: Any) -> None:
+        world.server.discovery = {"end_session_endpoint": said}
+        assert world.provider.logout_address("http://127.0.0.1:7077/") is None
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "",
+            "x",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "//evil.example.com",
+            "http://evil.example.com/",
+            "https://a@b/",
+        ],
+    )
+    def test_t7_nobody_is_sent_where_a_log_in_would_not_go(self, world: World, address: str) -> None:
+        world.server.discovery = {"end_session_endpoint": address}
+        with pytest.raises(LoginRefused):
+            world.provider.logout_address("http://127.0.0.1:7077/")
+        assert world.log_in().subject == "ada-7"
+
+
 class TestSecret:
     def test_a_wrong_secret_lets_nobody_in(self, world: World) -> None:
         world.new_provider(client_secret="x")  # noqa: S106 - not a secret

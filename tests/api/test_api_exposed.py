@@ -118,8 +118,8 @@ def test_sessions_go_by_tls_alone(exposed: Exposed) -> None:
 @pytest.mark.parametrize(
     ("origin", "status"),
     [
-        (f"https://{PUBLIC}", 204),
-        (f"https://{PUBLIC.upper()}", 204),
+        (f"https://{PUBLIC}", 200),
+        (f"https://{PUBLIC.upper()}", 200),
         (f"http://{PUBLIC}", 403),
         (f"https://{PUBLIC}:8443", 403),
         (f"https://{PUBLIC}.evil.example", 403),
@@ -137,7 +137,7 @@ def test_t10_a_page_changes_something_from_the_public_address_alone(
         headers = {"Host": host} if origin is None else {"Origin": origin, "Host": host}
         answer = client.post(f"{V1}/logout", headers=headers)
         assert answer.status_code == status, answer.text
-        if status == 204:
+        if status == 200:
             break
 
 

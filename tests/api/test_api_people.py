@@ -20,7 +20,7 @@ from icewright.domain.errors import StoreAway
 from icewright.domain.identity import IDLE_MS
 from icewright.domain.people import RoleRule
 from icewright.services.logins import Logins
-from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served
+from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server
 
 RULES = [
@@ -82,11 +82,51 @@ def test_a_person_logs_in_does_what_they_may_and_logs_out(world: World) -> None:
     origin = {"Origin": f"http://{HOST}"}
     assert browser.post(f"{V1}/tables/{uuid}/plan", headers=origin).status_code == 200
     assert browser.get(f"{V1}/audit").status_code == 403
-    assert browser.post(f"{V1}/logout", headers=origin).status_code == 204
+    gone = browser.post(f"{V1}/logout", headers=origin)
+    further = f"{world.provider.issuer}/logout?theme=dark&client_id=icewright&post_logout_redirect_uri="
+    assert gone.json() == {"further": f"{further}http%3A%2F%2F127.0.0.1%3A{PORT}%2F"}
     assert browser.get(f"{V1}/me").status_code == 401
     said = [(one["principal"], one["action"], one["detail"].get("shown")) for one in audit(world)]
     assert ("stranger", "session.opened", "Ada") in said
     assert (me["name"], "api", None) in said
+
+
+@pytest.mark.parametrize("how", ["none", "unsafe", "away"])
+def test_somebody_is_logged_out_here_whatever_the_provider_offers(world: World, how: str) -> None:
+    browser = world.browser()
+    world.log_in(browser)
+    world.provider.discovery = {"end_session_endpoint": {"none": None, "unsafe": "javascript:alert(1)"}.get(how)}
+    if how == "away":
+        world.provider.answers["/.well-known/openid-configuration"] = Answer(503)
+    world.served.access.logins = world.logins()  # another server, which asks the provider anew
+    gone = browser.post(f"{V1}/logout", headers={"Origin": f"http://{HOST}"})
+    assert (gone.status_code, gone.json()) == (200, {"further": None})
+    assert browser.get(f"{V1}/me").status_code == 401
+
+
+def test_whoever_did_not_come_by_the_provider_is_not_sent_there(world: World) -> None:
+    assert world.served.post("/logout") == {"further": None}
+    browser = world.browser()
+    browser.get("/", params={"token": LOGIN_CODE})
+    gone = browser.post(f"{V1}/logout", headers={"Origin": f"http://{HOST}"})
+    assert gone.json() == {"further": None}
+    assert not world.provider.asked
+
+
+def test_t5_the_provider_is_given_no_token_of_anybody_and_none_is_kept(world: World) -> None:
+    signed: list[str] = []
+
+    def sign(claims: dict[str, Any]) -> str:
+        signed.append(world.provider.sign(claims))
+        return signed[-1]
+
+    world.provider.signed = sign
+    browser = world.browser()
+    world.log_in(browser)
+    found = world.served.access.identities.sessions(limit=9)
+    assert signed[0] not in str(found)
+    gone = browser.post(f"{V1}/logout", headers={"Origin": f"http://{HOST}"}).json()["further"]
+    assert ("id_token" in gone, signed[0] in gone, signed[0] in str(audit(world))) == (False, False, False)
 
 
 def audit(world: World) -> list[dict[str, Any]]:

@@ -101,8 +101,8 @@ class OidcServer:
                 return Answer.json(self._about())
             case "/keys":
                 return Answer.json({"keys": [key.as_dict(private=False) for key in self.keys.values()]})
-            case "/authorize":
-                return self._authorize(query)
+            case "/authorize" | "/logout":
+                return self._authorize(query) if path == "/authorize" else self._log_out(query)
             case "/token":
                 return self._token(form, authorization)
         return Answer(404)
@@ -113,6 +113,7 @@ class OidcServer:
             "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.issuer}/token",
             "jwks_uri": f"{self.issuer}/keys",
+            "end_session_endpoint": f"{self.issuer}/logout?theme=dark",
             "response_types_supported": ["code"],
             **self.discovery,
         }
@@ -125,6 +126,14 @@ class OidcServer:
         self.codes[code] = Granted(query.get("nonce"), query["code_challenge"], query["redirect_uri"])
         back = urlencode({"code": code, "state": query["state"], "iss": self.issuer})
         return Answer(302, headers={"Location": f"{query['redirect_uri']}?{back}"})
+
+    def _log_out(self, query: Mapping[str, str]) -> Answer:
+        assert query == {
+            "theme": "dark",
+            "client_id": CLIENT_ID,
+            "post_logout_redirect_uri": query["post_logout_redirect_uri"],
+        }
+        return Answer(302, headers={"Location": query["post_logout_redirect_uri"]})
 
     def _token(self, form: Mapping[str, str], authorization: str) -> Answer:
         wanted = base64.b64encode(f"{CLIENT_ID}:{self.secret}".encode()).decode()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from icewright.api.deps import Caller, Gate
-from icewright.api.door import presented_session, session_cookie
+from icewright.api.door import own_origin, presented_session, session_cookie
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
@@ -34,6 +34,13 @@ class Me:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedOut:
+    """Nobody is logged in any more. `further` is where the browser goes to be logged out at the provider as well."""
+
+    further: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class AuditState:
     """Between which entries the audit is: ``start`` is what its first one follows. Keep ``head`` to compare later."""
 
@@ -48,13 +55,15 @@ def show_me(caller: Caller) -> Response:
     return render(Me(caller.name, caller.grants, tuple(sorted(permitted)), caller.shown))
 
 
-@router.post("/logout", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(None, status=204))
-def log_out(request: Request, access: Gate) -> Response:
+@router.post("/logout", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(LoggedOut))
+def log_out(request: Request, access: Gate, caller: Caller) -> Response:
     """End the session of the page that asks. Tokens are revoked instead."""
     session = presented_session(request.headers)
     if session is not None:
         access.log_out(session)
-    response = Response(status_code=204)
+    back = f"{access.public_url or own_origin(request.scope, request.headers)}/"
+    further = None if access.logins is None else access.logins.logout_address(caller, back)
+    response = render(LoggedOut(further))
     response.delete_cookie(session_cookie(request.headers))
     return response
 

@@ -38,3 +38,10 @@ class Provider(Protocol):
         what it has to be: signed by one of the provider's keys, for us, for this attempt, and now.
         """
         ...
+
+    def logout_address(self, back: str) -> str | None:
+        """Where a browser goes to be logged out there as well, and from there to ``back``; None where it offers none.
+
+        Raises :class:`~icewright.domain.errors.LoginRefused` for an address where nobody is to be sent.
+        """
+        ...

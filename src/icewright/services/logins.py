@@ -113,8 +113,22 @@ class Logins:
         Only what they were let in by counts: of claims that nobody asked about then nothing is known.
         """
         name, grants = session.principal.name, granted(self._rules, session.conditions)
-        is_ours = name.startswith(name_of(self._provider.issuer, ""))
+        is_ours = name.startswith(self.name_of(""))
         return Principal(name, grants, session.principal.shown) if is_ours and grants else None
+
+    def logout_address(self, principal: Principal, back: str) -> str | None:
+        """Where the browser of somebody who has logged out here goes, to be logged out at the provider as well.
+
+        None where they came otherwise, or the provider offers no such address, or none that anybody is to be sent to,
+        or is away: nobody stays logged in here because of that.
+        """
+        if not principal.name.startswith(self.name_of("")):
+            return None
+        try:
+            return self._provider.logout_address(back)
+        except (LoginRefused, Unavailable) as error:
+            _log.warning("not logged out at the provider", code=error.code, detail=error.message)
+            return None
 
     def name_of(self, subject: str) -> str:
         """By which name the audit has whom the provider calls so."""

@@ -23,6 +23,7 @@ class MemoryProvider:
         self._lock = threading.Lock()
         self._codes: dict[str, tuple[Person, str, str]] = {}
         self.is_away = False
+        self.has_logout = False
 
     @property
     def issuer(self) -> str:
@@ -51,6 +52,11 @@ class MemoryProvider:
         if found is None or found[1:] != (_challenge(attempt), redirect_uri):
             raise LoginRefused("the provider does not take the code", hint="begin anew")
         return found[0]
+
+    def logout_address(self, back: str) -> str | None:
+        """See the port."""
+        self._require_here()
+        return f"{self._issuer}/logout?{urlencode({'back': back})}" if self.has_logout else None
 
     def _require_here(self) -> None:
         if self.is_away:

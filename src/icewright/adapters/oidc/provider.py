@@ -1,7 +1,8 @@
 """A provider of OpenID Connect: found by its issuer, and believed in what one of its keys has signed for us.
 
-Discovery 1.0 and Core 1.0, section 3.1, with PKCE (RFC 7636). The flow and the claims are authlib's, signatures
-joserfc's; what is stricter here than there is which addresses are spoken with, which algorithms count and which keys.
+Discovery 1.0, Core 1.0, section 3.1, with PKCE (RFC 7636), and RP-Initiated Logout 1.0. The flow and the claims are
+authlib's, signatures joserfc's; what is stricter here than there is which addresses are spoken with, which algorithms
+count and which keys.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from authlib.common.urls import add_params_to_uri
 from authlib.integrations.base_client import OAuthError
 from authlib.oidc.core import CodeIDToken
 from joserfc import jws, jwt
@@ -102,6 +104,14 @@ class OidcProvider:
         if not isinstance(signed, str) or len(signed) > TOKEN_LENGTH_MAX:
             raise LoginRefused("the provider says nothing of who this is", hint="its client needs the scope openid")
         return self._vouched(signed, attempt, answer.get("access_token"))
+
+    def logout_address(self, back: str) -> str | None:
+        """See the port. RP-Initiated Logout 1.0, section 2: without ``id_token_hint``, since no ID token is kept."""
+        found = self._discovered().get("end_session_endpoint")
+        if not isinstance(found, str):
+            return None
+        said = [("client_id", self._client.client_id), ("post_logout_redirect_uri", back)]
+        return str(add_params_to_uri(require_safe(found, beside=self.issuer), said))
 
     def _vouched(self, signed: str, attempt: Attempt, access_token: Any) -> Person:
         """Of whom a signed answer speaks. Raises :class:`LoginRefused`, saying what is wrong with it."""

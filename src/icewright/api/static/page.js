@@ -409,7 +409,9 @@ async function showWho() {
 
 $("logout").addEventListener("click", async () => {
   const response = await fetch(`${API}/logout`, { method: "POST", cache: "no-store" });
-  if (response.ok || response.status === 401) location.reload();
+  const { further } = response.ok ? JSON.parse(await response.text(), digits) : {};
+  if (further) location.assign(further);
+  else if (response.ok || response.status === 401) location.reload();
   else connection("away", "nobody was logged out: the server does not answer");
 });
 
