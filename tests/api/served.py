@@ -23,6 +23,7 @@ from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.memory.names import MemoryNames
 from icewright.adapters.memory.policies import MemoryPolicies
+from icewright.adapters.memory.prunings import MemoryPrunings
 from icewright.adapters.memory.removals import memory_files, memory_removals
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
@@ -40,6 +41,7 @@ from icewright.domain.tables import PartitionField
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.notifications import Telling
+from icewright.services.pruning import Keeping
 
 PORT = 7077
 HOST = f"127.0.0.1:{PORT}"
@@ -68,6 +70,7 @@ class Served:
         names = MemoryNames()
         queue = MemoryTaskStore(self.clock, self.audit, names)
         tables, tasks = self.stores or (MemoryTableStore(self.clock, queue), queue)
+        self.prunings = MemoryPrunings(self.clock, self.audit)
         self.control: ControlPlane = build_control_plane(
             {"lake": self.lake, "other": self.other},
             tables,
@@ -79,6 +82,7 @@ class Served:
             kept=MemoryKept(),
             policies=MemoryPolicies(self.clock),
             telling=self.telling,
+            keeping=Keeping(prunings=self.prunings),
         )
         self.access = Access(
             TOKEN,

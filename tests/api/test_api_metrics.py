@@ -15,6 +15,7 @@ from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.errors import StoreAway
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
+from icewright.domain.retention import RowKind, Rows
 from icewright.domain.tasks import AttemptState, TaskState
 from icewright.ports.store import Change
 from icewright.scheduling import lifecycle
@@ -92,6 +93,20 @@ def test_a_task_is_followed_from_its_queue_to_its_verification(served: Served) -
     assert value(found, "icewright_attempt_duration_seconds_bucket", le="+Inf", **REWRITE) == 1
     assert value(found, "icewright_task_wait_seconds_sum", **REWRITE) == 120
     assert value(found, "icewright_task_changes_total", state="in_doubt", **REWRITE) == 1
+
+
+def test_what_the_store_keeps_of_the_past_is_told_as_it_was_counted_last(served: Served) -> None:
+    assert "icewright_pruning_age_seconds" not in families(served)
+    served.prunings.note({RowKind.AUDIT: 4}, {RowKind.AUDIT: Rows(7, served.clock.now() - 5_000)})
+    served.clock.advance(60_000)
+    served.prunings.note({RowKind.TASKS: 2}, {})
+    found = families(served)
+    assert value(found, "icewright_pruned_rows_total", kind="audit") == 4
+    assert value(found, "icewright_kept_rows", kind="audit") == 7
+    assert value(found, "icewright_kept_oldest_age_seconds", kind="audit") == 65
+    assert value(found, "icewright_pruned_rows_total", kind="tasks") == 2
+    assert value(found, "icewright_pruned_rows_total", kind="feed") == 0
+    assert value(found, "icewright_pruning_age_seconds") == 60
 
 
 def test_two_servers_over_one_store_tell_the_same_of_it(served: Served) -> None:

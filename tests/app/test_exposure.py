@@ -44,7 +44,7 @@ ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there, it is what is tested
 
 
 def config(folder: Path, **changes: Any) -> ServerConfig:
-    here = ServerConfig("127.0.0.1", 7077, folder, "sqlite:////x", None, 90, 400, 30_000, 20)
+    here = ServerConfig("127.0.0.1", 7077, folder, "sqlite:////x", None, 30_000, 20)
     return replace(here, **changes)
 
 

@@ -16,6 +16,7 @@ from icewright.config.settings import SECTIONS
 from icewright.config.show import shown
 from icewright.domain.errors import InvalidConfiguration, NotFound
 from icewright.domain.policy import PolicyRule
+from icewright.domain.retention import DAY_MS, RETENTION, SETTING_OF, RowKind
 
 LAKE = """
 [[catalogs]]
@@ -222,7 +223,7 @@ def test_a_server_of_this_machine_needs_nothing_of_that(tmp_path: Path, host: st
         ('[server]\nallowed_hosts = ["*"]', "is not allowed", "no patterns"),
         ('[server]\nallowed_hosts = ["https://lake.example.com"]', "is not allowed", "icewright.example.com:8443"),
         ('[server]\nallowed_hosts = [""]', "is not allowed", "names or addresses"),
-        ("[server]\nkeep_tasks_days = 7", "server.keep_tasks_days: '7' is not allowed", "8 or more"),
+        ("[server]\nkeep_tasks_days = 7", "server.keep_tasks_days: '7' is not allowed", "8 to 36500"),
         ("[optimizer]\nslots = 0", "optimizer.slots: '0' is not allowed", "1 or more"),
         ('[optimizer]\nmemory = "lots"', "optimizer.memory: 'lots' is not allowed", "2g"),
         ('[optimizer]\njars = "a.jar"', "optimizer.jars: expected an array of strings", ""),
@@ -311,14 +312,38 @@ def test_any_file_is_either_read_or_refused(tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize(
-    ("section", "key", "default"),
+    ("section", "key", "number"),
     [
-        (section, setting.key, setting.default)
+        (section, setting.key, next(n for n in (setting.default + 1, setting.default + 400) if setting.accepts(n)))
         for section in ("server", "optimizer")
         for setting in SECTIONS[section]
         if setting.kind is Kind.INTEGER
     ],
 )
-def test_each_number_that_is_set_is_what_counts(tmp_path: Path, section: str, key: str, default: int) -> None:
-    config = load(tmp_path, f"[{section}]\n{key} = {default + 1}\n")
-    assert getattr(getattr(config, section), key) == default + 1
+def test_each_number_that_is_set_is_what_counts(tmp_path: Path, section: str, key: str, number: int) -> None:
+    config = load(tmp_path, f"[{section}]\n{key} = {number}\n")
+    assert getattr(getattr(config, section), key) == number
+
+
+def test_each_span_of_what_is_kept_is_its_own(tmp_path: Path) -> None:
+    numbers = {key: 100 + number for number, key in enumerate(SETTING_OF.values())}
+    said = "".join(f"{key} = {number}\n" for key, number in numbers.items())
+    keep = load(tmp_path, f"[server]\n{said}").server.retention
+    spans = {SETTING_OF[kind]: (keep.kept_ms(kind) or 0) // DAY_MS for kind in SETTING_OF}
+    assert {**spans, "keep_plans": keep.plans} == numbers
+    assert load(tmp_path, "").server.retention == RETENTION
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong"),
+    [
+        *((SETTING_OF[kind], 0) for kind in SETTING_OF if kind is not RowKind.AUDIT),
+        *((key, 36_501) for key in SETTING_OF.values()),
+        ("keep_audit_days", 89),
+        ("keep_findings_days", 1),
+        ("keep_plans", 4),
+    ],
+)
+def test_what_is_kept_too_short_or_for_ever_is_refused(tmp_path: Path, key: str, wrong: int) -> None:
+    with pytest.raises(InvalidConfiguration, match=f"server.{key}"):
+        load(tmp_path, f"[server]\n{key} = {wrong}\n")

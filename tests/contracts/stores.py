@@ -18,6 +18,7 @@ from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.message_store import MemoryMessages
 from icewright.adapters.memory.names import MemoryNames
 from icewright.adapters.memory.policies import MemoryPolicies
+from icewright.adapters.memory.prunings import MemoryPrunings
 from icewright.adapters.memory.servers import MemoryServers
 from icewright.adapters.memory.sightings import MemorySightings
 from icewright.adapters.memory.table_store import MemoryTableStore
@@ -32,6 +33,7 @@ from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.message_store import SqlMessages
 from icewright.adapters.sql.policies import SqlPolicies
+from icewright.adapters.sql.prunings import SqlPrunings
 from icewright.adapters.sql.schema import SERVER_EPOCH, counters, metadata
 from icewright.adapters.sql.servers import SqlServers
 from icewright.adapters.sql.sightings import SqlSightings
@@ -48,6 +50,7 @@ from icewright.ports.identity import IdentityStore
 from icewright.ports.kept import KeptStore
 from icewright.ports.notifications import MessageStore
 from icewright.ports.policies import PolicyStore
+from icewright.ports.prunings import Prunings
 from icewright.ports.servers import Servers
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
@@ -72,6 +75,8 @@ class MemoryStores:
         self._policies = MemoryPolicies(clock, self._audit)
         self._answers = MemoryAnswers(clock)
         self._messages = MemoryMessages(clock)
+        stores = (self._tasks, self._tables, self._kept, self._audit, self._messages)
+        self._prunings = MemoryPrunings(clock, *stores)
 
     def tasks(self) -> TaskStore:
         return self._tasks
@@ -108,6 +113,9 @@ class MemoryStores:
 
     def messages(self) -> MessageStore:
         return self._messages
+
+    def prunings(self) -> Prunings:
+        return self._prunings
 
     def servers(self) -> Servers:
         return self._servers
@@ -174,6 +182,10 @@ class SqlStores:
     def messages(self) -> MessageStore:
         self._engines.append(open_store(self.url))
         return SqlMessages(self._engines[-1], self._clock)
+
+    def prunings(self) -> Prunings:
+        self._engines.append(open_store(self.url))
+        return SqlPrunings(self._engines[-1], self._clock)
 
     def servers(self) -> Servers:
         self._engines.append(open_store(self.url))

@@ -24,15 +24,13 @@ from icewright.domain.layouts import Level, Run
 from icewright.domain.names import TableName
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
+from icewright.domain.retention import RETENTION, Retention, RowKind
 from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tables import Operation
 from icewright.domain.why import Considered
-from icewright.ports.findings import ACCESS_KEPT_MS, PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
+from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 from icewright.ports.store import (
     AT_ONCE,
-    EVENTS_KEPT_MS,
-    OPTIMIZERS_KEPT_MS,
-    PLANS_KEPT,
     InventoryUpdate,
     OptimizerRecord,
     TableStore,
@@ -530,7 +528,7 @@ class TestPruning:
         store.done([first.event_id])
         clock.advance(1)
         store.done([second.event_id])
-        store.prune(clock.now() + EVENTS_KEPT_MS)
+        store.prune(clock.now() + RETENTION.events_ms)
         assert [store.receive(each.event) for each in (first, second, third)] == [True, False, False]
         waiting = store.inbox(9)
         assert [each.event for each in waiting] == [third.event, first.event]
@@ -539,7 +537,7 @@ class TestPruning:
     def test_plans_that_nothing_needs_are_deleted(self, stores: Stores, clock: ManualClock) -> None:
         store = stores.tables()
         store.save_record(record())
-        numbers = range(1, PLANS_KEPT + 6)
+        numbers = range(1, RETENTION.plans + 6)
         for number in numbers:
             store.save_plan(plan(f"plan-{number:02}", planned_at=number))
         store.save_plan(plan("plan-of-another-table", table=2, planned_at=0))
@@ -559,7 +557,7 @@ class TestPruning:
         first = WaitingPlan("plan-00", table_id(), record().name, expiry, REASON, 5)
         other = replace(first, plan_id="plan-01", kind=removal)
         elsewhere = replace(first, plan_id="plan-02", table_id=table_id(2), table_name=record(2).name)
-        for number in range(PLANS_KEPT + 3):
+        for number in range(RETENTION.plans + 3):
             stores.tables().save_plan(plan(f"plan-{number:02}", planned_at=number))
         for number in (1, 2):
             stores.tables().save_record(record(number))
@@ -579,12 +577,12 @@ class TestPruning:
         assert stores.tables().waiting(limit=9) == [other, elsewhere]
 
     def test_plans_of_tasks_that_ended_are_kept(self, stores: Stores, clock: ManualClock) -> None:
-        for number in range(PLANS_KEPT + 1):
+        for number in range(RETENTION.plans + 1):
             stores.tables().save_plan(plan(f"plan-{number:02}", planned_at=number))
         stores.tasks().enqueue(new_task("task-1", plan_id="plan-00"))
         stores.tasks().request_cancel("task-1", REASON)
         stores.tables().prune(clock.now())
-        assert len(stores.tables().plans(table_id(), limit=99)) == PLANS_KEPT + 1
+        assert len(stores.tables().plans(table_id(), limit=99)) == RETENTION.plans + 1
 
     def test_optimizers_that_were_not_heard_of_for_long_are_forgotten(
         self, store: TableStore, clock: ManualClock
@@ -592,9 +590,37 @@ class TestPruning:
         store.optimizer_seen(hello("optimizer-1"))
         clock.advance(1)
         store.optimizer_seen(hello("optimizer-2"))
-        clock.advance(OPTIMIZERS_KEPT_MS)
+        clock.advance(RETENTION.optimizers_ms)
         store.prune(clock.now())
         assert [seen.hello.optimizer_id for seen in store.optimizers()] == ["optimizer-2"]
+
+    def test_each_kind_goes_in_batches_the_oldest_first(self, stores: Stores, clock: ManualClock) -> None:
+        store, now = stores.tables(), clock.now()
+        store.save_record(record())
+        for number in range(4):
+            store.receive(replace(TestInbox.EVENT, snapshot_id=number))
+            store.done([store.inbox(1)[0].event_id])
+            store.optimizer_seen(hello(f"optimizer-{number}"))
+            store.save_plan(plan(f"plan-{number}", planned_at=number), is_present=False)
+            root = f"s3://bucket/{number}"
+            store.save_access(AccessRecord("lake", root, WorkerAccess.PROVED, "", "optimizer-1", now + number))
+            clock.advance(1)
+        keep = Retention(events_ms=1, optimizers_ms=1, findings_ms=1, plans=1)
+        clock.advance(10)
+        first = store.prune(clock.now(), keep, 2)
+        kinds = {RowKind.EVENTS, RowKind.OPTIMIZERS, RowKind.PLANS, RowKind.FINDINGS}
+        assert first == dict.fromkeys(kinds, 2)
+        assert [one.hello.optimizer_id for one in store.optimizers()] == ["optimizer-3", "optimizer-2"]
+        assert [one.plan_id for one in store.plans(table_id(), limit=9)] == ["plan-3", "plan-2"]
+        assert [store.access("lake", f"s3://bucket/{number}") is None for number in range(4)] == [
+            True,
+            True,
+            False,
+            False,
+        ]
+        assert store.prune(clock.now(), keep, 9) == {**dict.fromkeys(kinds, 2), RowKind.PLANS: 1}
+        assert store.prune(clock.now(), keep, 9) == dict.fromkeys(kinds, 0)
+        assert [one.plan_id for one in store.plans(table_id(), limit=9)] == ["plan-3"]
 
 
 class TestAccess:
@@ -622,9 +648,11 @@ class TestAccess:
 
     def test_what_was_found_out_long_ago_is_pruned(self, store: TableStore, clock: ManualClock) -> None:
         now = clock.now()
-        old = AccessRecord("lake", "s3://bucket/old", WorkerAccess.PROVED, "", "optimizer-1", now - ACCESS_KEPT_MS - 1)
+        old = AccessRecord(
+            "lake", "s3://bucket/old", WorkerAccess.PROVED, "", "optimizer-1", now - RETENTION.findings_ms - 1
+        )
         store.save_access(old)
-        store.save_access(replace(old, root="s3://bucket/new", decided_at=now - ACCESS_KEPT_MS))
+        store.save_access(replace(old, root="s3://bucket/new", decided_at=now - RETENTION.findings_ms))
         store.prune(now)
         assert store.access("lake", "s3://bucket/old") is None
         assert store.access("lake", "s3://bucket/new") is not None

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.names import TableName
+from icewright.domain.retention import RowKind
 from tests.api.served import V1, Served, hello
 from tests.docs.test_documentation import anchors
 from tests.services.mailbox import Mailbox, told
@@ -99,6 +100,7 @@ def known() -> dict[str, dict[str, set[str]]]:
     served.control.keeper.look(TableName("lake", ("db",), "events"))
     served.post("/optimizers", hello())
     served.control.loop._round_ended_at = served.clock.now()
+    served.prunings.note(dict.fromkeys(RowKind, 1), {})
     found: dict[str, dict[str, set[str]]] = {}
     for family in text_string_to_metric_families(served.http.get(f"{V1}/metrics").text):
         for sample in family.samples:

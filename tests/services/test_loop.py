@@ -11,20 +11,21 @@ from structlog.testing import capture_logs
 from icewright.domain.errors import Conflict, StorageAway, StoreAway, Unavailable, Unknown
 from icewright.domain.events import Channel, CommitEvent, Lag
 from icewright.domain.names import TableName
+from icewright.domain.retention import RETENTION
 from icewright.domain.tasks import Task, TaskState
-from icewright.ports.store import AT_ONCE, EVENTS_KEPT_MS
+from icewright.ports.store import AT_ONCE
 from icewright.scheduling.reporting import GRACE_MS
 from icewright.services import loop as loop_module
+from icewright.services import pruning as pruning_module
 from icewright.services.inbox import UNKNOWN_MAX
 from icewright.services.loop import (
     CATALOG_PAUSE_MS,
     DISCOVERY_INTERVAL_MS,
-    PRUNING_INTERVAL_MS,
     ROUND_MS_MAX,
     STORAGE_AWAY_MAX,
     STORAGE_PAUSE_MS,
-    TASKS_KEPT_MS,
 )
+from icewright.services.pruning import PRUNING_INTERVAL_MS
 from tests.contracts.samples import REASON, new_task
 from tests.services.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
 from tests.services.worker import Worker
@@ -498,7 +499,7 @@ def test_old_events_are_forgotten_once_an_hour(house: Lakehouse) -> None:
     event = CommitEvent(NAME, 1, house.metadata().table_id.uuid, None, None, None)
     assert house.tables.receive(event)
     house.control.loop.round()
-    house.pass_time(EVENTS_KEPT_MS - MINUTE_MS)
+    house.pass_time(RETENTION.events_ms - MINUTE_MS)
     house.control.loop.round()
     house.pass_time(2 * MINUTE_MS)  # old enough now, but pruned two minutes ago
     house.control.loop.round()
@@ -509,14 +510,14 @@ def test_old_events_are_forgotten_once_an_hour(house: Lakehouse) -> None:
 
 
 def test_tasks_that_ended_long_ago_are_forgotten_in_batches(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "BATCH_MAX", 2)
-    monkeypatch.setattr(loop_module, "PRUNED_BATCHES_MAX", 2)
+    monkeypatch.setattr(pruning_module, "TASKS_AT_ONCE", 2)
+    monkeypatch.setattr(pruning_module, "BATCHES_MAX", 2)
     for number in range(5):
         house.tasks.enqueue(new_task(f"task-{number}", table=number))
         house.tasks.request_cancel(f"task-{number}", REASON)
     house.tasks.enqueue(new_task("task-waiting", table=9))
     house.control.loop.round()
-    house.pass_time(TASKS_KEPT_MS)
+    house.pass_time(RETENTION.tasks_ms)
     house.control.loop.round()
     assert house.tasks.counts()[TaskState.CANCELLED] == 5
     house.pass_time(PRUNING_INTERVAL_MS)

@@ -21,7 +21,7 @@ from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatc
 from icewright.ports.notifications import TryLater
 from icewright.ports.store import TableRecord
 from icewright.scheduling.sending import BACK_OFF_MS, GIVE_UP_MS, REFUSALS_MAX
-from icewright.services.notifications import DEAD_KEPT_MS, LATE_MS, SENT_KEPT_MS, SILENT_MS, Notifications, Telling
+from icewright.services.notifications import LATE_MS, SILENT_MS, Notifications, Telling
 from icewright.services.notifier import FACTS_AT_ONCE, NOTED_MS, Notifier
 from icewright.services.owners import KNOWN_FOR_MS, Owners
 from icewright.services.policy_source import PolicySource
@@ -373,12 +373,3 @@ class TestAll:
         assert (trial.has_arrived, trial.problem) == (False, "away")
         with pytest.raises(Rejected, match="no receiver"):
             notifications.test("nobody")
-
-    def test_old_messages_are_forgotten(self, told: Told, notifications: Notifications) -> None:
-        notifier = begun(told, interval_ms=0)
-        told.tell()
-        run(notifier)
-        told.clock.advance(SENT_KEPT_MS + 1)
-        assert notifications._prune()
-        assert told.store.prune(told.clock.now(), told.clock.now(), 9) == 0
-        assert DEAD_KEPT_MS > SENT_KEPT_MS

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.feed import MemoryFeed
-from icewright.domain.feed import FEED_KEPT_MS, Fact, FactKind, FeedFilter
+from icewright.domain.feed import Fact, FactKind, FeedFilter
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
+from icewright.domain.retention import RETENTION
 from icewright.ports.feed import Feed
 from icewright.services.loop import CATALOG_PAUSE_MS
 from icewright.services.tidings import AWAY_TOLD_MS, Tidings
@@ -99,7 +100,7 @@ class TestOfTheWholeServer:
         house = Lakehouse()
         feed = house.control.tasks.feed
         feed.tell(Fact(FactKind.PARKED, "lake", PARKED, TABLE, NAME), "parked")
-        house.clock.advance(FEED_KEPT_MS)
+        house.clock.advance(RETENTION.feed_ms)
         house.control.loop.turn()
         assert facts(feed) != []
         house.clock.advance(HOUR_MS)

@@ -19,8 +19,8 @@ from icewright.domain.tables import RefKind, TableMetadata
 from icewright.domain.tasks import Progress, Task, TaskState
 from icewright.domain.undo import SIGNATURE_KEY, UNDO_KEPT_MS, UNDO_WINDOW_MS, Kept, UndoExpiryPrediction
 from icewright.services.housekeeper import COMMITS, Carrier, MayGoOn
-from icewright.services.loop import BATCH_MAX, PRUNED_BATCHES_MAX
 from icewright.services.missing_files import first_missing
+from icewright.services.pruning import BATCHES_MAX, TASKS_AT_ONCE
 from icewright.services.removals import Remover
 from icewright.services.undo import NothingKept
 from tests.services.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
@@ -160,7 +160,7 @@ def test_what_is_kept_is_kept_for_the_window_and_not_for_ever(house: Lakehouse) 
 
 
 def test_of_very_many_that_are_over_each_round_forgets_some(house: Lakehouse) -> None:
-    most = BATCH_MAX * PRUNED_BATCHES_MAX
+    most = TASKS_AT_ONCE * BATCHES_MAX
     for number in range(most + 1):
         house.kept.keep(Kept(f"task-{number:05d}", table(house).table_id, 0, b""))
     house.pass_time(UNDO_KEPT_MS)

@@ -34,6 +34,7 @@ from icewright.domain.access import Permission
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import IcewrightError
 from icewright.domain.halts import Halt, HaltState, PartKind
+from icewright.domain.retention import Pruned, RowKind, Rows
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import AttemptState, TaskState
 from icewright.domain.totals import BEYOND, BOUNDS_MS, Total, TotalKey
@@ -91,7 +92,7 @@ class Figures:
         try:
             tasks, tables = control.tasks.census(max(1, self._shown.tables_max)), control.tables.census()
             halts = control.tasks.halts.present()
-            receivers = control.notifications.views()
+            receivers, pruned = control.notifications.views(), control.prunings.pruned()
         except IcewrightError as error:
             _log.warning("no figures of the store", code=error.code, detail=error.message)
             yield _one("icewright_store_up", "Whether the store answers this server.", 0)
@@ -102,6 +103,7 @@ class Figures:
         yield from _of_tables(tables, tasks.now)
         yield from _of_totals(tasks.totals)
         yield from _of_receivers(receivers)
+        yield from _of_pruned(pruned, tasks.now)
 
 
 def _of_server(control: ControlPlane, loop: Loop) -> Iterator[Metric]:
@@ -209,6 +211,31 @@ def _of_receivers(receivers: Sequence[ReceiverView]) -> Iterator[Metric]:
         lag.add_metric((one.name,), one.lag_ms / 1_000)
     yield messages
     yield lag
+
+
+def _of_pruned(pruned: Mapping[RowKind, Pruned], now: Instant) -> Iterator[Metric]:
+    removed = CounterMetricFamily(
+        "icewright_pruned_rows", "Of the store: rows of the past that were removed.", labels=("kind",)
+    )
+    rows = GaugeMetricFamily(
+        "icewright_kept_rows", "Of the store: rows of the past, as of when they were last pruned.", labels=("kind",)
+    )
+    oldest = GaugeMetricFamily(
+        "icewright_kept_oldest_age_seconds",
+        "Of the store: age of the oldest of them; 0 where there was none.",
+        labels=("kind",),
+    )
+    for kind in RowKind:
+        one = pruned.get(kind, Pruned(now, 0, Rows()))
+        removed.add_metric((kind.value,), one.removed)
+        rows.add_metric((kind.value,), one.left.count)
+        age_ms = 0 if one.left.oldest_at is None else max(0, now - one.left.oldest_at)
+        oldest.add_metric((kind.value,), age_ms / 1_000)
+    yield from (removed, rows, oldest)
+    done_at = min((one.pruned_at for one in pruned.values()), default=None)
+    if done_at is not None:
+        about = "Of the store: how long ago the rows of some kind were last pruned."
+        yield _one("icewright_pruning_age_seconds", about, max(0, now - done_at) / 1_000)
 
 
 def _of_totals(totals: Mapping[TotalKey, int]) -> Iterator[Metric]:

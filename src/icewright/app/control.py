@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
 
 from sqlalchemy import Engine
 
@@ -27,6 +26,7 @@ from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.message_store import SqlMessages
 from icewright.adapters.sql.policies import SqlPolicies
+from icewright.adapters.sql.prunings import SqlPrunings
 from icewright.adapters.sql.servers import SqlServers
 from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
@@ -52,12 +52,10 @@ from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.ports.rollback import Rollbacks
 from icewright.ports.second_tables import SecondTables
 from icewright.ports.servers import Servers
-from icewright.services.audit_keeping import KeptAudit
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
+from icewright.services.pruning import Keeping
 from icewright.services.telemetry import note_statement
-
-_DAY_MS: Final = 24 * 3_600_000
 
 
 @dataclass(frozen=True)
@@ -141,8 +139,7 @@ class Opened:
             groups=config.groups,
             policies=SqlPolicies(engine),
             limits=DispatchLimits(lease_ms=config.server.lease_ms),
-            keep_tasks_ms=config.server.keep_tasks_days * _DAY_MS,
-            audit=KeptAudit(SqlAudit(engine), config.server.keep_audit_days * _DAY_MS),
+            keeping=Keeping(config.server.retention, SqlAudit(engine), SqlPrunings(engine)),
             expiries=expiries,
             places=self._places,
             claims=SqlClaims(engine),

@@ -15,12 +15,14 @@ from sqlalchemy import Engine, make_url
 from icewright.adapters.sql import backup
 from icewright.adapters.sql.checkup import problems
 from icewright.adapters.sql.engine import store_engine, upgrade_store
+from icewright.adapters.sql.prunings import SqlPrunings
 from icewright.adapters.sql.restore import Restored, begin_anew
 from icewright.adapters.sql.transactions import writing
 from icewright.app.alone import alone_with, alone_with_file
 from icewright.config.model import Config
 from icewright.config.secrets import resolve
-from icewright.domain.errors import NotAllowed
+from icewright.domain.errors import NotAllowed, Unreadable
+from icewright.domain.retention import DAY_MS, SETTING_OF, Pruned, Retention, RowKind, Rows
 from icewright.domain.tables import Instant
 
 
@@ -84,6 +86,54 @@ def check(config: Config, environ: Mapping[str, str]) -> list[str]:
             return [f"the file is damaged: {damage}"]
     with _engine(config.server.store_url, _password(config, environ)) as engine:
         return problems(engine)
+
+
+@dataclass(frozen=True, slots=True)
+class KindKept:
+    """How long rows of a kind are kept, how many there are, and what became of others.
+
+    ``setting`` is by which setting, empty where there is none. ``kept_days`` is null where they are kept for good, or
+    by their number; ``kept_count`` that number for each table. ``pruned_at`` is null, and ``removed`` 0, before the
+    first time.
+    """
+
+    kind: RowKind
+    setting: str
+    kept_days: int | None
+    kept_count: int | None
+    rows: int
+    oldest_at: Instant | None
+    pruned_at: Instant | None
+    removed: int
+
+
+def retention(config: Config, environ: Mapping[str, str]) -> list[KindKept]:
+    """How much of the past the store keeps, kind by kind, counted now. Nothing is changed.
+
+    Raises :class:`Unreadable` where the store is damaged, or not as this icewright knows it; :class:`NotFound` where
+    there is none.
+    """
+    troubles = check(config, environ)
+    if troubles:
+        raise Unreadable(f"the store cannot be looked through: {troubles[0]}", hint="icewright store check")
+    with _engine(config.server.store_url, _password(config, environ)) as engine:
+        prunings = SqlPrunings(engine)
+        rows, pruned = prunings.rows(), prunings.pruned()
+    return [_kind_kept(kind, config.server.retention, rows[kind], pruned.get(kind)) for kind in RowKind]
+
+
+def _kind_kept(kind: RowKind, keep: Retention, rows: Rows, pruned: Pruned | None) -> KindKept:
+    kept_ms = keep.kept_ms(kind)
+    return KindKept(
+        kind,
+        f"server.{SETTING_OF[kind]}" if kind in SETTING_OF else "",
+        None if kept_ms is None else kept_ms // DAY_MS,
+        keep.plans if kind is RowKind.PLANS else None,
+        rows.count,
+        rows.oldest_at,
+        None if pruned is None else pruned.pruned_at,
+        0 if pruned is None else pruned.removed,
+    )
 
 
 def _file_of(config: Config) -> Path | None:

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Yes, begin
+from icewright.cli.terminal import Column
+
+if TYPE_CHECKING:
+    from icewright.app.store import KindKept
+
+_RETENTION: Final = (
+    Column("kind"),
+    Column("kept"),
+    Column("setting"),
+    Column("rows", is_number=True),
+    Column("oldest"),
+    Column("last pruned"),
+    Column("removed", is_number=True),
+)
 
 app = typer.Typer(name="store", help="Copy the server's database, put a copy back, and look through it.")
 
@@ -84,3 +98,26 @@ def check(context: typer.Context, *, as_json: AsJson = False) -> None:
             invocation.terminal.say("the store is whole")
     if found:
         raise typer.Exit(1)
+
+
+@app.command()
+def retention(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Show how much of the past the store keeps, for how long, and what was removed; a server may be at work."""
+    from icewright.app.store import retention as look  # noqa: PLC0415 - `--help` stays quick
+
+    invocation = begin(context, as_json=as_json)
+    found = look(invocation.config, os.environ)
+    if as_json:
+        invocation.terminal.document({"items": found})
+        return
+    invocation.terminal.table(_RETENTION, [_retention_row(one) for one in found])
+
+
+def _retention_row(one: KindKept) -> list[str]:
+    if one.kept_count is not None:
+        kept = f"{one.kept_count} of each table"
+    else:
+        kept = "for good" if one.kept_days is None else text.count(one.kept_days, "day")
+    instants = [text.instant(at) for at in (one.oldest_at, one.pruned_at)]
+    setting = one.setting or "none: as long as it can be undone"
+    return [one.kind.value, kept, setting, text.number(one.rows), *instants, text.number(one.removed)]

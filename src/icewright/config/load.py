@@ -23,6 +23,7 @@ from icewright.config.secrets import is_reference, redact
 from icewright.config.settings import HISTORY, OPTIMIZER, POLICY_MODE_KEY, SECTIONS, SERVER
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import InvalidConfiguration, Rejected
+from icewright.domain.retention import SETTING_OF
 
 DEFAULT_ORIGIN = "default"
 _TOP = ("catalogs", "policies", "groups", *SECTIONS, "receivers")
@@ -102,8 +103,6 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
         state_dir,
         store_url,
         found["store_password"],
-        found["keep_tasks_days"],
-        found["keep_audit_days"],
         found["lease_ms"],
         found["metrics_tables"],
         found["token"],
@@ -113,6 +112,7 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
         key,
         found["trusted_proxies"],
         found["peer_url"],
+        **{key: found[key] for key in SETTING_OF.values()},
     )
     check_listening(server, next((item.origin for name, item in given.items() if name[0] == "server"), DEFAULT_ORIGIN))
     return server

@@ -13,6 +13,7 @@ from icewright.domain.networks import Network
 from icewright.domain.notifications import Receiver
 from icewright.domain.policy import PolicyRule
 from icewright.domain.resource_groups import ResourceGroup
+from icewright.domain.retention import DAY_MS, RETENTION, Retention
 from icewright.domain.server_urls import is_loopback
 
 
@@ -33,8 +34,6 @@ class ServerConfig:
     state_dir: Path
     store_url: str
     store_password: str | None
-    keep_tasks_days: int
-    keep_audit_days: int
     lease_ms: int
     metrics_tables: int
     token: str | None = None
@@ -44,6 +43,30 @@ class ServerConfig:
     tls_key: Path | None = None
     trusted_proxies: tuple[str, ...] = ()
     peer_url: str | None = None
+    keep_tasks_days: int = RETENTION.tasks_ms // DAY_MS
+    keep_events_days: int = RETENTION.events_ms // DAY_MS
+    keep_feed_days: int = RETENTION.feed_ms // DAY_MS
+    keep_messages_days: int = RETENTION.messages_ms // DAY_MS
+    keep_dead_letters_days: int = RETENTION.dead_letters_ms // DAY_MS
+    keep_plans: int = RETENTION.plans
+    keep_findings_days: int = RETENTION.findings_ms // DAY_MS
+    keep_optimizers_days: int = RETENTION.optimizers_ms // DAY_MS
+    keep_audit_days: int = 0
+
+    @property
+    def retention(self) -> Retention:
+        """How long the store keeps what is of the past."""
+        return Retention(
+            tasks_ms=self.keep_tasks_days * DAY_MS,
+            events_ms=self.keep_events_days * DAY_MS,
+            feed_ms=self.keep_feed_days * DAY_MS,
+            messages_ms=self.keep_messages_days * DAY_MS,
+            dead_letters_ms=self.keep_dead_letters_days * DAY_MS,
+            plans=self.keep_plans,
+            findings_ms=self.keep_findings_days * DAY_MS,
+            optimizers_ms=self.keep_optimizers_days * DAY_MS,
+            audit_ms=self.keep_audit_days * DAY_MS or None,
+        )
 
     @property
     def is_exposed(self) -> bool:

@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping
 
 from icewright.config.oidc_settings import OIDC
+from icewright.config.retention_settings import RETENTION
 from icewright.config.setting import Kind, Setting
 from icewright.domain.catalogs import CatalogKind
 from icewright.domain.optimizers import ICEBERG_RUNTIME, DeployMode, LauncherKind
 from icewright.domain.policy import Mode
 from icewright.domain.resource_groups import Queue
 from icewright.domain.server_urls import is_public_url
-from icewright.domain.undo import UNDO_KEPT_MS
 
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
@@ -30,11 +30,6 @@ LEASE_MS_MIN = 3_000
 METRICS_TABLES_MAX = 200
 """Each is a series of its own, for as long as Prometheus keeps any."""
 HIVE_INTERVAL_MS_MIN = 100
-KEEP_TASKS_DAYS_MIN = UNDO_KEPT_MS // 86_400_000
-"""A task that is forgotten cannot be undone, nor does one that undid an expiry keep others from following it."""
-
-KEEP_AUDIT_DAYS_MIN = 90
-"""Shorter than that, what was done would be forgotten before anybody asks."""
 
 
 def _is_host(host: str) -> bool:
@@ -109,23 +104,7 @@ SERVER = (
     Setting(
         "store_password", Kind.TEXT, "That database's password: env:NAME or file:/path, never the password itself."
     ),
-    Setting(
-        "keep_tasks_days",
-        Kind.INTEGER,
-        "How long tasks that have ended are kept, with their history and attempts, in days: longer than they can be "
-        "undone.",
-        default=90,
-        allowed=f"{KEEP_TASKS_DAYS_MIN} or more",
-        accepts=lambda value: value >= KEEP_TASKS_DAYS_MIN,
-    ),
-    Setting(
-        "keep_audit_days",
-        Kind.INTEGER,
-        "How long entries of the audit are kept, in days.",
-        default=400,
-        allowed=f"{KEEP_AUDIT_DAYS_MIN} or more",
-        accepts=lambda value: value >= KEEP_AUDIT_DAYS_MIN,
-    ),
+    *RETENTION,
     Setting(
         "lease_ms",
         Kind.INTEGER,

@@ -15,9 +15,6 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 
-FEED_KEPT_MS: Final = 14 * 24 * 3_600_000
-"""How long facts are kept."""
-
 
 class FactKind(StrEnum):
     """What a fact is about. The first seven are of tasks."""

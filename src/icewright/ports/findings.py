@@ -14,8 +14,6 @@ from icewright.domain.names import TableId
 from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tables import Instant
 
-ACCESS_KEPT_MS: Final = 30 * 24 * 3_600_000
-"""How long it is kept what was found out of a storage; each table that is looked after has it found out anew daily."""
 UNFIT_KEPT_MS: Final = 24 * 3_600_000
 """How long it is remembered what a table's files are not; by then they may have been merged away."""
 PROBES_KEPT_MS: Final = 24 * 3_600_000

@@ -16,6 +16,7 @@ from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
+from icewright.domain.retention import RETENTION, Retention, RowKind
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     Attempt,
@@ -204,14 +205,10 @@ class OptimizerRecord:
     seen_at: Instant
 
 
-EVENTS_KEPT_MS: Final = 24 * 3_600_000
-"""How long an event that was worked on is kept; should it come in again later, the table is looked at once more."""
-OPTIMIZERS_KEPT_MS: Final = 30 * 24 * 3_600_000
-"""How long an optimizer that is not heard of any more is kept for people to see; one that works says hello often."""
 AT_ONCE: Final[Instant] = 0
 """From here on down, the ``next_look_at`` of a table that is to be looked at before all others: each wish lowers it."""
-PLANS_KEPT: Final = 20
-"""How many plans of a table are kept whatever became of them."""
+ROWS_AT_ONCE_MAX: Final = 5_000
+"""Rows of a kind that go in one transaction: writers of the store wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,15 +361,15 @@ class TableStore(Findings, Protocol):
         """
         ...
 
-    def prune(self, now: Instant) -> None:
-        """Delete what nothing needs any more.
+    def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
+        """Delete what nothing needs any more, at most ``limit`` rows of a kind, the oldest first; how many of each.
 
-        Those are events that were worked on more than ``EVENTS_KEPT_MS`` ago, what was found out of storages more than
-        ``ACCESS_KEPT_MS`` ago, findings that count no more, questions that nobody repeated for ``PROBES_KEPT_MS``,
-        optimizers that were not heard of for ``OPTIMIZERS_KEPT_MS``, and plans.
+        Those are events that were worked on, what was found out of storages and optimizers that were not heard of,
+        each as long ago as ``keep`` says, and plans; and findings and questions that count no more after a day, which
+        are not counted.
 
         Needed are a table's present plan, plans that wait for a person, the plans that tasks were made from, and the
-        newest ``PLANS_KEPT`` of each table. No plan of a table that was dropped waits any more.
+        newest of each table, as many as ``keep`` says. No plan of a table that was dropped waits any more.
         """
         ...
 

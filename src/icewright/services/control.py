@@ -17,6 +17,7 @@ from icewright.ports.deletions import DeletionStore
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
 from icewright.ports.policies import PolicyStore
+from icewright.ports.prunings import Prunings
 from icewright.ports.removals import RemovalPorts
 from icewright.ports.rollback import Rollbacks
 from icewright.ports.second_tables import SecondTables
@@ -24,7 +25,6 @@ from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.access import AccessBook
 from icewright.services.approvals import Approvals
-from icewright.services.audit_keeping import KeptAudit
 from icewright.services.backlog import Backlogs
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.expired_files import ExpiredFilesPlanner
@@ -35,7 +35,7 @@ from icewright.services.halting import Halting
 from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.intake import Intake
 from icewright.services.keeper import TableKeeper
-from icewright.services.loop import TASKS_KEPT_MS, Loop
+from icewright.services.loop import Loop
 from icewright.services.notifications import Notifications, Telling
 from icewright.services.observer import Observer
 from icewright.services.orphan_planner import OrphanPlanner
@@ -43,6 +43,7 @@ from icewright.services.owners import Owners
 from icewright.services.planner import Planner
 from icewright.services.policy_book import PolicyBook
 from icewright.services.policy_source import PolicySource
+from icewright.services.pruning import Keeping, Pruner
 from icewright.services.pulse import Pulse, heard
 from icewright.services.queue_waits import QueueWaits
 from icewright.services.registry import Registry
@@ -87,6 +88,7 @@ class ControlPlane:
     queue_waits: QueueWaits
     starts: StartEstimates
     halting: Halting
+    prunings: Prunings
 
 
 def build_control_plane(
@@ -101,8 +103,7 @@ def build_control_plane(
     groups: Sequence[ResourceGroup] = (),
     policies: PolicyStore | None = None,
     limits: DispatchLimits | None = None,
-    keep_tasks_ms: int = TASKS_KEPT_MS,
-    audit: KeptAudit | None = None,
+    keeping: Keeping | None = None,
     carriers: Mapping[ActionKind, Carrier] = MappingProxyType({}),
     expiries: Mapping[str, SnapshotExpiry] = MappingProxyType({}),
     places: PlaceRules | None = None,
@@ -119,8 +120,7 @@ def build_control_plane(
 
     ``rules`` and resource ``groups`` are those of the configuration; ``policies`` keeps the applied ones above them, if
     any can be applied.
-    ``keep_tasks_ms`` is how long tasks are kept that have ended, ``audit`` what is forgotten of the audit, and
-    ``carriers`` are what the server carries out itself.
+    ``keeping`` is how long the store keeps what is of the past, ``carriers`` are what the server carries out itself.
     ``expiries`` expire snapshots, by the names of their catalogs; without any, nothing expires.
     ``places`` is what an administrator says of places, and ``claims`` where it is kept what tables say. ``kept``
     is where it is kept what tasks take, without which none takes anything, and
@@ -129,7 +129,8 @@ def build_control_plane(
     ``event_prefixes`` say which catalogs prefixes of REST catalogs stand for, ``telling`` who is told of what happens.
     ``wake`` is called when events come in, where the loop that works on them is another one than this plane's.
     """
-    limits, pulse = limits or DispatchLimits(), Pulse(clock)
+    limits, pulse, telling = limits or DispatchLimits(), Pulse(clock), telling or Telling()
+    keeping = keeping or Keeping()
     removals = heard(removals, pulse)
     access = AccessBook(tables, clock)
     unfit = UnfitFiles(tables, clock)
@@ -196,9 +197,7 @@ def build_control_plane(
         registry=registry,
         removals=rounds,
         pulse=pulse,
-        keep_tasks_ms=keep_tasks_ms,
-        audit=audit,
-        kept=kept,
+        pruner=Pruner(tasks, tables, kept, telling.store, clock, keeping),
         tidings=tidings,
     )
     return ControlPlane(
@@ -221,8 +220,9 @@ def build_control_plane(
         Intake(catalogs, tables, wake or loop.wake, event_prefixes),
         PolicyBook(source, tables, clock),
         Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts),
-        Notifications(telling or Telling(), tasks.feed, Owners(tables, source, clock), clock),
+        Notifications(telling, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,
         starts,
         Halting(tasks, tables, queue, catalogs, wake or loop.wake),
+        keeping.prunings,
     )

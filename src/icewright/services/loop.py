@@ -26,23 +26,20 @@ from icewright.domain.errors import (
     Unreadable,
 )
 from icewright.domain.faults import Fault, fault
-from icewright.domain.feed import FEED_KEPT_MS
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant, Snapshot
 from icewright.domain.tasks import Task, TaskState
-from icewright.domain.undo import UNDO_KEPT_MS
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
-from icewright.ports.kept import KeptStore
 from icewright.ports.store import AT_ONCE, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.reporting import committed_at
 from icewright.scheduling.sweep import INTERVAL_MIN_MS
-from icewright.services.audit_keeping import KeptAudit
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.housekeeper import Housekeeper
 from icewright.services.inbox import next_events
 from icewright.services.keeper import Looked, TableKeeper
+from icewright.services.pruning import Pruner
 from icewright.services.pulse import Doing, Pulse
 from icewright.services.registry import Registry
 from icewright.services.removal_rounds import RemovalRounds
@@ -68,14 +65,6 @@ HOUSE_PATIENCE_S: Final = 10
 """How long the end of the server waits for what it is carrying out itself."""
 ROUND_MS_MAX: Final = 15 * 60_000
 """A round that takes longer hangs: its steps take at most :data:`BATCH_MAX` each, a second or so for a large table."""
-PRUNING_INTERVAL_MS: Final = 3_600_000
-"""How often the store is asked to forget what nothing needs any more."""
-FACTS_MAX: Final = 2_000
-"""Facts of the feed that are forgotten in one transaction."""
-PRUNED_BATCHES_MAX: Final = 10
-"""Times :data:`BATCH_MAX` ended tasks, or :data:`FACTS_MAX` facts, that a round forgets; each batch a transaction."""
-TASKS_KEPT_MS: Final = 90 * 24 * 3_600_000
-"""How long a task is kept that has ended, with its history and attempts."""
 
 
 class Loop:
@@ -93,17 +82,15 @@ class Loop:
         clock: Clock,
         *,
         registry: Registry,
-        kept: KeptStore,
         removals: RemovalRounds,
         pulse: Pulse,
         tidings: Tidings,
-        keep_tasks_ms: int = TASKS_KEPT_MS,
-        audit: KeptAudit | None = None,
+        pruner: Pruner,
     ) -> None:
-        self._keep_tasks_ms, self._kept, self._tidings = keep_tasks_ms, kept, tidings
+        self._pruner, self._tidings = pruner, tidings
         self._catalogs, self._tables, self._tasks, self._clock = catalogs, tables, tasks, clock
         self._keeper, self._dispatcher, self._verifier, self._housekeeper = keeper, dispatcher, verifier, housekeeper
-        self._registry, self._removals, self._pulse, self._audit = registry, removals, pulse, audit
+        self._registry, self._removals, self._pulse = registry, removals, pulse
         self._wake = threading.Event()
         self._stop = threading.Event()
         # All by the wall clock, which may be set back: what was noted later than now was noted before that.
@@ -112,7 +99,6 @@ class Loop:
         self._paused_at: dict[str, Instant] = {}
         self._storage_away_for: dict[str, set[TableName]] = {}
         """By catalog, the tables whose storage did not answer, since that of another one last did."""
-        self._pruned_at: Instant | None = None
         self._round_ended_at: Instant | None = None
         self.unreadable: dict[TableName, Reason] = {}
         """Tables that were never readable, so that there is no record to keep their reason in."""
@@ -189,7 +175,7 @@ class Loop:
             self._discover,
             self._sweep,
             self._registry.keep,
-            self._prune,
+            self._pruner.prune,
         )
         self._take(steps)
 
@@ -273,31 +259,6 @@ class Loop:
             name = found.popleft()
             if self._tables.record_by_name(name) is None:
                 self._look(name)
-
-    def _prune(self) -> None:
-        now = self._clock.now()
-        if not _within(PRUNING_INTERVAL_MS, self._pruned_at, now):
-            fault(Fault.PRUNE_BEFORE)
-            more = [self._prune_tasks(), self._forget_kept(), self._forget_told()]
-            more.append(self._audit is not None and self._audit.prune(now))
-            self._tables.prune(now)
-            fault(Fault.PRUNE_AFTER)
-            self._pruned_at = None if any(more) else now
-
-    def _prune_tasks(self) -> bool:
-        """Forget what ended long ago; whether there may be more of it."""
-        ended_before = self._tasks.now() - self._keep_tasks_ms
-        return all(self._tasks.prune(ended_before, BATCH_MAX) == BATCH_MAX for _ in range(PRUNED_BATCHES_MAX))
-
-    def _forget_kept(self) -> bool:
-        """Forget what tasks took that cannot be undone any more; whether there may be more of it."""
-        kept_before = self._tasks.now() - UNDO_KEPT_MS
-        return all(self._kept.forget(kept_before, BATCH_MAX) == BATCH_MAX for _ in range(PRUNED_BATCHES_MAX))
-
-    def _forget_told(self) -> bool:
-        """Forget old facts of the feed; whether there may be more of them."""
-        told_before, feed = self._tasks.now() - FEED_KEPT_MS, self._tasks.feed
-        return all(feed.forget(told_before, FACTS_MAX) == FACTS_MAX for _ in range(PRUNED_BATCHES_MAX))
 
     def _expire_leases(self) -> None:
         for task in self._tasks.expired(BATCH_MAX):

@@ -38,10 +38,6 @@ AWAY_PAUSE_S: Final = 10.0
 """How long the store is left alone that did not answer."""
 SENT_AT_ONCE: Final = 10
 """How many messages go to one receiver before it is the turn of the others that share its thread."""
-SENT_KEPT_MS: Final = 7 * 24 * 3_600_000
-DEAD_KEPT_MS: Final = 30 * 24 * 3_600_000
-_PRUNED_EVERY_MS: Final = 3_600_000
-_PRUNED_AT_ONCE: Final = 1_000
 LATE_MS: Final = 15 * 60_000
 """A receiver whose message waits for longer is in trouble."""
 SILENT_MS: Final = 5 * NOTED_MS
@@ -172,7 +168,6 @@ class Notifications:
             Notifier(receiver, telling.senders[receiver.name], telling.store, feed, owners)
             for receiver in telling.receivers
         ]
-        self._pruned_at: Instant | None = None
 
     @property
     def receivers(self) -> tuple[Receiver, ...]:
@@ -211,8 +206,6 @@ class Notifications:
         own = self._notifiers[share::shares]
         while not stop.is_set():
             answered = [self._tell(one, stop) for one in own]
-            if share == 0:
-                answered.append(self._prune())
             stop.wait(PAUSE_S if all(answered) else AWAY_PAUSE_S)
 
     def _tell(self, notifier: Notifier, stop: threading.Event) -> bool:
@@ -226,19 +219,6 @@ class Notifications:
             return False
         except Exception:  # noqa: BLE001 - the thread's outermost edge: a defect met at one receiver never stops others
             _log.exception("telling failed", receiver=notifier.receiver.name)
-        return True
-
-    def _prune(self) -> bool:
-        """Forget old messages, once an hour; whether the store answered."""
-        now = self._clock.now()
-        if self._pruned_at is not None and abs(now - self._pruned_at) < _PRUNED_EVERY_MS:
-            return True
-        try:
-            pruned = self._store.prune(now - SENT_KEPT_MS, now - DEAD_KEPT_MS, _PRUNED_AT_ONCE)
-        except (Unavailable, Unknown) as error:
-            _log.warning("put off", step="prune messages", detail=error.message)
-            return False
-        self._pruned_at = None if pruned == _PRUNED_AT_ONCE else now
         return True
 
 

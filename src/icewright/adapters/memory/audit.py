@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from icewright.domain.audit import GENESIS, Act, AuditEntry, Head, link, pruned
+from icewright.domain.retention import RowKind
 from icewright.domain.tables import Instant
 from icewright.ports.audit import acting
 from icewright.ports.clock import Clock
@@ -67,3 +68,8 @@ class MemoryAudit:
             del self._entries[:count]
             self.append(pruned(self._start))
             return count
+
+    def ages(self) -> Mapping[RowKind, Sequence[Instant]]:
+        """When each entry was written."""
+        with self._lock:
+            return {RowKind.AUDIT: [entry.at for entry in self._entries]}

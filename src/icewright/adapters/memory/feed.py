@@ -57,6 +57,11 @@ class MemoryFeed:
                 self._told = [kept for kept in self._told if kept[0].sequence > self._forgotten]
             return len(old)
 
+    def ages(self) -> list[Instant]:
+        """When each fact was told."""
+        with self._lock:
+            return [one.at for one, _ in self._told]
+
     def _append(self, fact: Fact, key: str | None) -> None:
         self._last += 1
         self._told.append((Told(self._last, self._clock.now(), fact), key))

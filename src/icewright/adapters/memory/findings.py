@@ -9,7 +9,7 @@ from dataclasses import replace
 from icewright.domain.names import TableId
 from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tables import Instant
-from icewright.ports.findings import ACCESS_KEPT_MS, PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
+from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 
 
 class MemoryFindings:
@@ -86,8 +86,13 @@ class MemoryFindings:
             if key[0] in catalogs and is_free(question.asked_at)
         ]
 
-    def _prune_findings(self, now: Instant) -> None:
+    def _prune_findings(self, now: Instant, access_ms: int, limit: int) -> int:
+        """How many answers of storages went, the oldest first; what counts for a day alone goes all at once."""
         with self._lock:
-            self._accesses = {key: a for key, a in self._accesses.items() if a.decided_at >= now - ACCESS_KEPT_MS}
+            old = [key for key, one in self._accesses.items() if one.decided_at < now - access_ms]
+            old = sorted(old, key=lambda key: self._accesses[key].decided_at)[:limit]
+            for key in old:
+                del self._accesses[key]
             self._unfit = {key: one for key, one in self._unfit.items() if one.found_at >= now - UNFIT_KEPT_MS}
             self._probes = {key: one for key, one in self._probes.items() if one[0] >= now - PROBES_KEPT_MS}
+            return len(old)

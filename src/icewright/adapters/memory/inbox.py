@@ -60,13 +60,14 @@ class MemoryInbox:
                 self._waiting -= 1
                 self._events[event_id] = replace(event, done_at=now, committed_at=committed_at.get(event_id))
 
-    def forget(self, done_before: Instant) -> None:
-        """Forget events that were worked on before an instant."""
-        for stored in self.events:
-            if stored.done_at is not None and stored.done_at < done_before:
-                del self._events[stored.event_id]
-                if stored.event.snapshot_id is not None:
-                    del self._ids[stored.event.table_name, stored.event.snapshot_id]
+    def forget(self, done_before: Instant, limit: int) -> int:
+        """Forget at most so many events that were worked on before an instant; how many."""
+        old = [one for one in self.events if one.done_at is not None and one.done_at < done_before][:limit]
+        for stored in old:
+            del self._events[stored.event_id]
+            if stored.event.snapshot_id is not None:
+                del self._ids[stored.event.table_name, stored.event.snapshot_id]
+        return len(old)
 
     def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
         """See the port of the table store."""

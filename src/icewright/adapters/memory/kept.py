@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 
+from icewright.domain.retention import RowKind
 from icewright.domain.tables import Instant
 from icewright.domain.undo import Kept, check_size
 
@@ -33,6 +35,11 @@ class MemoryKept:
             for one in old:
                 del self._kept[one.task_id]
             return len(old)
+
+    def ages(self) -> Mapping[RowKind, Sequence[Instant]]:
+        """When each was written down."""
+        with self._lock:
+            return {RowKind.KEPT: [one.kept_at for one in self._kept.values()]}
 
 
 def _age(kept: Kept) -> tuple[Instant, str]:

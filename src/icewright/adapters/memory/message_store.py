@@ -15,6 +15,7 @@ from icewright.domain.notifications import (
     ReceiverState,
     StoredMessage,
 )
+from icewright.domain.retention import RowKind
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
 
@@ -107,6 +108,13 @@ class MemoryMessages:
             for message_id in old:
                 del self._stored[message_id]
             return len(old)
+
+    def ages(self) -> Mapping[RowKind, Sequence[Instant]]:
+        """When messages arrived, or were given up."""
+        with self._lock:
+            ended = [(one.state, one.ended_at) for one in self._stored.values() if one.ended_at is not None]
+        kinds = {RowKind.MESSAGES: MessageState.SENT, RowKind.DEAD_LETTERS: MessageState.DEAD}
+        return {kind: [at for found, at in ended if found is state] for kind, state in kinds.items()}
 
     def _position(self, receiver: str) -> int | None:
         return self._figures[receiver].position if receiver in self._figures else None

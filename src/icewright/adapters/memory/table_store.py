@@ -22,15 +22,14 @@ from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
+from icewright.domain.retention import RETENTION, Retention, RowKind
 from icewright.domain.tables import Instant
 from icewright.ports.audit import acting
 from icewright.ports.census import TableCensus
 from icewright.ports.clock import Clock
 from icewright.ports.store import (
     AT_ONCE,
-    EVENTS_KEPT_MS,
-    OPTIMIZERS_KEPT_MS,
-    PLANS_KEPT,
+    ROWS_AT_ONCE_MAX,
     InventoryUpdate,
     OptimizerRecord,
     TableRecord,
@@ -258,24 +257,39 @@ class MemoryTableStore(MemoryFindings):
             records = self.records(limit=len(self._records), within=within)
             return self._inbox.figures(records, limit, of_all=within == EVERYWHERE)
 
-    def prune(self, now: Instant) -> None:
+    def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
         """See the port."""
         with self._lock:
-            self._inbox.forget(now - EVENTS_KEPT_MS)
-            self._optimizers = {
-                optimizer_id: seen
-                for optimizer_id, seen in self._optimizers.items()
-                if seen.seen_at >= now - OPTIMIZERS_KEPT_MS
-            }
+            silent = [one for one in reversed(self.optimizers()) if one.seen_at < now - keep.optimizers_ms][:limit]
+            for one in silent:
+                del self._optimizers[one.hello.optimizer_id]
             self._waiting = {key: one for key, one in self._waiting.items() if self._is_there(one.table_id)}
             needed = {record.plan_id for record in self._records.values()}
             needed |= {one.plan_id for one in self._waiting.values()}
             if self._tasks is not None:
                 needed |= self._tasks.plan_ids()
             for table_id in {plan.table_id for plan in self._plans.values()}:
-                needed |= {plan.plan_id for plan in self.plans(table_id, limit=PLANS_KEPT)}
-            self._plans = {plan_id: plan for plan_id, plan in self._plans.items() if plan_id in needed}
-            self._prune_findings(now)
+                needed |= {plan.plan_id for plan in self.plans(table_id, limit=keep.plans)}
+            unneeded = sorted((plan.planned_at, plan_id) for plan_id, plan in self._plans.items())
+            unneeded = [one for one in unneeded if one[1] not in needed][:limit]
+            for _, plan_id in unneeded:
+                del self._plans[plan_id]
+            return {
+                RowKind.EVENTS: self._inbox.forget(now - keep.events_ms, limit),
+                RowKind.OPTIMIZERS: len(silent),
+                RowKind.PLANS: len(unneeded),
+                RowKind.FINDINGS: self._prune_findings(now, keep.findings_ms, limit),
+            }
+
+    def ages(self) -> Mapping[RowKind, Sequence[Instant]]:
+        """When events were worked on, optimizers heard of, plans made, and storages found out."""
+        with self._lock:
+            return {
+                RowKind.EVENTS: [one.done_at for one in self._inbox.events if one.done_at is not None],
+                RowKind.OPTIMIZERS: [one.seen_at for one in self._optimizers.values()],
+                RowKind.PLANS: [plan.planned_at for plan in self._plans.values()],
+                RowKind.FINDINGS: [one.decided_at for one in self._accesses.values()],
+            }
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""

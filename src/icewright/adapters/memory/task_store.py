@@ -20,6 +20,7 @@ from icewright.domain.halts import halt_over
 from icewright.domain.history import Ending
 from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
+from icewright.domain.retention import RowKind
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     ACTIVE_STATES,
@@ -370,6 +371,12 @@ class MemoryTaskStore:
                 del self._history[task_id]
                 self._attempts.pop(task_id, None)
             return len(ended)
+
+    def ages(self) -> Mapping[RowKind, Sequence[Instant]]:
+        """Of when the tasks are that have ended, and the facts of the feed."""
+        with self._lock:
+            ended = [task.updated_at for task in self._tasks.values() if task.state in TERMINAL_STATES]
+        return {RowKind.TASKS: ended, RowKind.FEED: self._feed.ages()}
 
     def plan_ids(self) -> frozenset[str]:
         """The plans that tasks were made from."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, tuple_, update
 
 from icewright.adapters.sql.documents import digest, dump, load
 from icewright.adapters.sql.findings_schema import probes, unfit_files
@@ -14,7 +14,7 @@ from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.names import TableId
 from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tables import Instant
-from icewright.ports.findings import ACCESS_KEPT_MS, PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
+from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 
 
 class SqlFindings:
@@ -104,8 +104,11 @@ def _to_take(catalogs: frozenset[str], now: Instant, again_ms: int) -> tuple[Col
     return probes.c.catalog.in_(sorted(catalogs)), or_(asked.is_(None), asked > now, asked <= now - again_ms)
 
 
-def prune_findings(connection: Connection, now: Instant) -> None:
-    """Forget what counts no more, and questions that nobody repeats."""
-    connection.execute(delete(worker_access).where(worker_access.c.decided_at < now - ACCESS_KEPT_MS))
+def prune_findings(connection: Connection, now: Instant, access_ms: int, limit: int) -> int:
+    """Forget what counts no more, and questions that nobody repeats; how many answers of storages went."""
+    key, at = (worker_access.c.catalog, worker_access.c.root_digest), worker_access.c.decided_at
+    old = select(*key).where(at < now - access_ms).order_by(at, *key).limit(limit)
+    removed = connection.execute(delete(worker_access).where(tuple_(*key).in_(old))).rowcount
     connection.execute(delete(unfit_files).where(unfit_files.c.found_at < now - UNFIT_KEPT_MS))
     connection.execute(delete(probes).where(probes.c.wanted_at < now - PROBES_KEPT_MS))
+    return removed

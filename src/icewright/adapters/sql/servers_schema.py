@@ -1,4 +1,4 @@
-"""The table of the servers of a store; see :mod:`icewright.adapters.sql.schema`."""
+"""The tables of the servers of a store, and of what they removed; see :mod:`icewright.adapters.sql.schema`."""
 
 from __future__ import annotations
 
@@ -16,4 +16,15 @@ servers = Table(
     Column("started_at", BigInteger, nullable=False),
     Column("seen_at", BigInteger, nullable=False),
     PrimaryKeyConstraint("server_id", name="pk_servers"),
+)
+
+prunings = Table(
+    "prunings",
+    metadata,
+    Column("kind", Key, nullable=False),
+    Column("pruned_at", BigInteger, nullable=False),
+    Column("removed", BigInteger, nullable=False),
+    Column("left_count", BigInteger, nullable=False),
+    Column("oldest_at", BigInteger),
+    PrimaryKeyConstraint("kind", name="pk_prunings"),
 )

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Engine,
@@ -66,15 +67,14 @@ from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
+from icewright.domain.retention import RETENTION, Retention, RowKind
 from icewright.domain.tables import Instant
 from icewright.ports.audit import acting
 from icewright.ports.census import TableCensus
 from icewright.ports.clock import Clock
 from icewright.ports.store import (
     AT_ONCE,
-    EVENTS_KEPT_MS,
-    OPTIMIZERS_KEPT_MS,
-    PLANS_KEPT,
+    ROWS_AT_ONCE_MAX,
     InventoryUpdate,
     OptimizerRecord,
     TableRecord,
@@ -325,7 +325,7 @@ class SqlTableStore(SqlFindings):
         with reading(self._engine) as connection:
             return inbox_rows.figures(connection, limit, within)
 
-    def prune(self, now: Instant) -> None:
+    def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
         """See the port."""
         age = func.row_number().over(
             partition_by=(plans.c.catalog, plans.c.table_uuid),
@@ -333,17 +333,23 @@ class SqlTableStore(SqlFindings):
         )
         ranked = select(plans.c.plan_id, age.label("age")).subquery()
         unneeded = (
-            plans.c.plan_id.in_(select(ranked.c.plan_id).where(ranked.c.age > PLANS_KEPT)),
+            plans.c.plan_id.in_(select(ranked.c.plan_id).where(ranked.c.age > keep.plans)),
             plans.c.plan_id.not_in(select(tables.c.plan_id).where(tables.c.plan_id.is_not(None))),
             plans.c.plan_id.not_in(select(tasks.c.plan_id)),
             plans.c.plan_id.not_in(select(waiting_plans.c.plan_id)),
         )
         with writing(self._engine) as connection:
             connection.execute(delete(waiting_plans).where(not_(_of_no_dropped_table())))
-            connection.execute(delete(inbox).where(inbox.c.done_at < now - EVENTS_KEPT_MS))
-            connection.execute(delete(optimizers).where(optimizers.c.seen_at < now - OPTIMIZERS_KEPT_MS))
-            connection.execute(delete(plans).where(*unneeded))
-            prune_findings(connection, now)
+            worked_on = (inbox.c.done_at < now - keep.events_ms,)
+            silent = (optimizers.c.seen_at < now - keep.optimizers_ms,)
+            return {
+                RowKind.EVENTS: _delete_oldest(connection, inbox.c.event_id, inbox.c.event_id, worked_on, limit),
+                RowKind.OPTIMIZERS: _delete_oldest(
+                    connection, optimizers.c.optimizer_id, optimizers.c.seen_at, silent, limit
+                ),
+                RowKind.PLANS: _delete_oldest(connection, plans.c.plan_id, plans.c.planned_at, unneeded, limit),
+                RowKind.FINDINGS: prune_findings(connection, now, keep.findings_ms, limit),
+            }
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""
@@ -397,6 +403,14 @@ def _save_record(connection: Connection, record: TableRecord) -> None:
             connection.execute(insert(tables).values(record_row(record)))
     if not is_ours:
         raise LookLost(f"another look at {record.name} was written first")
+
+
+def _delete_oldest(
+    connection: Connection, key: Column[Any], age: Column[Any], old: Sequence[ColumnElement[bool]], limit: int
+) -> int:
+    """Delete at most so many of the rows that are ``old``; how many."""
+    found = select(key).where(*old).order_by(age, key).limit(limit)
+    return connection.execute(delete(key.table).where(key.in_(found))).rowcount
 
 
 def _put(connection: Connection, table: Table, where: Sequence[Any], row: Mapping[str, Any]) -> None:

@@ -1,0 +1,142 @@
+"""The store forgets what is old: each kind of row by its own span, in batches, and it is kept how much went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from icewright.domain.faults import Fault, fault
+from icewright.domain.retention import RETENTION, Pruned, Retention, RowKind, Rows
+from icewright.domain.tables import Instant
+from icewright.domain.undo import UNDO_KEPT_MS
+from icewright.ports.audit import AuditLog
+from icewright.ports.clock import Clock
+from icewright.ports.kept import KeptStore
+from icewright.ports.notifications import MessageStore
+from icewright.ports.prunings import Prunings
+from icewright.ports.store import ROWS_AT_ONCE_MAX, TableStore, TaskStore
+
+PRUNING_INTERVAL_MS: Final = 3_600_000
+"""How often the store is asked to forget what nothing needs any more."""
+TASKS_AT_ONCE: Final = 200
+"""Tasks, or what they took, that are forgotten in one transaction: each may be megabytes."""
+FACTS_AT_ONCE: Final = 2_000
+"""Facts of the feed, or messages, that are forgotten in one transaction."""
+BATCHES_MAX: Final = 10
+"""Transactions for one kind of row that a round of the loop takes; what is left over is for the next round."""
+
+
+class NothingNoted:
+    """:class:`~icewright.ports.prunings.Prunings` where nobody counts."""
+
+    def rows(self) -> Mapping[RowKind, Rows]:
+        """See the port."""
+        return {}
+
+    def note(self, removed: Mapping[RowKind, int], left: Mapping[RowKind, Rows]) -> None:
+        """See the port."""
+
+    def pruned(self) -> Mapping[RowKind, Pruned]:
+        """See the port."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How long what is kept, the audit that is kept if there is one, and where it is counted what went."""
+
+    retention: Retention = RETENTION
+    audit: AuditLog | None = None
+    prunings: Prunings = field(default_factory=NothingNoted)
+
+
+class Pruner:
+    """Forgets what is old, once an hour; by the server that leads."""
+
+    def __init__(
+        self,
+        tasks: TaskStore,
+        tables: TableStore,
+        kept: KeptStore,
+        messages: MessageStore,
+        clock: Clock,
+        keeping: Keeping,
+    ) -> None:
+        self._tasks, self._tables, self._kept, self._messages = tasks, tables, kept, messages
+        self._clock, self._keeping = clock, keeping
+        self._pruned_at: Instant | None = None
+        self._removed: Counter[RowKind] = Counter()
+        """Since it was last noted."""
+
+    def prune(self) -> None:
+        """Forget what is old, if that is due. What is more than a round takes is due again at once.
+
+        What went is counted behind it: of a server that dies in between, that batch is not.
+        """
+        now = self._clock.now()
+        if self._pruned_at is not None and self._pruned_at <= now < self._pruned_at + PRUNING_INTERVAL_MS:
+            return
+        fault(Fault.PRUNE_BEFORE)
+        try:
+            more = self._prune_all(now)
+        finally:
+            self._note(is_done=False)
+        fault(Fault.PRUNE_AFTER)
+        if not more:
+            self._note(is_done=True)
+        self._pruned_at = None if more else now
+
+    def _prune_all(self, now: Instant) -> bool:
+        """Whether there may be more of anything."""
+        keep, stored_now = self._keeping.retention, self._tasks.now()
+        more = [
+            self._batches(
+                RowKind.TASKS, TASKS_AT_ONCE, lambda limit: self._tasks.prune(stored_now - keep.tasks_ms, limit)
+            ),
+            self._batches(
+                RowKind.KEPT, TASKS_AT_ONCE, lambda limit: self._kept.forget(stored_now - UNDO_KEPT_MS, limit)
+            ),
+            self._batches(
+                RowKind.FEED, FACTS_AT_ONCE, lambda limit: self._tasks.feed.forget(stored_now - keep.feed_ms, limit)
+            ),
+            self._batches(
+                RowKind.MESSAGES, FACTS_AT_ONCE, lambda limit: self._messages.prune(now - keep.messages_ms, 0, limit)
+            ),
+            self._batches(
+                RowKind.DEAD_LETTERS,
+                FACTS_AT_ONCE,
+                lambda limit: self._messages.prune(0, now - keep.dead_letters_ms, limit),
+            ),
+            self._prune_audit(now),
+        ]
+        removed = self._tables.prune(now, keep)
+        self._removed.update(removed)
+        return any(more) or ROWS_AT_ONCE_MAX in removed.values()
+
+    def _prune_audit(self, now: Instant) -> bool:
+        """One batch alone: each writes an entry that says so."""
+        log, kept_ms = self._keeping.audit, self._keeping.retention.audit_ms
+        if log is None or kept_ms is None:
+            return False
+        removed = log.prune(now - kept_ms, ROWS_AT_ONCE_MAX)
+        self._removed[RowKind.AUDIT] += removed
+        return removed == ROWS_AT_ONCE_MAX
+
+    def _batches(self, kind: RowKind, at_once: int, forget: Callable[[int], int]) -> bool:
+        for _ in range(BATCHES_MAX):
+            removed = forget(at_once)
+            self._removed[kind] += removed
+            if removed < at_once:
+                return False
+        return True
+
+    def _note(self, *, is_done: bool) -> None:
+        """Count what went; where a pass is done, also what is left, of all kinds."""
+        prunings = self._keeping.prunings
+        if is_done:
+            prunings.note(dict.fromkeys(RowKind, 0), prunings.rows())
+        elif self._removed.total():
+            prunings.note(+self._removed, {})
+            self._removed.clear()

@@ -1,0 +1,82 @@
+"""What every store must count of the past, sentence by sentence of the port."""
+
+from __future__ import annotations
+
+import pytest
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.audit import Act
+from icewright.domain.events import CommitEvent
+from icewright.domain.names import TableId, TableName
+from icewright.domain.notifications import Message
+from icewright.domain.observation import WorkerAccess
+from icewright.domain.retention import Pruned, RowKind, Rows
+from icewright.domain.storage import AccessRecord
+from icewright.domain.undo import Kept
+from icewright.ports.prunings import Prunings
+from tests.contracts.samples import REASON, hello, new_task, plan
+from tests.contracts.stores import Stores
+from tests.contracts.test_messages_contract import message
+
+NAME = TableName("lake", ("db",), "t")
+
+
+@pytest.fixture
+def prunings(stores: Stores) -> Prunings:
+    return stores.prunings()
+
+
+def test_nothing_is_there_at_first(prunings: Prunings) -> None:
+    assert prunings.rows() == dict.fromkeys(RowKind, Rows())
+    assert prunings.pruned() == {}
+
+
+def test_each_kind_is_counted_with_its_oldest(stores: Stores, prunings: Prunings, clock: ManualClock) -> None:
+    begun = clock.now()
+    for number in range(2):
+        fill(stores, clock, number)
+        clock.advance(1_000)
+    rows = prunings.rows()
+    assert {kind: rows[kind].oldest_at for kind in RowKind} == {
+        **dict.fromkeys(RowKind, begun),
+        RowKind.PLANS: 0,
+    }
+    told, acts = stores.tasks().feed.last(), stores.audit().head().number
+    counts = {**dict.fromkeys(RowKind, 2), RowKind.FEED: told, RowKind.AUDIT: acts}
+    assert {kind: rows[kind].count for kind in RowKind} == counts
+
+
+def fill(stores: Stores, clock: ManualClock, number: int) -> None:
+    """One row of each kind that is of the past, and one of each that is not."""
+    tables, tasks, messages = stores.tables(), stores.tasks(), stores.messages()
+    tasks.enqueue(new_task(f"task-{number}", table=number))
+    tasks.request_cancel(f"task-{number}", REASON)
+    tasks.enqueue(new_task(f"task-waiting-{number}", table=number))
+    tables.receive(CommitEvent(NAME, number))
+    tables.done([tables.inbox(9)[-1].event_id])
+    tables.receive(CommitEvent(NAME, 100 + number))
+    tables.optimizer_seen(hello(f"optimizer-{number}"))
+    tables.save_plan(plan(f"plan-{number}", planned_at=number))
+    root = f"s3://bucket/{number}"
+    tables.save_access(AccessRecord("lake", root, WorkerAccess.PROVED, "", "optimizer-1", clock.now()))
+    stores.kept().keep(Kept(f"task-{number}", TableId("lake", "u"), clock.now(), b"x"))
+    stores.audit().append(Act("a", "x"))
+    made: list[Message] = [message(3 * number + each) for each in range(3)]
+    messages.compose("team", None if number == 0 else number, number + 1, made)
+    messages.sent(made[0].message_id)
+    messages.failed(made[1].message_id, "away", None)
+
+
+def test_what_went_is_added_up_and_what_is_left_is_as_it_was_noted_last(
+    stores: Stores, prunings: Prunings, clock: ManualClock
+) -> None:
+    begun = clock.now()
+    prunings.note({RowKind.TASKS: 3, RowKind.FEED: 0}, {RowKind.TASKS: Rows(7, 5)})
+    clock.advance(10)
+    prunings.note({RowKind.TASKS: 2}, {})
+    assert stores.prunings().pruned() == {
+        RowKind.TASKS: Pruned(begun + 10, 5, Rows(7, 5)),
+        RowKind.FEED: Pruned(begun, 0, Rows()),
+    }
+    prunings.note({RowKind.TASKS: 0}, {RowKind.TASKS: Rows()})
+    assert prunings.pruned()[RowKind.TASKS] == Pruned(begun + 10, 5, Rows())

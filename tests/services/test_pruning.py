@@ -1,0 +1,140 @@
+"""What is old is forgotten by its own span, in batches, and it is counted what went."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from icewright.adapters.memory.audit import MemoryAudit
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.kept import MemoryKept
+from icewright.adapters.memory.message_store import MemoryMessages
+from icewright.adapters.memory.prunings import MemoryPrunings
+from icewright.adapters.memory.table_store import MemoryTableStore
+from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.domain.audit import Act, verify
+from icewright.domain.names import TableId
+from icewright.domain.retention import DAY_MS, RETENTION, Retention, RowKind
+from icewright.domain.undo import UNDO_KEPT_MS, Kept
+from icewright.ports.store import ROWS_AT_ONCE_MAX
+from icewright.services import pruning
+from icewright.services.pruning import PRUNING_INTERVAL_MS, Keeping, Pruner
+from tests.contracts.samples import REASON, new_task
+from tests.contracts.test_messages_contract import message
+
+
+class World:
+    """All stores, and what prunes them."""
+
+    def __init__(self, retention: Retention = RETENTION) -> None:
+        self.clock = ManualClock()
+        self.audit, self.kept, self.messages = MemoryAudit(self.clock), MemoryKept(), MemoryMessages(self.clock)
+        self.tasks = MemoryTaskStore(self.clock, self.audit)
+        self.tables = MemoryTableStore(self.clock, self.tasks)
+        stores = (self.tasks, self.tables, self.kept, self.audit, self.messages)
+        self.prunings = MemoryPrunings(self.clock, *stores)
+        self.retention = retention
+        self.pruner = self.restarted()
+
+    def restarted(self) -> Pruner:
+        keeping = Keeping(self.retention, self.audit, self.prunings)
+        return Pruner(self.tasks, self.tables, self.kept, self.messages, self.clock, keeping)
+
+    def end(self, count: int) -> None:
+        for number in range(count):
+            self.tasks.enqueue(new_task(f"task-{number}", table=number))
+            self.tasks.request_cancel(f"task-{number}", REASON)
+
+    def count(self, kind: RowKind) -> int:
+        return self.prunings.rows()[kind].count
+
+
+def test_each_kind_goes_when_its_own_span_is_over() -> None:
+    world = World(replace(RETENTION, audit_ms=100 * DAY_MS))
+    begun = world.clock.now()
+    world.end(1)
+    world.kept.keep(Kept("task-0", TableId("lake", "u"), begun, b"x"))
+    made = [message(1), message(2)]
+    world.messages.compose("team", None, 1, made)
+    world.messages.sent(made[0].message_id)
+    world.messages.failed(made[1].message_id, "away", None)
+    world.audit.append(Act("a", "x"))
+    there = {
+        RowKind.MESSAGES: RETENTION.messages_ms,
+        RowKind.KEPT: UNDO_KEPT_MS,
+        RowKind.FEED: RETENTION.feed_ms,
+        RowKind.DEAD_LETTERS: RETENTION.dead_letters_ms,
+        RowKind.TASKS: RETENTION.tasks_ms,
+    }
+    for kind, span_ms in sorted(there.items(), key=lambda one: one[1]):
+        world.clock.advance(begun + span_ms - world.clock.now())
+        world.restarted().prune()
+        assert world.count(kind) > 0, kind
+        world.clock.advance(1)
+        world.restarted().prune()
+        assert world.count(kind) == 0, kind
+    assert world.count(RowKind.AUDIT) == 3
+
+
+def test_t12_the_audit_is_kept_for_good_unless_somebody_says_otherwise() -> None:
+    world = World()
+    for _ in range(3):
+        world.audit.append(Act("a", "x"))
+    world.clock.advance(10_000 * DAY_MS)
+    world.pruner.prune()
+    assert world.count(RowKind.AUDIT) == 3
+    assert RowKind.AUDIT not in world.prunings.pruned() or world.prunings.pruned()[RowKind.AUDIT].removed == 0
+
+
+def test_t12_old_entries_of_the_audit_go_a_batch_at_a_time_and_the_rest_verifies() -> None:
+    world = World(replace(RETENTION, audit_ms=1_000))
+    log = world.audit
+    for _ in range(ROWS_AT_ONCE_MAX + 10):
+        log.append(Act("a", "x"))
+    world.clock.advance(1_000)
+    log.append(Act("b", "x"))
+    world.pruner.prune()
+    assert world.count(RowKind.AUDIT) == ROWS_AT_ONCE_MAX + 11
+    world.clock.advance(1)
+    pruner = world.restarted()
+    pruner.prune()
+    assert world.count(RowKind.AUDIT) == 12
+    pruner.prune()
+    entries = log.entries(limit=100, after=0)
+    assert [entry.action for entry in entries] == ["b", "audit.pruned", "audit.pruned"]
+    assert verify(entries, log.start()).broken_at is None
+    assert world.prunings.pruned()[RowKind.AUDIT].removed == ROWS_AT_ONCE_MAX + 10
+
+
+def test_what_went_and_what_is_left_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "TASKS_AT_ONCE", 2)
+    monkeypatch.setattr(pruning, "BATCHES_MAX", 2)
+    world = World()
+    world.end(5)
+    world.clock.advance(RETENTION.tasks_ms + 1)
+    young = world.clock.now()
+    world.tasks.enqueue(new_task("task-young", table=9))
+    world.tasks.request_cancel("task-young", REASON)
+    world.pruner.prune()
+    assert world.prunings.pruned()[RowKind.TASKS].removed == 4
+    world.pruner.prune()  # there was more than a round takes
+    noted = world.prunings.pruned()
+    assert noted.keys() == set(RowKind)
+    assert (noted[RowKind.TASKS].removed, noted[RowKind.TASKS].left.count) == (5, 1)
+    assert noted[RowKind.TASKS].left.oldest_at == noted[RowKind.TASKS].pruned_at == young
+
+
+def test_it_is_done_once_an_hour_and_also_when_the_clock_went_back() -> None:
+    world = World()
+    world.pruner.prune()
+    begun = world.clock.now()
+    world.clock.advance(PRUNING_INTERVAL_MS - 1)
+    world.pruner.prune()
+    assert world.prunings.pruned()[RowKind.TASKS].pruned_at == begun
+    world.clock.advance(1)
+    world.pruner.prune()
+    assert world.prunings.pruned()[RowKind.TASKS].pruned_at == begun + PRUNING_INTERVAL_MS
+    world.clock.advance(-10)
+    world.pruner.prune()
+    assert world.prunings.pruned()[RowKind.TASKS].pruned_at == begun + PRUNING_INTERVAL_MS - 10
