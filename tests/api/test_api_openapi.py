@@ -409,6 +409,6 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
         yield call("GET", path)
     method, path, response = call("GET", "/backlog?resource_group=default&catalog=lake")
     yield method, path.partition("?")[0], response
-    for path in ("", "/partitions", "/snapshots", "/refs", "/place", "/why", "/plans"):
+    for path in ("", "/partitions", "/snapshots", "/refs", "/place", "/why", "/policy-test", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
     yield call("GET", "/tasks/{task_id}", task_id=task_id)

@@ -58,6 +58,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/tables/{uuid}/place"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/unneeded"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/why"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/policy-test"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/plans"): (READERS, TABLE),
     ("POST", "/tables/{uuid}/plan"): (OPERATORS, TABLE),
     ("POST", "/tables/{uuid}/unpark"): (OPERATORS, TABLE),

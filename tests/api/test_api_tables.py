@@ -8,6 +8,7 @@ from icewright.domain.orphans import FinishedPass, SeenFiles, SeenOrphans
 from icewright.domain.plans import Migration
 from icewright.domain.tables import PartitionField
 from icewright.domain.why import Stance, Why
+from icewright.planning.policy_cases import PolicyTest
 from tests.api.served import EVENTS, Served, answer, problem
 
 V1 = "/api/v1"
@@ -80,6 +81,17 @@ def test_why_says_what_keeps_a_table_from_being_worked_on() -> None:
     served.lake.available = False
     assert served.get(f"/tables/{uuid}/why")["answer"] == "catalog lake does not answer"
     problem(served.http.get(f"{V1}/tables/absent/why"), 404, "not-found")
+
+
+def test_which_rule_and_which_definition_of_its_group_win() -> None:
+    served = Served()
+    uuid = served.table()
+    found = from_json(PolicyTest, served.get(f"/tables/{uuid}/policy-test", catalog="lake"))
+    (mode,) = [one.win for one in found.settings if one.win.key == "icewright.mode"]
+    assert (mode.value, found.from_files, found.revision) == ("auto", False, 0)
+    group = found.group.win
+    assert (group.name, group.defined_by, found.is_usable) == ("default", "built in", True)
+    problem(served.http.get(f"{V1}/tables/absent/policy-test"), 404, "not-found")
 
 
 def test_one_table_in_full_says_which_rule_won() -> None:

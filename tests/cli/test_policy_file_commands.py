@@ -81,6 +81,32 @@ class TestWhichWins:
         (mode,) = (one for one in said["settings"] if one["win"]["key"] == "icewright.mode")
         assert (mode["win"]["value"], mode["win"]["origin"]) == ("observe", "namespace lake.db")
 
+    def test_which_definition_of_its_group_counts(self, lake: CatalogEntry, tmp_path: Path) -> None:
+        make_table(lake, ("db", "big"), properties={"icewright.resource-group": "etl", "owner": "sales"})
+        said = icewright("policy", "test", "db.big")
+        assert said.status == 1  # nothing of it would start
+        assert "cannot be used: resource group etl: nobody defines it, neither revision 0 of the policies" in said.out
+        with (tmp_path / "icewright.toml").open("a") as file:
+            file.write("\n[groups.etl]\ncores = 8\n")
+        said = icewright("policy", "test", "db.big")
+        lines = [" ".join(line.split()) for line in said.out.splitlines()]
+        assert said.status == 0
+        assert "resource group etl, from table property" in lines
+        assert f"defined [groups.etl] of {tmp_path / 'icewright.toml'} (nobody else defines it)" in lines
+        assert "caps cores 8" in lines
+        assert "owner sales, without caps of its own" in lines
+        groups = "groups:\n  etl:\n    tasks: 4\n    tenants:\n      sales:\n        tasks: 2\n"
+        (tmp_path / "groups.yaml").write_text(f"version: 1\n{groups}")
+        said = icewright("policy", "test", "db.big", "--file", "groups.yaml")
+        lines = [" ".join(line.split()) for line in said.out.splitlines()]
+        over = f"not [groups.etl] of {tmp_path / 'icewright.toml'}: what policies say of a group is above the"
+        assert f"defined groups.yaml:3:3 ({over} configuration, as a whole)" in lines
+        assert "caps tasks 4" in lines
+        assert "owner sales, of these at most: tasks 2" in lines
+        assert "before etl, from table property" in lines
+        found = icewright("policy", "test", "db.big", "--file", "groups.yaml", "--json").json["table"]["group"]
+        assert (found["win"]["defined_by"], found["before"]["group"]["cores"]) == ("groups.yaml:3:3", 8)
+
     def test_cases_pass_or_fail_with_what_was_found(self, tmp_path: Path) -> None:
         said = icewright("policy", "test", "--file", "rules.yaml", "--expect", "cases.yaml")
         assert (said.status, said.out) == (0, "passed  lake.db.events\npassed  lake.db.events\n")

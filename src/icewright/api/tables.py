@@ -21,6 +21,7 @@ from icewright.domain.files import Partition
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.why import Why
+from icewright.planning.policy_cases import PolicyTest
 from icewright.ports.store import TableRecord
 from icewright.services.control import ControlPlane
 from icewright.services.place_views import PlaceView
@@ -78,6 +79,16 @@ def show_table(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
 def show_why(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
     """Why something happens to the table, or nothing: what was considered, what waits for what, and what is next."""
     return render(control.whys.why(lookups.record(uuid, catalog)))
+
+
+@router.get(
+    "/{uuid}/policy-test",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(PolicyTest, problems=_NOT_FOUND),
+)
+def which_wins(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """Which rule wins for each setting of the table, and which definition of its resource group, and why."""
+    return render(control.policies.test(lookups.metadata(lookups.record(uuid, catalog))))
 
 
 @router.get(

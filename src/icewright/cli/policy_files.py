@@ -11,6 +11,7 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.approvals import logged_in
+from icewright.cli.group_shown import say_group
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.codec import from_json
@@ -20,6 +21,7 @@ from icewright.planning import wording
 if TYPE_CHECKING:
     from icewright.adapters.http.client import Client
     from icewright.cli.invocation import Invocation
+    from icewright.config.policy_files import PolicyFiles
     from icewright.domain.policies import Policies, PolicyRevision, Rule
     from icewright.domain.policy import PolicyProblem
     from icewright.domain.tables import Json
@@ -142,13 +144,13 @@ def which_wins(
     something cannot be used.
     """
     from icewright.config.policy_cases import read_cases  # noqa: PLC0415 - `--help` stays quick
-    from icewright.config.policy_files import read_policies  # noqa: PLC0415 - see above
+    from icewright.config.policy_files import read_policy_files  # noqa: PLC0415 - see above
     from icewright.planning.policy_cases import run_case  # noqa: PLC0415 - see above
 
     if table is None and not expect:
         raise Rejected("nothing to test", hint="name a table, or cases: --expect FILE")
     invocation = begin(context, as_json=as_json)
-    policies = read_policies(files) if files else None
+    policies = read_policy_files(files) if files else None
     cases = [case for file in expect or () for case in read_cases(file)]
     rules = _rules(invocation, policies)
     results = [run_case(case, rules) for case in cases]
@@ -157,7 +159,7 @@ def which_wins(
         invocation.terminal.document({"table": tested, "cases": results})
     else:
         _print_test(invocation.terminal, tested, results, every=every)
-    wrong = (tested is not None and tested.problems) or not all(result.passed for result in results)
+    wrong = (tested is not None and not tested.is_usable) or not all(result.passed for result in results)
     raise typer.Exit(FOUND if wrong else FINE)
 
 
@@ -260,27 +262,28 @@ def _print_difference(terminal: Terminal, difference: PolicyDifference) -> None:
         terminal.say(f"... and {wording.count(left, 'more table', 'more tables')}")
 
 
-def _rules(invocation: Invocation, policies: Policies | None) -> tuple[Rule, ...]:
+def _rules(invocation: Invocation, files: PolicyFiles | None) -> tuple[Rule, ...]:
     """The rules to test: of files above those of the configuration, or what is in effect."""
-    return invocation.rules if policies is None else (*policies.rules, *invocation.config.rules)
+    return invocation.rules if files is None else (*files.policies.rules, *invocation.config.rules)
 
 
-def _tested(invocation: Invocation, table: str, policies: Policies | None) -> PolicyTest:
+def _tested(invocation: Invocation, table: str, files: PolicyFiles | None) -> PolicyTest:
     from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
-    from icewright.planning.policy import effective_policy  # noqa: PLC0415 - see above
-    from icewright.planning.policy_cases import PolicyTest, settings_tested  # noqa: PLC0415 - see above
+    from icewright.domain.policies import NO_REVISION  # noqa: PLC0415 - see above
+    from icewright.planning.group_wins import GroupSource, applied_source  # noqa: PLC0415 - see above
+    from icewright.planning.policy_cases import Said, policy_test  # noqa: PLC0415 - see above
 
-    name = table_name(invocation.config, table)
-    found = Offline(invocation.config).catalog(name.catalog).load(name)
-    before, applied = invocation.rules, invocation.applied
-    rules = _rules(invocation, policies)
-    return PolicyTest(
-        str(name),
-        None if applied is None else applied.number,
-        policies is not None,
-        settings_tested(name, found.properties, before, rules),
-        effective_policy(found, rules).problems,
-    )
+    config, applied = invocation.config, invocation.applied
+    name = table_name(config, table)
+    found = Offline(config).catalog(name.catalog).load(name)
+    where = "the configuration" if config.path is None else str(config.path)
+    configured = GroupSource(where, config.groups, is_configuration=True)
+    present = Said(invocation.rules, (applied_source(applied or NO_REVISION), configured))
+    revision = None if applied is None else applied.number
+    if files is None:
+        return policy_test(found, revision, present)
+    written = GroupSource("the files", files.policies.groups, places=files.group_places)
+    return policy_test(found, revision, Said(_rules(invocation, files), (written, configured)), present)
 
 
 def _print_test(terminal: Terminal, tested: PolicyTest | None, results: list[CaseResult], *, every: bool) -> None:
@@ -291,6 +294,7 @@ def _print_test(terminal: Terminal, tested: PolicyTest | None, results: list[Cas
         )
         terminal.say()
         terminal.table(_SETTINGS, list(_test_rows(tested, every=every)))
+        say_group(terminal, tested.group)
         _print_problems(terminal, tested.problems)
     for result in results:
         if result.passed:

@@ -36,7 +36,20 @@ class _Read:
         return next(self.places[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self.places)
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyFiles:
+    """What policy files say together, and where each resource group is defined in them, by its name."""
+
+    policies: Policies
+    group_places: Mapping[str, str]
+
+
 def read_policies(paths: Sequence[Path]) -> Policies:
+    """What :func:`read_policy_files` says, without where it stands."""
+    return read_policy_files(paths).policies
+
+
+def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     """All that files say together, and the files of folders. In which order they are given does not matter.
 
     Raises ``InvalidConfiguration`` for the first thing that is wrong.
@@ -44,13 +57,13 @@ def read_policies(paths: Sequence[Path]) -> Policies:
     files = [read_yaml(file) for file in policy_files(paths)]
     found = [rule for node in files for rule in _rules(node)]
     found.sort(key=lambda read: read.rule.name)
-    groups = sorted((group for node in files for group in _groups(node)), key=lambda group: group.name)
-    policies = Policies(tuple(read.rule for read in found), tuple(groups))
+    read = sorted((one for node in files for one in _groups(node)), key=lambda one: one[0].name)
+    policies = Policies(tuple(read.rule for read in found), tuple(group for group, _ in read))
     for fault in faults(policies):
         if fault.path[0] == "rules" and len(fault.path) > 1 and isinstance(fault.path[1], int):
             raise found[fault.path[1]].place(fault.path[2:]).error(fault.text, fault.hint)
         raise InvalidConfiguration(fault.text, hint=fault.hint)
-    return policies
+    return PolicyFiles(policies, {group.name: str(place) for group, place in read})
 
 
 def policy_files(paths: Sequence[Path]) -> list[Path]:
@@ -118,7 +131,7 @@ def _rules(node: Node) -> Iterator[_Read]:
         yield _rule(one)
 
 
-def _groups(node: Node) -> Iterator[ResourceGroup]:
+def _groups(node: Node) -> Iterator[tuple[ResourceGroup, Place]]:
     groups = fields_of(node, _FILE_KEYS, ("version",), "a policy file").fields.get("groups")
     if groups is None:
         return
@@ -127,7 +140,7 @@ def _groups(node: Node) -> Iterator[ResourceGroup]:
     for name, one in groups.fields.items():
         written = _written(one)
         try:
-            yield group_of(name, written if isinstance(written, Mapping) else {})
+            yield group_of(name, written if isinstance(written, Mapping) else {}), groups.keys[name]
         except InvalidResourceGroup as error:
             raise one.place.error(error.message, error.hint) from error
 

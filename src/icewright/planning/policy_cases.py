@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from icewright.domain.names import TableName
 from icewright.domain.policies import Rule
 from icewright.domain.policy import PolicyProblem
-from icewright.planning.policy import policy_of
+from icewright.domain.tables import TableMetadata
+from icewright.planning.group_wins import GroupSource, GroupWin, group_win
+from icewright.planning.policy import effective_policy, policy_of
 from icewright.planning.policy_wins import Win, wins
 from icewright.planning.setting_values import value_text
 from icewright.planning.settings import BY_KEY, value_problem
@@ -66,8 +68,25 @@ class TestedSetting:
 
 
 @dataclass(frozen=True, slots=True)
+class TestedGroup:
+    """The resource group of a table by what is tested, and by what was before."""
+
+    win: GroupWin
+    before: GroupWin
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is another one, or has other caps, windows or shares for the table."""
+        return (self.win.name, self.win.group, self.win.tenant) != (
+            self.before.name,
+            self.before.group,
+            self.before.tenant,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyTest:
-    """Which rule wins for each setting of a table.
+    """Which rule wins for each setting of a table, and which definition of its resource group.
 
     ``revision`` is the one that was applied when it was asked for, None where no server answered; ``from_files`` tells
     whether ``win`` is by files rather than by what is applied.
@@ -78,14 +97,36 @@ class PolicyTest:
     from_files: bool
     settings: tuple[TestedSetting, ...]
     problems: tuple[PolicyProblem, ...]
+    group: TestedGroup
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether nothing that is set is wrong, and somebody defines the group."""
+        return not self.problems and self.group.win.group is not None
 
 
-def settings_tested(
-    name: TableName, properties: Mapping[str, str], before: Sequence[Rule], rules: Sequence[Rule]
-) -> tuple[TestedSetting, ...]:
-    """Every setting of a table by these rules, beside what it was before."""
-    pairs = zip(wins(name, properties, rules), wins(name, properties, before), strict=True)
-    return tuple(TestedSetting(win, other) for win, other in pairs)
+@dataclass(frozen=True, slots=True)
+class Said:
+    """All that rules and resource groups say of tables; those that are above others come first."""
+
+    rules: tuple[Rule, ...]
+    groups: tuple[GroupSource, ...]
+
+
+def policy_test(metadata: TableMetadata, revision: int | None, said: Said, before: Said | None = None) -> PolicyTest:
+    """What holds for a table, beside what is so ``before`` it is applied; without that it is applied."""
+    name, properties, was = metadata.name, metadata.properties, before or said
+    pairs = zip(wins(name, properties, said.rules), wins(name, properties, was.rules), strict=True)
+    return PolicyTest(
+        str(name),
+        revision,
+        before is not None,
+        tuple(TestedSetting(win, other) for win, other in pairs),
+        effective_policy(metadata, said.rules).problems,
+        TestedGroup(
+            group_win(name, properties, said.rules, said.groups), group_win(name, properties, was.rules, was.groups)
+        ),
+    )
 
 
 def expectation_problem(key: str, value: str) -> str | None:

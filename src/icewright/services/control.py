@@ -218,7 +218,7 @@ def build_control_plane(
         rounds,
         Backlogs(tasks, tables, access, queue, catalogs),
         Intake(catalogs, tables, wake or loop.wake, event_prefixes),
-        PolicyBook(source, tables, clock),
+        PolicyBook(source, tables, clock, queue),
         Whys(tables, tasks, removals.sightings, observer, planner.policy, dispatcher.leave, queue_waits, starts),
         Notifications(telling, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,

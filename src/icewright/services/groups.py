@@ -9,8 +9,10 @@ from icewright.domain.admission import Holding, Refusal, RefusalKind, Terms
 from icewright.domain.application_size import task_holding
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.plans import Reason
+from icewright.domain.policies import PolicyRevision
 from icewright.domain.resource_groups import Queue, ResourceGroup, with_default
 from icewright.domain.tables import Instant
+from icewright.planning.group_wins import GroupSource, applied_source
 from icewright.planning.windows import opens_at
 from icewright.services.policy_source import PolicySource
 
@@ -25,6 +27,11 @@ class Groups:
         """All groups as they are now, by name. Raises :class:`~icewright.domain.errors.Unavailable`."""
         applied = {group.name: group for group in self._source.present().groups}
         return with_default(MappingProxyType({**self._configured, **applied}))
+
+    def sources(self, revision: PolicyRevision) -> tuple[GroupSource, ...]:
+        """Who defines groups while these policies are applied, those who count first."""
+        configured = GroupSource("the configuration", tuple(self._configured.values()), is_configuration=True)
+        return (applied_source(revision), configured)
 
     def terms_of(self, hello: OptimizerHello, now: Callable[[], Instant], *, joins: bool = False) -> Terms:
         """On which terms an optimizer claims; ``joins`` says that the task is to share a Spark job of its own."""

@@ -8,10 +8,13 @@ from typing import Final
 from icewright.domain.errors import InvalidConfiguration
 from icewright.domain.names import TableId
 from icewright.domain.policies import TEXT_LENGTH_MAX, NewRevision, Policies, PolicyRevision
+from icewright.domain.tables import TableMetadata
 from icewright.planning.named_rules import check_policies
+from icewright.planning.policy_cases import PolicyTest, Said, policy_test
 from icewright.planning.policy_difference import Comparison, PolicyDifference
 from icewright.ports.clock import Clock
 from icewright.ports.store import TableRecord, TableStore
+from icewright.services.groups import Groups
 from icewright.services.policy_source import PolicySource
 
 _PAGE: Final = 1_000
@@ -20,9 +23,15 @@ _PAGE: Final = 1_000
 class PolicyBook:
     """What a person does with policies."""
 
-    def __init__(self, source: PolicySource, tables: TableStore, clock: Clock) -> None:
+    def __init__(self, source: PolicySource, tables: TableStore, clock: Clock, groups: Groups) -> None:
         self.source, self.store = source, source.store
-        self._tables, self._clock = tables, clock
+        self._tables, self._clock, self._groups = tables, clock, groups
+
+    def test(self, metadata: TableMetadata) -> PolicyTest:
+        """Which rule wins for each setting of a table, and which definition of its resource group, as of now."""
+        revision = self.store.revision(self.store.present())
+        rules = (*revision.policies.rules, *self.source.configured)
+        return policy_test(metadata, revision.number, Said(rules, self._groups.sources(revision)))
 
     def preview(self, policies: Policies) -> PolicyDifference:
         """What applying these would change. Raises ``InvalidConfiguration`` for what cannot be applied."""
