@@ -40,6 +40,7 @@ from icewright.domain.names import TableName
 from icewright.domain.tables import PartitionField
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.control import ControlPlane, build_control_plane
+from icewright.services.history import HistoryProgress
 from icewright.services.notifications import Telling
 from icewright.services.pruning import Keeping
 
@@ -62,6 +63,7 @@ class Served:
     stores: tuple[TableStore, TaskStore] | None = None
     host: str = "127.0.0.1"
     telling: Telling | None = None
+    history: HistoryProgress | None = None
 
     def __post_init__(self) -> None:
         self.lake = MemoryCatalog("lake", self.clock)
@@ -82,7 +84,7 @@ class Served:
             kept=MemoryKept(),
             policies=MemoryPolicies(self.clock),
             telling=self.telling,
-            keeping=Keeping(prunings=self.prunings),
+            keeping=Keeping(prunings=self.prunings, history=self.history),
         )
         self.access = Access(
             TOKEN,

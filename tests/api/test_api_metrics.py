@@ -19,6 +19,7 @@ from icewright.domain.retention import RowKind, Rows
 from icewright.domain.tasks import AttemptState, TaskState
 from icewright.ports.store import Change
 from icewright.scheduling import lifecycle
+from icewright.services.history import LATE_MS, HistoryProgress
 from icewright.services.loop import ROUND_MS_MAX
 from tests.api.served import V1, Served, hello, problem
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, new_task, record
@@ -190,6 +191,27 @@ def test_without_its_store_a_server_still_tells_what_it_sees(served: Served, mon
     assert value(found, "icewright_store_up") == 0
     assert "icewright_tasks" not in found
     assert value(found, "icewright_catalog_paused", catalog="lake") == 0
+
+
+def test_a_history_that_does_not_grow_is_told_and_is_no_reason_to_be_unready() -> None:
+    history = HistoryProgress()
+    served = Served(history=history)
+
+    def part() -> tuple[bool, str]:
+        (found,) = [one for one in served.get("/readyz")["parts"] if one["name"] == "history"]
+        return found["is_well"], found["detail"]
+
+    assert "icewright_history_lag_seconds" not in families(served)
+    assert part() == (True, "it was not asked yet")
+    history.begun(served.clock.now())
+    served.clock.advance(LATE_MS)
+    assert part() == (True, "60 minutes behind")
+    served.clock.advance(60_000)
+    assert part() == (False, "61 minutes behind")
+    assert value(families(served), "icewright_history_lag_seconds") == 61 * 60
+    history.copied(served.clock.now() - 1_000)
+    assert value(families(served), "icewright_history_lag_seconds") == 1
+    assert part() == (True, "0 minutes behind")
 
 
 def test_a_ready_server_says_so_part_by_part(served: Served) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icewright.app.history import keeping_history
+from icewright.app.history import history_progress, keeping_history
 from icewright.config.load import load_config
 from icewright.domain.catalogs import CatalogEntry
 from icewright.services.history import SETTLED_MS
@@ -30,9 +30,10 @@ def test_the_history_is_kept_where_it_is_wanted(tmp_path: Path, wanted: str) -> 
     world.clock.advance(SETTLED_MS)
     write_configuration(tmp_path, entry, wanted)
     config = load_config(tmp_path / "icewright.toml", {"HOME": str(tmp_path)}, tmp_path)
-    with keeping_history(config, {}, world.tasks):
+    progress = history_progress(config)
+    with keeping_history(config, {}, world.tasks, progress):
         if not wanted:
-            assert writer(entry).list_namespaces() == []
+            assert (writer(entry).list_namespaces(), progress) == ([], None)
             return
         deadline = time.monotonic() + _PATIENCE_S
         while not has_rows(entry):
@@ -40,3 +41,5 @@ def test_the_history_is_kept_where_it_is_wanted(tmp_path: Path, wanted: str) -> 
             time.sleep(0.1)
     rows = writer(entry).load_table(("icewright", "tasks")).scan().to_arrow()
     assert sorted(rows["task_id"].to_pylist()) == ["task-001", "task-002", "task-003"]
+    assert progress is not None
+    assert progress.through == world.clock.now() - SETTLED_MS

@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.names import TableName
 from icewright.domain.retention import RowKind
+from icewright.services.history import HistoryProgress
 from tests.api.served import V1, Served, hello
 from tests.docs.test_documentation import anchors
 from tests.services.mailbox import Mailbox, told
@@ -94,7 +95,9 @@ def check(expression: str, known: dict[str, dict[str, set[str]]]) -> None:
 def known() -> dict[str, dict[str, set[str]]]:
     """Each series that a server tells of, and each rule; with its labels and their values."""
     clock = ManualClock()
-    served = Served(clock, telling=told(Mailbox(), clock))
+    history = HistoryProgress()
+    history.begun(clock.now())
+    served = Served(clock, telling=told(Mailbox(), clock), history=history)
     served.table()
     served.append(TableName("lake", ("db",), "events"), "more")
     served.control.keeper.look(TableName("lake", ("db",), "events"))

@@ -17,7 +17,7 @@ from icewright.domain.history import EndedTask, Ending
 from icewright.domain.plans import Reason
 from icewright.domain.tasks import TaskState
 from icewright.services import history as module
-from icewright.services.history import SETTLED_MS, HistoryKeeper
+from icewright.services.history import SETTLED_MS, HistoryKeeper, HistoryProgress
 from tests.contracts.samples import OUTCOME
 from tests.contracts.test_task_store_contract import move, started
 
@@ -47,7 +47,8 @@ class World:
         self.clock = ManualClock()
         self.tasks = MemoryTaskStore(self.clock, MemoryAudit(self.clock))
         self.history = Troubled()
-        self.keeper = HistoryKeeper(self.tasks, self.history)
+        self.progress = HistoryProgress(hold_ms=1_000)
+        self.keeper = HistoryKeeper(self.tasks, self.history, self.progress)
         self.count = 0
 
     def end(self, count: int = 1) -> None:
@@ -138,3 +139,53 @@ def test_nothing_that_fails_ends_it(world: World, monkeypatch: pytest.MonkeyPatc
         running.join()
     assert world.copied() == ["task-001", "task-002"]
     assert "history failed" in [entry["event"] for entry in logs]
+
+
+def test_how_far_it_is_is_known_from_the_first_copy_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ROWS_MAX", 2)
+    assert (world.progress.through, world.progress.lag_ms(world.clock.now())) == (None, None)
+    world.end(3)
+    second = world.tasks.get("task-002").updated_at
+    world.clock.advance(SETTLED_MS)
+    world.keeper.copy()
+    assert world.progress.through == second  # another one may have ended in that very instant
+    world.keeper.copy()
+    assert world.progress.through == world.clock.now() - SETTLED_MS
+    assert world.progress.lag_ms(world.clock.now() + 5) == SETTLED_MS + 5
+
+
+def test_while_it_hangs_it_falls_behind_also_from_the_start(world: World) -> None:
+    world.end(1)
+    world.clock.advance(SETTLED_MS)
+    world.history.before = Unavailable("the catalog is away")
+    with pytest.raises(Unavailable):
+        world.keeper.copy()
+    assert (world.progress.through, world.progress.lag_ms(world.clock.now())) == (None, 0)
+    world.clock.advance(7_000)
+    assert world.progress.lag_ms(world.clock.now()) == 7_000
+    world.keeper.copy()
+    assert world.progress.lag_ms(world.clock.now()) == SETTLED_MS
+
+
+def test_a_table_that_was_dropped_is_behind_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ROWS_MAX", 1)
+    world.end(3)
+    world.clock.advance(SETTLED_MS)
+    while world.keeper.copy():
+        pass
+    first = world.tasks.get("task-001").updated_at
+    other = HistoryKeeper(world.tasks, MemoryHistory(), world.progress)
+    other.copy()
+    assert world.progress.through == first
+    assert world.progress.may_go(first + 500) == first
+
+
+@pytest.mark.parametrize(
+    ("through", "old", "goes"),
+    [(None, 5_000, 4_000), (4_500, 5_000, 4_500), (9_000, 5_000, 5_000), (1_000, 5_000, 4_000), (None, 500, 0)],
+)
+def test_tasks_wait_for_it_and_not_for_ever(through: int | None, old: int, goes: int) -> None:
+    progress = HistoryProgress(hold_ms=1_000)
+    if through is not None:
+        progress.copied(through)
+    assert progress.may_go(old) == goes

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.history import MemoryHistory
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.message_store import MemoryMessages
 from icewright.adapters.memory.prunings import MemoryPrunings
@@ -19,6 +21,7 @@ from icewright.domain.retention import DAY_MS, RETENTION, Retention, RowKind
 from icewright.domain.undo import UNDO_KEPT_MS, Kept
 from icewright.ports.store import ROWS_AT_ONCE_MAX
 from icewright.services import pruning
+from icewright.services.history import SETTLED_MS, HistoryKeeper, HistoryProgress
 from icewright.services.pruning import PRUNING_INTERVAL_MS, Keeping, Pruner
 from tests.contracts.samples import REASON, new_task
 from tests.contracts.test_messages_contract import message
@@ -27,18 +30,18 @@ from tests.contracts.test_messages_contract import message
 class World:
     """All stores, and what prunes them."""
 
-    def __init__(self, retention: Retention = RETENTION) -> None:
+    def __init__(self, retention: Retention = RETENTION, history: HistoryProgress | None = None) -> None:
         self.clock = ManualClock()
         self.audit, self.kept, self.messages = MemoryAudit(self.clock), MemoryKept(), MemoryMessages(self.clock)
         self.tasks = MemoryTaskStore(self.clock, self.audit)
         self.tables = MemoryTableStore(self.clock, self.tasks)
         stores = (self.tasks, self.tables, self.kept, self.audit, self.messages)
         self.prunings = MemoryPrunings(self.clock, *stores)
-        self.retention = retention
+        self.retention, self.history = retention, history
         self.pruner = self.restarted()
 
     def restarted(self) -> Pruner:
-        keeping = Keeping(self.retention, self.audit, self.prunings)
+        keeping = Keeping(self.retention, self.audit, self.prunings, self.history)
         return Pruner(self.tasks, self.tables, self.kept, self.messages, self.clock, keeping)
 
     def end(self, count: int) -> None:
@@ -138,3 +141,46 @@ def test_it_is_done_once_an_hour_and_also_when_the_clock_went_back() -> None:
     world.clock.advance(-10)
     world.pruner.prune()
     assert world.prunings.pruned()[RowKind.TASKS].pruned_at == begun + PRUNING_INTERVAL_MS - 10
+
+
+def test_a_task_that_is_not_in_the_history_waits_for_it() -> None:
+    history = HistoryProgress(hold_ms=DAY_MS)
+    world, table = World(history=history), MemoryHistory()
+    world.end(2)
+    world.clock.advance(RETENTION.tasks_ms + 1)
+    with capture_logs() as logs:
+        world.pruner.prune()  # by a server that has not asked yet
+        assert world.count(RowKind.TASKS) == 2
+        HistoryKeeper(world.tasks, table, history).copy()
+        world.clock.advance(PRUNING_INTERVAL_MS)
+        world.pruner.prune()
+    assert (world.count(RowKind.TASKS), len(table.rows)) == (0, 2)
+    assert not [entry for entry in logs if entry["log_level"] == "warning"]
+
+
+def test_what_the_history_does_not_have_is_held_so_long_and_then_told_of() -> None:
+    world = World(history=HistoryProgress(hold_ms=DAY_MS))
+    world.end(2)
+    world.clock.advance(RETENTION.tasks_ms + DAY_MS)
+    world.restarted().prune()
+    assert world.count(RowKind.TASKS) == 2
+    world.clock.advance(1)
+    with capture_logs() as logs:
+        world.restarted().prune()
+    assert world.count(RowKind.TASKS) == 0
+    (told,) = [entry for entry in logs if entry["log_level"] == "warning"]
+    assert (told["event"], told["tasks"]) == ("tasks forgotten that may not be in the history", 2)
+
+
+def test_of_what_ended_since_the_last_copy_nothing_goes() -> None:
+    history = HistoryProgress(hold_ms=DAY_MS)
+    world = World(replace(RETENTION, tasks_ms=1_000), history)
+    keeper = HistoryKeeper(world.tasks, MemoryHistory(), history)
+    world.end(1)
+    world.clock.advance(SETTLED_MS + 1)
+    keeper.copy()
+    world.tasks.enqueue(new_task("task-late", table=9))
+    world.tasks.request_cancel("task-late", REASON)
+    world.clock.advance(SETTLED_MS)
+    world.pruner.prune()
+    assert [task.task_id for task in world.tasks.ended(None, world.clock.now(), 9)] == ["task-late"]

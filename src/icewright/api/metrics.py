@@ -70,7 +70,7 @@ GROUPS_MAX: Final = 50
 def metrics(request: Request, control: Control, led: LedOrOwn) -> Response:
     """Figures in the text format of Prometheus, which asks with the token as any program does."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Figures(control, request.app.state.shown, led.loop))
+    registry.register(Figures(control, request.app.state.shown, led))
     text = generate_latest(registry) + generate_latest(PROCESS)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -78,14 +78,14 @@ def metrics(request: Request, control: Control, led: LedOrOwn) -> Response:
 class Figures:
     """What is asked for at the moment of asking."""
 
-    def __init__(self, control: ControlPlane, shown: Shown, loop: Loop) -> None:
-        self._control, self._shown, self._loop = control, shown, loop
+    def __init__(self, control: ControlPlane, shown: Shown, led: ControlPlane) -> None:
+        self._control, self._shown, self._led = control, shown, led
 
     def collect(self) -> Iterator[Metric]:
         """All figures; those of the store only while it answers."""
         control = self._control
         yield _one("icewright_build_info", "The version of this server.", 1, {"version": __version__})
-        yield from _of_server(control, self._loop)
+        yield from _of_server(control, self._led.loop)
         if self._shown.state_dir is not None:
             free_bytes = shutil.disk_usage(self._shown.state_dir).free
             yield _one("icewright_state_free_bytes", "Of the server: what is free where its own files are.", free_bytes)
@@ -104,6 +104,10 @@ class Figures:
         yield from _of_totals(tasks.totals)
         yield from _of_receivers(receivers)
         yield from _of_pruned(pruned, tasks.now)
+        lag_ms = None if self._led.history is None else self._led.history.lag_ms(tasks.now)
+        if lag_ms is not None:
+            about = "Of the server: for how long tasks that ended have not come into the history."
+            yield _one("icewright_history_lag_seconds", about, lag_ms / 1_000)
 
 
 def _of_server(control: ControlPlane, loop: Loop) -> Iterator[Metric]:

@@ -27,7 +27,7 @@ from icewright.domain.tables import Instant
 from icewright.ports.store import OptimizerRecord
 from icewright.services.control import ControlPlane
 from icewright.services.halting import HaltView
-from icewright.services.loop import Loop
+from icewright.services.history import LATE_MS
 from icewright.services.pulse import Doing
 
 router = APIRouter(tags=["server"])
@@ -161,15 +161,15 @@ def readyz(control: Control, led: LedOrOwn) -> Response:
     503 while the store does not answer, or the loop, or a thread beside it, hangs. Catalogs that are left alone for a
     while and missing optimizers are told and do not make it unready: this server could do nothing about it.
     """
-    parts = tuple(_parts(control, led.loop))
+    parts = tuple(_parts(control, led))
     troubles = [f"{part.name}: {part.detail}" for part in parts if not part.is_well and part.is_required]
     if troubles:
         raise Unavailable("; ".join(troubles), hint="see docs/operations.md, `Is it well?`")
     return render(Readiness("ready", parts))
 
 
-def _parts(control: ControlPlane, loop: Loop) -> Iterator[Part]:
-    now = control.clock.now()
+def _parts(control: ControlPlane, led: ControlPlane) -> Iterator[Part]:
+    now, loop = control.clock.now(), led.loop
     try:
         census = control.tables.census()
         halted = [f"{halt.part} {halt.state}" for halt in control.tasks.halts.present()]
@@ -190,6 +190,10 @@ def _parts(control: ControlPlane, loop: Loop) -> Iterator[Part]:
     yield Part("loop", is_required=True, is_well=not stalled, detail=turns)
     silent = [one.thread for one in loop.doing if one.is_silent]
     yield Part("threads", is_required=True, is_well=not silent, detail=f"silent: {', '.join(silent) or 'none'}")
+    if led.history is not None:
+        lag_ms = led.history.lag_ms(now)
+        detail = "it was not asked yet" if lag_ms is None else f"{lag_ms // 60_000} minutes behind"
+        yield Part("history", is_required=False, is_well=(lag_ms or 0) <= LATE_MS, detail=detail)
     if census is not None:
         for one in control.notifications.views():
             detail = one.trouble or "messages arrive, as far as there were any"

@@ -34,6 +34,7 @@ from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.times import tell_times
 from icewright.adapters.sql.transactions import FOLLOWS
 from icewright.app.alone import Seat, seat_at
+from icewright.app.history import history_progress
 from icewright.app.notifications import telling
 from icewright.config.model import Config
 from icewright.config.own_places import own_places
@@ -54,6 +55,7 @@ from icewright.ports.second_tables import SecondTables
 from icewright.ports.servers import Servers
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.dispatcher import DispatchLimits
+from icewright.services.history import HistoryProgress
 from icewright.services.pruning import Keeping
 from icewright.services.telemetry import note_statement
 
@@ -91,6 +93,7 @@ class Opened:
             expiries={entry.name: PyIcebergExpiry(entry, clock) for entry in self.entries},
             rollbacks={entry.name: PyIcebergRollbacks(entry, clock) for entry in self.entries},
             seconds={entry.name: PyIcebergSecondTables(entry) for entry in rest},
+            history=history_progress(self.config),
         )
 
     @property
@@ -126,6 +129,7 @@ class Opened:
         rollbacks: Mapping[str, Rollbacks] = MappingProxyType({}),
         seconds: Mapping[str, SecondTables] = MappingProxyType({}),
         wake: Callable[[], None] | None = None,
+        history: HistoryProgress | None = None,
     ) -> ControlPlane:
         config = self.config
         return build_control_plane(
@@ -139,7 +143,7 @@ class Opened:
             groups=config.groups,
             policies=SqlPolicies(engine),
             limits=DispatchLimits(lease_ms=config.server.lease_ms),
-            keeping=Keeping(config.server.retention, SqlAudit(engine), SqlPrunings(engine)),
+            keeping=Keeping(config.server.retention, SqlAudit(engine), SqlPrunings(engine), history),
             expiries=expiries,
             places=self._places,
             claims=SqlClaims(engine),

@@ -10,21 +10,33 @@ from typing import Final
 from icewright.adapters.pyiceberg.history import PyIcebergHistory
 from icewright.config.model import Config
 from icewright.config.secrets import resolve_entry
+from icewright.domain.retention import DAY_MS
 from icewright.ports.store import TaskStore
-from icewright.services.history import HistoryKeeper
+from icewright.services.history import HistoryKeeper, HistoryProgress
 
 _END_S: Final = 10.0
 """How long the end of the server waits for a commit; whether it was made, the table says to the next one."""
 
 
+def history_progress(config: Config) -> HistoryProgress | None:
+    """Where it is noted how far the history is; None where nobody wants one."""
+    return None if config.history.catalog is None else HistoryProgress(config.history.hold_days * DAY_MS)
+
+
 @contextmanager
-def keeping_history(config: Config, environ: Mapping[str, str], tasks: TaskStore) -> Iterator[None]:
-    """Copy tasks that have ended while the block runs. Raises :class:`InvalidConfiguration`."""
+def keeping_history(
+    config: Config, environ: Mapping[str, str], tasks: TaskStore, progress: HistoryProgress | None
+) -> Iterator[None]:
+    """Copy tasks that have ended while the block runs, and tell how far that is.
+
+    ``progress`` is that of :func:`history_progress`. Raises :class:`InvalidConfiguration`.
+    """
     name = config.history.name
-    if name is None:
+    if name is None or progress is None:
         yield
         return
-    keeper = HistoryKeeper(tasks, PyIcebergHistory(resolve_entry(config.catalog(name.catalog), environ), name))
+    table = PyIcebergHistory(resolve_entry(config.catalog(name.catalog), environ), name)
+    keeper = HistoryKeeper(tasks, table, progress)
     stop = threading.Event()
     thread = threading.Thread(target=keeper.run, args=(stop,), name="history", daemon=True)
     thread.start()

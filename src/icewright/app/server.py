@@ -75,7 +75,10 @@ def serve(
         @contextmanager
         def listening_while_leading(led: ControlPlane, engine: Engine) -> Iterator[None]:
             cursors = SqlCursors(engine)
-            with listening_to_events(config, environ, led.intake, cursors), keeping_history(config, environ, led.tasks):
+            with (
+                listening_to_events(config, environ, led.intake, cursors),
+                keeping_history(config, environ, led.tasks, led.history),
+            ):
                 yield
 
         port = int(listening.getsockname()[1])

@@ -13,7 +13,7 @@ from icewright.domain.networks import Network
 from icewright.domain.notifications import Receiver
 from icewright.domain.policy import PolicyRule
 from icewright.domain.resource_groups import ResourceGroup
-from icewright.domain.retention import DAY_MS, RETENTION, Retention
+from icewright.domain.retention import DAY_MS, HISTORY_HOLD_DAYS, RETENTION, Retention
 from icewright.domain.server_urls import is_loopback
 
 
@@ -183,6 +183,7 @@ class HistoryConfig:
 
     catalog: str | None = None
     table: str = "icewright.tasks"
+    hold_days: int = HISTORY_HOLD_DAYS
 
     @property
     def name(self) -> TableName | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from icewright.config.setting import Kind, Setting
 from icewright.domain.retention import (
     DAY_MS,
+    HISTORY_HOLD_DAYS,
     KEEP_AUDIT_DAYS_MIN,
     KEEP_DAYS_MAX,
     KEEP_FINDINGS_DAYS_MIN,
@@ -28,6 +29,16 @@ def _days(kind: RowKind, about: str, least: int = 1) -> Setting:
         accepts=lambda value: least <= value <= KEEP_DAYS_MAX,
     )
 
+
+HOLD = Setting(
+    "hold_days",
+    Kind.INTEGER,
+    "How much longer than server.keep_tasks_days tasks are kept that are not in that table yet, in days; then they are "
+    "forgotten all the same.",
+    default=HISTORY_HOLD_DAYS,
+    allowed=f"1 to {KEEP_DAYS_MAX}",
+    accepts=lambda value: 1 <= value <= KEEP_DAYS_MAX,
+)
 
 RETENTION = (
     _days(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from icewright.config.oidc_settings import OIDC
-from icewright.config.retention_settings import RETENTION
+from icewright.config.retention_settings import HOLD, RETENTION
 from icewright.config.setting import Kind, Setting
 from icewright.domain.catalogs import CatalogKind
 from icewright.domain.optimizers import ICEBERG_RUNTIME, DeployMode, LauncherKind
@@ -401,6 +401,7 @@ HISTORY = (
         "The catalog in which tasks that have ended are kept as a table, for SQL; without one they are not.",
     ),
     Setting("table", Kind.TEXT, "That table, with its namespace; it is made when it is not there.", "icewright.tasks"),
+    HOLD,
 )
 
 SECTIONS: Mapping[str, tuple[Setting, ...]] = {

@@ -40,6 +40,8 @@ class RowKind(StrEnum):
 
 KEEP_DAYS_MAX: Final = 36_500
 """A hundred years: with more, instants would be none that a database knows."""
+HISTORY_HOLD_DAYS: Final = 30
+"""How much longer than their time tasks are kept that are not in the history yet, where nobody says otherwise."""
 KEEP_TASKS_DAYS_MIN: Final = UNDO_KEPT_MS // DAY_MS
 """A task that is forgotten cannot be undone, nor does one that undid an expiry keep others from following it."""
 KEEP_AUDIT_DAYS_MIN: Final = 90

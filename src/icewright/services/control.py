@@ -32,6 +32,7 @@ from icewright.services.expirer import Expirer
 from icewright.services.first_expiries import FirstExpiries
 from icewright.services.groups import Groups
 from icewright.services.halting import Halting
+from icewright.services.history import HistoryProgress
 from icewright.services.housekeeper import Carrier, Housekeeper
 from icewright.services.intake import Intake
 from icewright.services.keeper import TableKeeper
@@ -89,6 +90,7 @@ class ControlPlane:
     starts: StartEstimates
     halting: Halting
     prunings: Prunings
+    history: HistoryProgress | None
 
 
 def build_control_plane(
@@ -225,4 +227,5 @@ def build_control_plane(
         starts,
         Halting(tasks, tables, queue, catalogs, wake or loop.wake),
         keeping.prunings,
+        keeping.history,
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 
 from icewright.domain.errors import Conflict, IcewrightError, Unknown
 from icewright.domain.history import ended
+from icewright.domain.retention import DAY_MS, HISTORY_HOLD_DAYS
+from icewright.domain.tables import Instant
 from icewright.ports.history import History
 from icewright.ports.store import TaskStore
 
@@ -27,19 +29,65 @@ EVERY_S: Final = 600.0
 """How often there is a commit, at most: each is a file more, and it is a table like any other."""
 
 
+LATE_MS: Final = 3_600_000
+"""A history that is further behind is in trouble: six times as long as it takes to copy what there is."""
+HOLD_MS: Final = HISTORY_HOLD_DAYS * DAY_MS
+
+
+class HistoryProgress:
+    """How far the history is, for who forgets tasks and for who looks. One for each time that a server leads.
+
+    Not in the store: the table alone says where it ends (decision 0052), and a table that was dropped is behind again.
+    """
+
+    def __init__(self, hold_ms: int = HOLD_MS) -> None:
+        """Tasks that are not in the table yet are kept for ``hold_ms`` beyond their time, at most."""
+        self._hold_ms = hold_ms
+        self._begun_at: Instant | None = None
+        self._through: Instant | None = None
+
+    @property
+    def through(self) -> Instant | None:
+        """All tasks that ended before that are in the table; None as long as that is not known."""
+        return self._through
+
+    def begun(self, now: Instant) -> None:
+        """The table is about to be asked where it ends."""
+        if self._begun_at is None:
+            self._begun_at = now
+
+    def copied(self, through: Instant) -> None:
+        """All tasks that ended before that are in the table. It may be earlier than what was said before."""
+        self._through = through
+
+    def may_go(self, old: Instant) -> Instant:
+        """Before which tasks must have ended that are forgotten, where those before ``old`` would be without it."""
+        return min(old, max(self._through or 0, old - self._hold_ms))
+
+    def lag_ms(self, now: Instant) -> int | None:
+        """For how long tasks that ended have not come into the table; None before it was ever asked."""
+        since = self._begun_at if self._through is None else self._through
+        return None if since is None else max(0, now - since)
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryKeeper:
     """Copies what has ended. Any number of servers may do so: the table lets one of them win."""
 
     tasks: TaskStore
     history: History
+    progress: HistoryProgress = field(default_factory=HistoryProgress)
 
     def copy(self) -> int:
         """Add the next rows; how many they were. Raises what the store and the history raise."""
-        after = self.history.end()
-        found = self.tasks.ended(after, self.tasks.now() - SETTLED_MS, ROWS_MAX)
+        now = self.tasks.now()
+        self.progress.begun(now)
+        after, settled_at = self.history.end(), now - SETTLED_MS
+        found = self.tasks.ended(after, settled_at, ROWS_MAX)
         if found:
             self.history.append([ended(task) for task in found], after)
+        # Of those that ended in the same instant as the last one, others may not have been among so many.
+        self.progress.copied(settled_at if len(found) < ROWS_MAX else found[-1].updated_at)
         return len(found)
 
     def run(self, stop: threading.Event) -> None:

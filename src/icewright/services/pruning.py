@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import structlog
+
 from icewright.domain.faults import Fault, fault
 from icewright.domain.retention import RETENTION, Pruned, Retention, RowKind, Rows
 from icewright.domain.tables import Instant
@@ -17,6 +19,9 @@ from icewright.ports.kept import KeptStore
 from icewright.ports.notifications import MessageStore
 from icewright.ports.prunings import Prunings
 from icewright.ports.store import ROWS_AT_ONCE_MAX, TableStore, TaskStore
+from icewright.services.history import HistoryProgress
+
+_log = structlog.get_logger("icewright.pruning")
 
 PRUNING_INTERVAL_MS: Final = 3_600_000
 """How often the store is asked to forget what nothing needs any more."""
@@ -45,11 +50,12 @@ class NothingNoted:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How long what is kept, the audit that is kept if there is one, and where it is counted what went."""
+    """How long what is kept: the audit if there is one, where it is counted what went, and how far the history is."""
 
     retention: Retention = RETENTION
     audit: AuditLog | None = None
     prunings: Prunings = field(default_factory=NothingNoted)
+    history: HistoryProgress | None = None
 
 
 class Pruner:
@@ -92,9 +98,7 @@ class Pruner:
         """Whether there may be more of anything."""
         keep, stored_now = self._keeping.retention, self._tasks.now()
         more = [
-            self._batches(
-                RowKind.TASKS, TASKS_AT_ONCE, lambda limit: self._tasks.prune(stored_now - keep.tasks_ms, limit)
-            ),
+            self._prune_tasks(stored_now - keep.tasks_ms),
             self._batches(
                 RowKind.KEPT, TASKS_AT_ONCE, lambda limit: self._kept.forget(stored_now - UNDO_KEPT_MS, limit)
             ),
@@ -114,6 +118,17 @@ class Pruner:
         removed = self._tables.prune(now, keep)
         self._removed.update(removed)
         return any(more) or ROWS_AT_ONCE_MAX in removed.values()
+
+    def _prune_tasks(self, old: Instant) -> bool:
+        """Those that are in the history already; all of them where nobody wants one, or it has been held for long."""
+        history = self._keeping.history
+        before = old if history is None else history.may_go(old)
+        was = self._removed[RowKind.TASKS]
+        more = self._batches(RowKind.TASKS, TASKS_AT_ONCE, lambda limit: self._tasks.prune(before, limit))
+        removed = self._removed[RowKind.TASKS] - was
+        if history is not None and removed and before > (history.through or 0):
+            _log.warning("tasks forgotten that may not be in the history", tasks=removed, through=history.through)
+        return more
 
     def _prune_audit(self, now: Instant) -> bool:
         """One batch alone: each writes an entry that says so."""
