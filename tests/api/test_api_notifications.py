@@ -140,7 +140,7 @@ def test_where_nobody_is_told() -> None:
 def test_the_client_speaks_all_of_it(served: Served, mailbox: Mailbox) -> None:
     message_id = dead_letter(served, mailbox)
     with at_a_port(served.control) as url, Client(url, TOKEN) as client:
-        assert [one["name"] for one in client.receivers()["items"]] == ["team"]
+        assert [one["name"] for one in client.receivers().items] == ["team"]
         assert client.test_receiver("team")["problem"].endswith("status 400")
         with pytest.raises(NotFound):
             client.test_receiver("a/b")

@@ -11,12 +11,14 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.cli.lists import print_page
 from icewright.cli.terminal import Column
 from icewright.domain.access import Role
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage, NotFound
 
 if TYPE_CHECKING:
+    from icewright.adapters.http.client import Client, Page
     from icewright.domain.identity import TokenRecord
 
 app = typer.Typer(help="Tokens for programs and people: create, list, revoke.", no_args_is_help=True)
@@ -76,15 +78,15 @@ def list_tokens(
     show_api: ShowApi = False,
 ) -> None:
     """List tokens with what they permit, also those that are not valid any more."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.domain.identity import TokenRecord  # noqa: PLC0415 - see above
+    from icewright.domain.identity import TokenRecord  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        page = client.tokens(limit=limit, cursor=cursor)
-    found = [from_json(TokenRecord, item) for item in page.items]
     none = "there are no tokens but the server's own"
-    invocation.terminal.page(found, page.next_cursor, _TOKENS, _cells, none=none)
+
+    def ask(client: Client) -> Page:
+        return client.tokens(limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, TokenRecord, _TOKENS, _cells, none=none, show_api=show_api)
 
 
 @app.command()

@@ -14,12 +14,13 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.cli.lists import print_page
 from icewright.cli.terminal import FOUND, Column
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.errors import InvalidMessage, Unreadable
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.client import Client, Page
     from icewright.domain.audit import AuditEntry, Head
 
 app = typer.Typer(help="What was done by whom: list, verify, export.", no_args_is_help=True)
@@ -46,14 +47,14 @@ def list_entries(
     show_api: ShowApi = False,
 ) -> None:
     """List what was done, the newest first."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.domain.audit import AuditEntry  # noqa: PLC0415 - see above
+    from icewright.domain.audit import AuditEntry  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        page = client.audit(limit=limit, cursor=cursor)
-    found = [from_json(AuditEntry, item) for item in page.items]
-    invocation.terminal.page(found, page.next_cursor, _ENTRIES, _cells, none="nothing was done yet")
+
+    def ask(client: Client) -> Page:
+        return client.audit(limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, AuditEntry, _ENTRIES, _cells, none="nothing was done yet", show_api=show_api)
 
 
 @app.command()

@@ -11,12 +11,13 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.cli.lists import print_page
 from icewright.cli.terminal import Column, Terminal
 from icewright.domain.codec import from_json
 from icewright.domain.feed import FactKind
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.client import Client, Page
     from icewright.services.feed_views import FactView
 
 _FACTS = (Column("when"), Column("what"), Column("table"), Column("task"), Column("because"))
@@ -43,16 +44,17 @@ def feed(
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.feed_views import FactView  # noqa: PLC0415 - see above
 
-    terminal = (invocation := begin(context, as_json=as_json)).terminal
+    invocation = begin(context, as_json=as_json)
     kinds, places = [one.value for one in kind or ()], under or []
-    with server(invocation, show_api=show_api) as client:
-        if follow:
-            with suppress(KeyboardInterrupt):
-                _follow(terminal, client, kinds, places)
-            return
-        page = client.feed(kinds=kinds, under=places, limit=limit, cursor=cursor)
-    found = [from_json(FactView, item) for item in page.items]
-    terminal.page(found, page.next_cursor, _FACTS, _cells, none="nothing was told")
+    if follow:
+        with server(invocation, show_api=show_api) as client, suppress(KeyboardInterrupt):
+            _follow(invocation.terminal, client, kinds, places)
+        return
+
+    def ask(client: Client) -> Page:
+        return client.feed(kinds=kinds, under=places, limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, FactView, _FACTS, _cells, none="nothing was told", show_api=show_api)
 
 
 def _follow(terminal: Terminal, client: Client, kinds: list[str], under: list[str]) -> None:

@@ -8,10 +8,12 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.cli.lists import print_page
 from icewright.cli.terminal import FOUND, Column
 from icewright.domain.codec import from_json
 
 if TYPE_CHECKING:
+    from icewright.adapters.http.client import Client, Page
     from icewright.services.notifications import DeadLetter, ReceiverView
 
 app = typer.Typer(help="Receivers of messages: list them, test one, see what did not arrive.", no_args_is_help=True)
@@ -41,14 +43,15 @@ _LETTERS: Final = (
 @app.command("list")
 def list_receivers(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
     """List who is told by messages, of what, and how that goes."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.services.notifications import ReceiverView  # noqa: PLC0415 - see above
+    from icewright.services.notifications import ReceiverView  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        found = [from_json(ReceiverView, item) for item in client.receivers()["items"]]
     none = "nobody is told by messages: see [receivers.NAME] of the configuration"
-    invocation.terminal.page(found, None, _RECEIVERS, _cells, none=none)
+
+    def ask(client: Client) -> Page:
+        return client.receivers()
+
+    print_page(invocation, ask, ReceiverView, _RECEIVERS, _cells, none=none, show_api=show_api)
 
 
 @app.command("test")
@@ -86,14 +89,15 @@ def deadletters(
     show_api: ShowApi = False,
 ) -> None:
     """List messages that were given up, the latest first, and why."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.services.notifications import DeadLetter  # noqa: PLC0415 - see above
+    from icewright.services.notifications import DeadLetter  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        page = client.dead_letters(limit=limit, cursor=cursor)
-    found = [from_json(DeadLetter, item) for item in page.items]
-    invocation.terminal.page(found, page.next_cursor, _LETTERS, _letter_cells, none="every message arrived so far")
+    none = "every message arrived so far"
+
+    def ask(client: Client) -> Page:
+        return client.dead_letters(limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, DeadLetter, _LETTERS, _letter_cells, none=none, show_api=show_api)
 
 
 @app.command()

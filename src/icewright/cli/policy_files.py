@@ -13,13 +13,14 @@ from icewright.cli import figures as text
 from icewright.cli.approvals import logged_in
 from icewright.cli.group_shown import say_group
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin
+from icewright.cli.lists import print_page
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Conflict, Rejected
 from icewright.planning import wording
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.client import Client, Page
     from icewright.cli.invocation import Invocation
     from icewright.config.policy_files import PolicyFiles
     from icewright.domain.policies import Policies, PolicyRevision, Rule
@@ -105,13 +106,13 @@ def history(
     show_api: ShowApi = False,
 ) -> None:
     """List what was applied, newest first."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-
     invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        page = client.policy_revisions(limit=limit, cursor=cursor)
     none = "no policies were applied yet"
-    invocation.terminal.page(page.items, page.next_cursor, _HISTORY, _history_cells, none=none)
+
+    def ask(client: Client) -> Page:
+        return client.policy_revisions(limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, lambda one: one, _HISTORY, _history_cells, none=none, show_api=show_api)
 
 
 def _history_cells(one: Json) -> tuple[str, ...]:

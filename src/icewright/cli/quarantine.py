@@ -9,11 +9,12 @@ import typer
 from icewright.cli import figures as text
 from icewright.cli.approvals import logged_in
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, Yes, begin
+from icewright.cli.lists import print_page
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.codec import from_json
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Page
+    from icewright.adapters.http.client import Client, Page
     from icewright.domain.reasons import Reason
     from icewright.services.quarantine_views import QuarantineView
 
@@ -43,14 +44,15 @@ def list_quarantine(
     show_api: ShowApi = False,
 ) -> None:
     """List the tasks whose removed files are in quarantine, newest first."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.services.quarantine_views import QuarantineView  # noqa: PLC0415 - see above
+    from icewright.services.quarantine_views import QuarantineView  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        page = client.quarantine(limit=limit, cursor=cursor)
-    found = [from_json(QuarantineView, item) for item in page.items]
-    invocation.terminal.page(found, page.next_cursor, _HELD, _cells, none="nothing is in quarantine")
+    none = "nothing is in quarantine"
+
+    def ask(client: Client) -> Page:
+        return client.quarantine(limit=limit, cursor=cursor)
+
+    found = print_page(invocation, ask, QuarantineView, _HELD, _cells, none=none, show_api=show_api)
     if as_json or not found:
         return
     for one in found:

@@ -8,11 +8,13 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.cli.lists import print_page
 from icewright.cli.terminal import Column
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage
 
 if TYPE_CHECKING:
+    from icewright.adapters.http.client import Client, Page
     from icewright.domain.identity import SessionView
 
 app = typer.Typer(help="Who is logged in to the page: list them, end that.", no_args_is_help=True)
@@ -45,16 +47,16 @@ def list_sessions(
     show_api: ShowApi = False,
 ) -> None:
     """List who is logged in with a browser, the latest first, and what that permits by now."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.domain.identity import SessionView  # noqa: PLC0415 - see above
+    from icewright.domain.identity import SessionView  # noqa: PLC0415 - `--help` stays quick
 
     if own and person is not None:
         raise InvalidMessage("list the sessions of a person, or your own", hint="leave one of the two out")
     invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        page = client.sessions(own=own, name=person, limit=limit, cursor=cursor)
-    found = [from_json(SessionView, item) for item in page.items]
-    invocation.terminal.page(found, page.next_cursor, _SESSIONS, _cells, none="nobody is logged in")
+
+    def ask(client: Client) -> Page:
+        return client.sessions(own=own, name=person, limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, SessionView, _SESSIONS, _cells, none="nobody is logged in", show_api=show_api)
 
 
 @app.command()

@@ -9,6 +9,7 @@ import typer
 from icewright.cli import figures as text
 from icewright.cli.deletes import delete_costs_cells
 from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, TableArgument, begin
+from icewright.cli.lists import print_page
 from icewright.cli.terminal import Column, Terminal
 from icewright.cli.waits import say_waits
 from icewright.domain.actions import RewriteFigures
@@ -32,7 +33,7 @@ from icewright.domain.undo import UNDO_WINDOW_MS, SecondTable, UndoExpiryFigures
 from icewright.domain.undo_data import UndoExpireDataFigures, UndoExpireDataPrediction
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Page
+    from icewright.adapters.http.client import Client, Page
     from icewright.api.task_views import AttemptView, TaskDocument, TaskView
     from icewright.services.measures import Measured
 
@@ -68,15 +69,15 @@ def list_tasks(
     show_api: ShowApi = False,
 ) -> None:
     """List tasks, newest first."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-    from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
+    from icewright.cli.offline import table_name  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
+
+    def ask(client: Client) -> Page:
         of_table = None if table is None else client.table(table_name(invocation.config, table))
-        page = client.tasks(states=tuple(state or ()), table=of_table, limit=limit, cursor=cursor)
-    tasks = [read_task(item) for item in page.items]
-    invocation.terminal.page(tasks, page.next_cursor, _TASKS, _task_cells, none="no tasks")
+        return client.tasks(states=tuple(state or ()), table=of_table, limit=limit, cursor=cursor)
+
+    print_page(invocation, ask, read_task, _TASKS, _task_cells, none="no tasks", show_api=show_api)
 
 
 @app.command()

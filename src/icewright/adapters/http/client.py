@@ -145,9 +145,9 @@ class Client:
             return self._object("POST", "/me/sessions/end")
         return self._object("POST", "/sessions/end", body={"name": name})
 
-    def receivers(self) -> Json:
-        """Who is told by messages: ``{"items": [ReceiverView, ...]}``."""
-        return self._object("GET", "/notifications")
+    def receivers(self) -> Page:
+        """Who is told by messages: all of them on one page."""
+        return Page(tuple(self._object("GET", "/notifications")["items"]), None)
 
     def test_receiver(self, name: str) -> Json:
         """Send a receiver a message that says nothing: a ``Trial``. Raises ``NotFound``."""
