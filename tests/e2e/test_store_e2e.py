@@ -22,7 +22,7 @@ from icewright.domain.tasks import Progress
 from icewright_spark.server import Server
 from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table, table_name
-from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS, PostgresServer
+from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS, PostgresServer, find_programs, mortal_postgres
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -53,7 +53,7 @@ def machine(
     url = postgres.new_database()
     monkeypatch.setenv("STORE_PASSWORD", PASSWORD)
     monkeypatch.setenv("SHARED_TOKEN", TOKEN)
-    store_url = make_url(url).set(drivername="postgresql", password=None).render_as_string()
+    store_url = without_password(url)
     settings = (
         f'[server]\nstore_url = "{store_url}"\nstore_password = "env:STORE_PASSWORD"\n'
         f'token = "env:SHARED_TOKEN"\nallowed_hosts = ["{BALANCER}"]\n'
@@ -74,6 +74,10 @@ def machine(
         for secret in (PASSWORD, PASSWORD_IN_URLS, TOKEN):
             assert secret not in each.log("serve")
     postgres.drop(url)
+
+
+def without_password(url: str) -> str:
+    return make_url(url)._replace(drivername="postgresql", password=None).render_as_string()
 
 
 def led_by(processes: Processes, client: Client, url: str) -> Json:
@@ -187,3 +191,27 @@ def test_i15_a_leader_that_was_halted_while_another_one_led_follows(
             wait_for(lambda: planned(leader, uuid), "it passes on what is the leader's", first)
             second.kill("serve")
             led_by(first, leader, leader.url)
+
+
+def test_a_server_that_starts_before_its_database_waits_for_it(
+    tmp_path: Path, entry: CatalogEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed (on Debian and Ubuntu: apt-get install postgresql)")
+    monkeypatch.setenv("STORE_PASSWORD", PASSWORD)
+    with mortal_postgres(programs) as database:
+        store_url = without_password(database.server.new_database())
+        server = Processes(tmp_path, entry)
+        settings = f'[server]\nstore_url = "{store_url}"\nstore_password = "env:STORE_PASSWORD"\n'
+        server.configuration.write_text(server.configuration.read_text().replace("[server]\n", settings))
+        database.kill()
+        server.start("serve")
+        try:
+            wait_for(lambda: "waiting for the store" in server.log("serve") or None, "it says that it waits", server)
+            assert server.running["serve"].poll() is None
+            database.start()
+            with server.client() as client:
+                led_by(server, client, client.url)
+        finally:
+            server.end()

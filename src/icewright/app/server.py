@@ -34,6 +34,7 @@ from icewright.app.leadership import Leadership
 from icewright.app.listeners import listening_to_events
 from icewright.app.notifications import telling_receivers
 from icewright.app.people import open_logins
+from icewright.app.waiting import Start
 from icewright.config.model import Config, ServerConfig
 from icewright.config.secrets import resolve
 from icewright.domain.errors import InvalidConfiguration, Rejected, Unavailable, Unreadable
@@ -58,7 +59,8 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM. ``announce`` gets the URL, and the one-time link for a browser if there is one.
 
-    A server that other machines reach prints none: where its output goes, others may read it.
+    A server that other machines reach prints none: where its output goes, others may read it. One that starts while
+    its store is away waits for it (:mod:`icewright.app.waiting`).
 
     Raises :class:`~icewright.domain.errors.NotAllowed` when other machines would reach it and nobody may come in yet,
     what opening the control plane raises, :class:`Unavailable` when no port is free, and what ended its part among the
@@ -66,6 +68,13 @@ def serve(
     """
     # What is announced to the person goes to standard output; everything else is a log.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    start = Start()
+    start.until_it_has_begun(lambda: _serve(config, environ, announce, start))
+
+
+def _serve(
+    config: Config, environ: Mapping[str, str], announce: Callable[[str, str | None], None] | None, start: Start
+) -> None:
     server = config.server
     with (
         open_control_plane(config, environ) as opened,
@@ -104,8 +113,10 @@ def serve(
         write_address(server.address_file, address)
         _outlive_signals()
         try:
+            link = None if server.is_exposed or announce is None else _first_link(access, url)
+            start.has_begun = True
             if announce is not None:
-                announce(server.public_url or url, None if server.is_exposed else _first_link(access, url))
+                announce(server.public_url or url, link)
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
             with leadership:
                 web.run(sockets=[listening])
