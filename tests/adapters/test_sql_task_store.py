@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from sqlalchemy import Connection, Engine, delete, event, func, select, text, update
@@ -11,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.sql import actions, admission_queries, task_queries
 from icewright.adapters.sql.actions import KeptActions, digest_of
+from icewright.adapters.sql.admission_queries import Head
 from icewright.adapters.sql.documents import pack
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.patience import Patience
@@ -22,8 +24,7 @@ from icewright.domain.admission import NO_LANE, Lane
 from icewright.domain.errors import Conflict, LeaseLost, Unavailable, Unreadable
 from icewright.domain.tasks import ACTIVE_STATES, AttemptState, Task, TaskState
 from icewright.ports.store import Change, TaskFilter
-from icewright.scheduling.rank import Candidate
-from tests.contracts.samples import OUTCOME, PROGRESS, new_task
+from tests.contracts.samples import OUTCOME, PROGRESS, new_task, table_id
 
 TAKEN = re.compile("unique constraint", re.IGNORECASE)
 LAKE = frozenset({"lake"})
@@ -364,14 +365,16 @@ class TestRaces:
     ) -> None:
         for number, table in enumerate((1, 2, 3), start=1):
             store.enqueue(new_task(f"task-{number}", table=table))
-        stale = [Candidate(f"task-{number}", 0, number) for number in (1, 2, 3)]
+        heads = [Head(f"task-{number}", 0, number, table_id(number)) for number in (1, 2, 3)]
         claim(store)
         with writing(store._engine) as connection:  # a task of another kind, of the table that is now busy
             connection.execute(text("UPDATE tasks SET kind = 'other' WHERE task_id = 'task-2'"))
             connection.execute(
                 update(tasks).where(tasks.c.task_id == "task-2").values(table_uuid=store.get("task-1").table_id.uuid)
             )
-        monkeypatch.setattr(admission_queries, "ready", lambda *_args: ([NO_LANE], stale))
+        behind = dict(pairwise([*heads, None]))
+        monkeypatch.setattr(admission_queries, "ready", lambda *_args: ([NO_LANE], heads[:1]))
+        monkeypatch.setattr(admission_queries, "after", lambda _connection, _wanted, head: behind[head])
         assert claim(store).task_id == "task-3"
         assert store.claim("o", resource_group="default", catalogs=LAKE, lease_ms=1) is None
         assert store.get("task-2").state is TaskState.QUEUED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from icewright.domain.halts import Halt, HaltState, PartKind, halt_over
+from icewright.domain.halts import Halt, HaltState, Part, PartKind, halt_over
 from icewright.domain.tasks import IN_BATCHES, TaskHead
 
 
@@ -18,17 +18,17 @@ def halted_within(halts: Sequence[Halt], task: TaskHead, phase: str) -> bool:
     return halt is not None and (halt.state is HaltState.STOPPED or phase in IN_BATCHES)
 
 
-def catalogs_going_on(halts: Iterable[Halt], resource_group: str, catalogs: Iterable[str]) -> frozenset[str]:
+def catalogs_going_on(halted_parts: Iterable[Part], resource_group: str, catalogs: Iterable[str]) -> frozenset[str]:
     """Those of the catalogs in which a group may be asked for anything: neither they nor it are halted as a whole."""
     halted: set[str] = set()
-    for halt in halts:
-        match halt.part.kind:
+    for part in halted_parts:
+        match part.kind:
             case PartKind.EVERYTHING:
                 return frozenset()
-            case PartKind.GROUP if halt.part.name == resource_group:
+            case PartKind.GROUP if part.name == resource_group:
                 return frozenset()
             case PartKind.CATALOG:
-                halted.add(halt.part.name)
+                halted.add(part.name)
             case _:
                 pass
     return frozenset(catalogs) - halted

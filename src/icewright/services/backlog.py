@@ -28,7 +28,8 @@ class Backlogs:
     def of(self, asked: BacklogRequest, catalogs: frozenset[str]) -> Backlog:
         """What waits right now for applications that reach these catalogs and may start, as claims would say."""
         group, now = asked.resource_group, self._tasks.now()
-        reached = catalogs_going_on(self._tasks.halts.present(), group, self._catalog_names & catalogs)
+        halted = [halt.part for halt in self._tasks.halts.present()]
+        reached = catalogs_going_on(halted, group, self._catalog_names & catalogs)
         seen = [one for one in self._tables.optimizers() if one.hello.resource_group == group]
         holding = Holding(asked.cores, asked.memory_bytes, is_resident=False)
         since_at, terms = now - SEEN_MS, self._groups.terms(group, holding, frozenset(asked.queues), self._tasks.now)

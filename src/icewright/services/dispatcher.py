@@ -251,8 +251,8 @@ class Dispatcher:
         """What an optimizer shall find out of storages. Raises as :meth:`claim` does."""
         hello = self._introduced(optimizer_id)
         reached = self._observer.catalog_names.intersection(hello.catalogs)
-        halts = self._tasks.halts.present()
-        return Probes(self._access.requests(optimizer_id, catalogs_going_on(halts, hello.resource_group, reached)))
+        halted = [halt.part for halt in self._tasks.halts.present()]
+        return Probes(self._access.requests(optimizer_id, catalogs_going_on(halted, hello.resource_group, reached)))
 
     def probed(self, optimizer_id: str, reports: ProbeReports) -> None:
         """What an optimizer found out; the tables concerned are looked at next. Raises as :meth:`claim` does.

@@ -36,6 +36,11 @@ class KeptActions:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Action] = OrderedDict()
 
+    def has(self, digest: str) -> bool:
+        """Whether the action of a digest is kept at this moment."""
+        with self._lock:
+            return digest in self._kept
+
     def get(self, digest: str, read: Callable[[], bytes]) -> Action:
         """The action of a digest; ``read`` is asked for its packed form where it is not kept.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 
@@ -20,8 +21,11 @@ from icewright.ports.census import TableCensus, TaskCensus, WaitingTask
 from icewright.scheduling.lifecycle import LIVE_STATES
 
 
-def add_to_totals(connection: Connection, amounts: Mapping[TotalKey, int]) -> None:
-    """Add to totals, in one statement: whoever claims a task has others wait behind it."""
+def add_to_totals(connection: Connection, *steps: Mapping[TotalKey, int]) -> None:
+    """Add to totals what steps add, in one statement: whoever claims a task has others wait behind it."""
+    amounts: Counter[TotalKey] = Counter()
+    for step in steps:
+        amounts.update(step)
     if amounts:
         values = {
             f"{name}{number}": value

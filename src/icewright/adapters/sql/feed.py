@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, func, insert, or_, select, update
 
@@ -20,6 +20,8 @@ from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.feed import Fact, FeedFilter, FeedPage, Told
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
+
+_APPEND: Final = insert(feed).inline()
 
 
 class SqlFeed:
@@ -66,9 +68,10 @@ class SqlFeed:
             return len(old)
 
 
-def append(connection: Connection, fact: Fact, at: Instant) -> None:
-    """Tell what became of a task, in the transaction that changes it."""
-    connection.execute(insert(feed), _row(fact, at, None))
+def append(connection: Connection, *told: tuple[Fact, Instant]) -> None:
+    """Tell what became of tasks, in the transaction that changes them."""
+    if told:
+        connection.execute(_APPEND, [_row(fact, at, None) for fact, at in told])
 
 
 def _row(fact: Fact, at: Instant, once: str | None) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, FromClause, and_, delete, false, func, insert, not_, select
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause, and_, delete, func, insert, select
 
 from icewright.adapters.sql import feed, transactions
 from icewright.adapters.sql.audit import record
@@ -17,6 +18,8 @@ from icewright.domain.halts import HALTS_MAX, Halt, NewHalt, Part, PartKind, req
 from icewright.ports.audit import acting
 from icewright.ports.clock import Clock
 from icewright.scheduling.told import fact_of_halt, fact_of_resume
+
+_PARTS: Final = select(halts.c.kind, halts.c.name).where(halts.c.kind != PartKind.TABLE.value)
 
 
 class SqlHalts:
@@ -47,7 +50,7 @@ class SqlHalts:
             connection.execute(delete(halts).where(_is(new.part)))
             connection.execute(insert(halts).values(kind=kind, name=name, table_uuid=table_uuid, halt=dump(halt)))
             record(connection, now, of_halt(halt))
-            feed.append(connection, fact_of_halt(halt), now)
+            feed.append(connection, (fact_of_halt(halt), now))
             return halt
 
     def resume(self, part: Part, why: str) -> Halt | None:
@@ -59,7 +62,7 @@ class SqlHalts:
                 now = transactions.now(connection, self._clock)
                 connection.execute(delete(halts).where(_is(part)))
                 record(connection, now, of_resume(before, why))
-                feed.append(connection, fact_of_resume(before, acting(), why), now)
+                feed.append(connection, (fact_of_resume(before, acting(), why), now))
             return before
 
 
@@ -69,24 +72,16 @@ def present(connection: Connection) -> Sequence[Halt]:
     return [load(Halt, found) for found in connection.scalars(query)]
 
 
-def not_halted(connection: Connection, of: FromClause) -> Sequence[ColumnElement[bool]]:
-    """Conditions on tasks, or an alias of them: that nothing which they are in is halted. None where nothing is."""
-    found = [halt.part for halt in present(connection)]
-    kinds = {part.kind for part in found}
-    if PartKind.EVERYTHING in kinds:
-        return [false()]
-    conditions: list[ColumnElement[bool]] = []
-    if PartKind.GROUP in kinds:
-        groups = [part.name for part in found if part.kind is PartKind.GROUP]
-        conditions.append(of.c.resource_group.not_in(groups))
-    if PartKind.CATALOG in kinds:
-        catalogs = [part.name for part in found if part.kind is PartKind.CATALOG]
-        conditions.append(of.c.catalog.not_in(catalogs))
-    if PartKind.TABLE in kinds:
-        of_table = (halts.c.kind == PartKind.TABLE.value, halts.c.name == of.c.catalog)
-        query = select(halts.c.kind).where(*of_table, halts.c.table_uuid == of.c.table_uuid)
-        conditions.append(not_(query.correlate(of).exists()))
-    return conditions
+def halted_parts(connection: Connection) -> Sequence[Part]:
+    """All that is halted but single tables, of which there may be many: queries see to these by :func:`is_halted`."""
+    return [Part(PartKind(kind), name) for kind, name in connection.execute(_PARTS)]
+
+
+def is_halted(of: FromClause) -> ColumnElement[bool]:
+    """The condition that the table of a task, or of an alias of them, is halted by itself."""
+    of_table = (halts.c.kind == PartKind.TABLE.value, halts.c.name == of.c.catalog)
+    query = select(halts.c.kind).where(*of_table, halts.c.table_uuid == of.c.table_uuid)
+    return query.correlate(of).exists()
 
 
 def _find(connection: Connection, part: Part) -> Halt | None:

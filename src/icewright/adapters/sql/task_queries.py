@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, insert, select, update
 
 from icewright.adapters.sql import feed
 from icewright.adapters.sql.census import add_to_totals
@@ -25,6 +25,7 @@ from icewright.adapters.sql.task_rows import (
     attempt_of,
     attempt_row,
     history_row,
+    is_action_kept,
     listed_of,
     task_columns,
     task_of,
@@ -42,6 +43,18 @@ WHOLE = select(tasks, task_actions.c.digest).select_from(tasks.outerjoin(task_ac
 """Tasks with the digests of their actions; the actions themselves are read by :func:`whole` where they are needed."""
 
 
+_BY_ID: Final = WHOLE.where(tasks.c.task_id.in_(bindparam("task_ids", expanding=True)))
+_PACKED: Final = select(task_actions.c.task_id, task_actions.c.action).where(
+    task_actions.c.task_id.in_(bindparam("task_ids", expanding=True))
+)
+_NEXT_TOKENS: Final = (
+    update(counters)
+    .where(counters.c.name == FENCING_TOKEN)
+    .values(value=counters.c.value + bindparam("count"))
+    .returning(counters.c.value)
+)
+
+
 def matches(only: TaskFilter, before: str | None) -> Iterator[ColumnElement[bool]]:
     """The conditions of a list of tasks; ``before`` is the id that the last page ended with."""
     if only.states is not None:
@@ -56,15 +69,9 @@ def matches(only: TaskFilter, before: str | None) -> Iterator[ColumnElement[bool
         yield tasks.c.task_id < before
 
 
-def next_token(connection: Connection) -> int:
-    """A fencing token greater than all that were ever given out. Claims queue up behind the counter's row."""
-    query = (
-        update(counters)
-        .where(counters.c.name == FENCING_TOKEN)
-        .values(value=counters.c.value + 1)
-        .returning(counters.c.value)
-    )
-    return int(connection.execute(query).scalar_one())
+def next_tokens(connection: Connection, count: int) -> int:
+    """The last of so many fencing tokens in a row, all greater than any that was ever given out."""
+    return int(connection.execute(_NEXT_TOKENS, {"count": count}).scalar_one())
 
 
 def whole(connection: Connection, query: Select[Any]) -> Sequence[Task]:
@@ -74,10 +81,17 @@ def whole(connection: Connection, query: Select[Any]) -> Sequence[Task]:
 
 
 def _packed(connection: Connection, task_id: str) -> bytes:
-    packed = connection.scalar(select(task_actions.c.action).where(task_actions.c.task_id == task_id))
-    if packed is None:
+    return _of_task(_all_packed(connection, [task_id]), task_id)
+
+
+def _all_packed(connection: Connection, task_ids: Sequence[str]) -> Mapping[str, bytes]:
+    return {task_id: bytes(packed) for task_id, packed in connection.execute(_PACKED, {"task_ids": task_ids})}
+
+
+def _of_task(packed: Mapping[str, bytes], task_id: str) -> bytes:
+    if task_id not in packed:
         raise Unreadable(f"it is not stored what task {task_id} is to do")
-    return bytes(packed)
+    return packed[task_id]
 
 
 def insert_task(connection: Connection, step: lifecycle.Step) -> None:
@@ -91,8 +105,19 @@ def insert_task(connection: Connection, step: lifecycle.Step) -> None:
 
 def find(connection: Connection, task_id: str) -> Task | None:
     """A task, None when there is none of that id."""
-    found = whole(connection, WHOLE.where(tasks.c.task_id == task_id))
-    return found[0] if found else None
+    return tasks_by_id(connection, [task_id]).get(task_id)
+
+
+def tasks_by_id(connection: Connection, task_ids: Sequence[str]) -> dict[str, Task]:
+    """A few tasks by their ids, of those that there are; with all actions that were not seen lately read at once."""
+    rows = connection.execute(_BY_ID, {"task_ids": task_ids}).mappings().all() if task_ids else ()
+    unseen = [row["task_id"] for row in rows if not is_action_kept(row)]
+    packed = _all_packed(connection, unseen) if unseen else {}
+
+    def read(task_id: str) -> bytes:
+        return _of_task(packed, task_id) if task_id in unseen else _packed(connection, task_id)
+
+    return {row["task_id"]: task_of(row, partial(read, row["task_id"])) for row in rows}
 
 
 def head(connection: Connection, task_id: str) -> ListedTask:
@@ -164,7 +189,7 @@ def write(connection: Connection, before: Task, step: lifecycle.Step, *, new_act
 def _tell(connection: Connection, before: TaskState | None, step: lifecycle.Step) -> None:
     fact = fact_of(before, step)
     if fact is not None:
-        feed.append(connection, fact, step.task.updated_at)
+        feed.append(connection, (fact, step.task.updated_at))
 
 
 def swap(connection: Connection, task_id: str, version: int, values: Mapping[str, Any]) -> None:

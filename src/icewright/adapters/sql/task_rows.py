@@ -49,8 +49,8 @@ def action_row(task: Task) -> dict[str, Any]:
 
 def task_columns(task: Task) -> dict[str, Any]:
     """As :func:`task_row`, without what is told by the action."""
-    lease = task.lease
     return {
+        **_standing_columns(task),
         "task_id": task.task_id,
         "catalog": task.table_id.catalog,
         "table_uuid": task.table_id.uuid,
@@ -62,18 +62,8 @@ def task_columns(task: Task) -> dict[str, Any]:
         "priority": task.priority,
         "ranked_at": ranked_at(task.priority, task.created_at),
         "attempts_max": task.attempts_max,
-        "state": task.state.value,
-        "version": task.version,
-        "attempt": task.attempt,
         "created_at": task.created_at,
-        "updated_at": task.updated_at,
         "not_before_at": task.not_before_at,
-        "lease_optimizer_id": None if lease is None else lease.optimizer_id,
-        "lease_fencing_token": None if lease is None else lease.fencing_token,
-        "lease_expires_at": None if lease is None else lease.expires_at,
-        "held_cores": None if lease is None else lease.holding.cores,
-        "held_memory_bytes": None if lease is None else lease.holding.memory_bytes,
-        "held_resident": None if lease is None else lease.holding.is_resident,
         "cancel_requested": task.cancel_requested,
         "reason": dump(task.reason),
         "prediction": dump(task.prediction),
@@ -82,9 +72,35 @@ def task_columns(task: Task) -> dict[str, Any]:
     }
 
 
+def claimed_columns(task: Task) -> dict[str, Any]:
+    """Those of :func:`task_columns` that a claim changes."""
+    return {**_standing_columns(task), "progress": None}
+
+
+def _standing_columns(task: Task) -> dict[str, Any]:
+    lease = task.lease
+    return {
+        "state": task.state.value,
+        "version": task.version,
+        "attempt": task.attempt,
+        "updated_at": task.updated_at,
+        "lease_optimizer_id": None if lease is None else lease.optimizer_id,
+        "lease_fencing_token": None if lease is None else lease.fencing_token,
+        "lease_expires_at": None if lease is None else lease.expires_at,
+        "held_cores": None if lease is None else lease.holding.cores,
+        "held_memory_bytes": None if lease is None else lease.holding.memory_bytes,
+        "held_resident": None if lease is None else lease.holding.is_resident,
+    }
+
+
 def task_of(row: RowMapping, read: Callable[[], bytes]) -> Task:
     """A row of ``tasks`` with the ``digest`` of its action as a task; ``read`` is asked for an action not seen yet."""
     return Task(**_head(row), action=_actions.get(row["digest"], read))
+
+
+def is_action_kept(row: RowMapping) -> bool:
+    """Whether :func:`task_of` would not ask for the action."""
+    return _actions.has(row["digest"])
 
 
 def listed_of(row: RowMapping) -> ListedTask:

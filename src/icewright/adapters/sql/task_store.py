@@ -6,25 +6,28 @@ and compare-and-swap, which hold whatever the code does; the life of a task is i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from sqlalchemy import Connection, Engine, and_, delete, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.sql import admission_queries as admissions
+from icewright.adapters.sql import claiming, transactions
 from icewright.adapters.sql import task_queries as queries
-from icewright.adapters.sql import transactions
+from icewright.adapters.sql.admission_queries import Wanted
 from icewright.adapters.sql.audit import record
 from icewright.adapters.sql.census import task_census
+from icewright.adapters.sql.claiming import Asked
 from icewright.adapters.sql.feed import SqlFeed
 from icewright.adapters.sql.halts import SqlHalts
 from icewright.adapters.sql.places import of_tables_in
 from icewright.adapters.sql.schema import RESTORED_AT, attempts, counters, state_is, task_actions, task_history, tasks
 from icewright.adapters.sql.task_rows import attempt_of, history_of, task_columns
+from icewright.adapters.sql.together import Together
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.admission import FREE, Facts, Holding, Line, Terms, Took
+from icewright.domain.admission import FREE, Facts, Line, Terms, Took
 from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.history import Ending
@@ -48,8 +51,7 @@ from icewright.ports.census import TaskCensus
 from icewright.ports.clock import Clock
 from icewright.ports.store import Change, Enqueued, TaskFilter
 from icewright.scheduling import lifecycle
-from icewright.scheduling.admission import Admission, chosen, in_turn
-from icewright.scheduling.rank import Candidate
+from icewright.scheduling.admission import chosen
 
 ENQUEUE_TRIES = 3
 """Two servers that queue the same candidate at once: one of them finds the other's task when it looks again."""
@@ -66,6 +68,7 @@ class SqlTaskStore:
         self._clock = clock
         self._feed = SqlFeed(engine, clock)
         self._halts = SqlHalts(engine, clock)
+        self._claims = Together(self._claim, claiming.alike)
 
     @property
     def feed(self) -> SqlFeed:
@@ -105,24 +108,16 @@ class SqlTaskStore:
         terms: Terms = FREE,
     ) -> Task | None:
         """See the port."""
-        with writing(self._engine) as connection:
-            now = self._now(connection)
-            lanes, ready = admissions.ready(connection, now, resource_group, catalogs, shareable_bytes_max)
-            if not ready:
-                return None
-            admission = Admission(terms, optimizer_id, admissions.facts(connection, resource_group, now, lanes))
-            for candidate in in_turn(admission, ready, now):
-                task = _try_claim(connection, candidate, optimizer_id, now, lease_ms, admission.holding)
-                if task is not None:
-                    return task
-        return None
+        asked = Asked(optimizer_id, resource_group, catalogs, lease_ms, shareable_bytes_max, terms)
+        return self._claims.answer(asked)
 
     def claimable(self, resource_group: str, catalogs: frozenset[str], terms: Terms = FREE) -> int:
         """See the port."""
         with reading(self._engine) as connection:
             now = self._now(connection)
-            lanes, _ = admissions.ready(connection, now, resource_group, catalogs)
-            ready = admissions.several(connection, now, resource_group, catalogs, lanes, CLAIMABLE_MAX)
+            wanted = admissions.going_on(connection, Wanted(now, resource_group, catalogs))
+            lanes, _ = admissions.ready(connection, wanted)
+            ready = admissions.several(connection, wanted, lanes, CLAIMABLE_MAX)
             facts = admissions.facts(connection, resource_group, now, lanes)
             return sum(1 for _ in islice(chosen(terms, facts, ready, now), CLAIMABLE_MAX))
 
@@ -314,6 +309,10 @@ class SqlTaskStore:
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
 
+    def _claim(self, take: Callable[[], Sequence[Asked]]) -> Sequence[Task | None]:
+        with writing(self._engine) as connection:
+            return claiming.claim(connection, take(), self._now(connection))
+
     def _try_enqueue(self, connection: Connection, new: NewTask) -> Enqueued | None:
         """The answer, or None when somebody else queued or claimed the candidate in between."""
         live = queries.live_task(connection, new.table_id, new.action.kind)
@@ -337,31 +336,3 @@ class SqlTaskStore:
             if queries.live_task(connection, new.table_id, new.action.kind) is None:
                 raise
             return None
-
-
-def _try_claim(
-    connection: Connection, candidate: Candidate, optimizer_id: str, now: Instant, lease_ms: int, holding: Holding
-) -> Task | None:
-    """The task, running; None when somebody else was faster, with it or with another task of its table."""
-    task = queries.task_by_id(connection, candidate.task_id)
-    if task.state is not TaskState.QUEUED:
-        return None
-    try:
-        with connection.begin_nested():
-            token = queries.next_token(connection)
-            admissions.took_turn(connection, task.resource_group, task.lane.tenant, token)
-            step = lifecycle.claim(
-                task,
-                optimizer_id=optimizer_id,
-                fencing_token=token,
-                now=now,
-                lease_ms=lease_ms,
-                holding=holding,
-            )
-            return queries.write(connection, task, step)
-    except Conflict:
-        return None
-    except IntegrityError:
-        if not queries.is_busy(connection, task.table_id):
-            raise
-        return None

@@ -1,0 +1,140 @@
+"""Claims that are answered together: each gets what it would have got behind the others."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, Engine, event, update
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.sql import task_queries as queries
+from icewright.adapters.sql.claiming import Asked
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.schema import tasks
+from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.adapters.sql.transactions import writing
+from icewright.domain.actions import ActionKind
+from icewright.domain.admission import FREE, Holding, Lane, Terms, Urgency
+from icewright.domain.feed import FeedFilter
+from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
+from icewright.domain.tasks import AttemptState, Task, TaskState
+from icewright.ports.store import Change, TaskFilter
+from tests.contracts.samples import OUTCOME, new_task, table_id
+
+LAKE = frozenset({"lake"})
+READS = ("SELECT", "WITH")
+TENANTS = ("", "ops", "sales")
+GROUP = ResourceGroup(
+    "default", 14, 200, applications_max=5, large_share=0.3, tenants=(TenantCaps("ops", tasks_max=3),)
+)
+
+
+def seeded(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - the same each time, which is the point
+
+
+def filled(url: str, chance: random.Random, queues: Sequence[Queue] = tuple(Queue)) -> SqlTaskStore:
+    """Tasks in all lanes of the queues; three of each table, which are of three kinds."""
+    engine = open_store(url)
+    store = SqlTaskStore(engine, ManualClock())
+    places = [(table, kind) for table in range(10) for kind in islice(ActionKind, 3)]
+    chance.shuffle(places)
+    for number in range(len(places)):
+        lane = Lane(chance.choice(queues), chance.choice(tuple(Urgency)), chance.choice(TENANTS))
+        new = new_task(f"task-{number:02d}", table=number, priority=chance.randrange(3))
+        store.enqueue(replace(new, lane=lane))
+    with writing(engine) as connection:
+        for number, (table, kind) in enumerate(places):
+            of_table = {"table_uuid": table_id(100 + table).uuid, "kind": kind.value}
+            connection.execute(update(tasks).where(tasks.c.task_id == f"task-{number:02d}").values(**of_table))
+    return store
+
+
+def asked_by(chance: random.Random, count: int) -> list[Asked]:
+    return [
+        Asked(
+            f"optimizer-{chance.randrange(6)}",
+            "default",
+            LAKE,
+            60_000,
+            None,
+            Terms(GROUP, Holding(chance.randrange(1, 3), 10), joins=chance.random() < 0.2),
+        )
+        for _ in range(count)
+    ]
+
+
+def together(store: SqlTaskStore, asked: Sequence[Asked]) -> list[Task | None]:
+    given: list[Task | None] = []
+    while len(given) < len(asked):
+        left = asked[len(given) :]
+        given += store._claim(lambda: left)  # noqa: B023 - it is called at once
+    return given
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_all_get_what_they_would_have_got_one_after_the_other(seed: int, tmp_path: Path) -> None:
+    one, all_ = (filled(f"sqlite:///{tmp_path}/{name}.db", seeded(seed)) for name in ("one", "all"))
+    chance = seeded(seed)
+    for _ in range(3):
+        asked = asked_by(chance, 7)
+        expected = [given for request in asked for given in together(one, [request])]
+        assert together(all_, asked) == expected
+        for task in islice((task for task in expected if task is not None), 2):
+            for store in (one, all_):
+                store.change(Change(task.task_id, task.version, TaskState.CANCELLED, OUTCOME, AttemptState.CANCELLED))
+    of_all = TaskFilter()
+    assert all_.tasks(of_all, limit=99) == one.tasks(of_all, limit=99)
+    for task in one.tasks(TaskFilter(frozenset({TaskState.RUNNING})), limit=99):
+        assert all_.history(task.task_id) == one.history(task.task_id)
+        assert all_.attempts(task.task_id) == one.attempts(task.task_id)
+    assert all_.feed.after(0, 999, FeedFilter()) == one.feed.after(0, 999, FeedFilter())
+    assert all_.census(9).totals == one.census(9).totals
+    assert all_.facts("default") == one.facts("default")
+    for store in (one, all_):
+        store._engine.dispose()
+
+
+def statements(engine: Engine) -> list[str]:
+    said: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda _c, _cursor, statement, *_rest: said.append(statement))
+    return said
+
+
+def test_what_several_get_is_written_by_as_many_statements_as_what_one_gets(tmp_path: Path) -> None:
+    store = filled(f"sqlite:///{tmp_path}/store.db", seeded(1), [Queue.NORMAL])
+    asked = [replace(one, terms=FREE) for one in asked_by(seeded(1), 8)]
+    said = statements(store._engine)
+    together(store, asked[:1])
+    alone = [one for one in said if not one.startswith(READS)]
+    said.clear()
+    given = together(store, asked)
+    assert sum(task is not None for task in given) == 8
+    assert len([one for one in said if not one.startswith(READS)]) == len(alone)
+
+
+def test_what_is_lost_by_one_is_lost_by_none_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that changes between choice and write, on a database that does not lock: the others are given out."""
+    store = filled(f"sqlite:///{tmp_path}/store.db", seeded(2))
+    asked = [replace(one, terms=FREE) for one in asked_by(seeded(2), 4)]
+    read, lost = queries.tasks_by_id, list[str]()
+
+    def read_before(connection: Connection, task_ids: Sequence[str]) -> dict[str, Task]:
+        found = read(connection, task_ids)
+        if not lost:
+            lost.append(task_ids[1])
+            connection.execute(update(tasks).where(tasks.c.task_id == lost[0]).values(version=9, not_before_at=2**60))
+        return found
+
+    monkeypatch.setattr(queries, "tasks_by_id", read_before)
+    given = {task.task_id for task in together(store, asked) if task is not None}
+    assert len(given) == 4
+    assert lost[0] not in given
+    monkeypatch.undo()
+    assert store.get(lost[0]).state is TaskState.QUEUED
+    assert [len(store.history(task_id)) for task_id in sorted(given)] == [2] * 4
