@@ -9,6 +9,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
+from icewright.domain.halts import HaltState, PartKind
 from tests.api.served import HOST, LOGIN_CODE, V1, Served
 
 
@@ -81,6 +82,18 @@ def test_the_script_finds_in_the_page_and_in_the_api_what_it_looks_for(browser: 
     }
     asked = {re.sub(r"\$\{.*?\}", "*", path).partition("?")[0] for path in re.findall(r"[\"`](/[a-z].*?)[\"`]", script)}
     assert {path.replace("*)", "*") for path in asked} - {"/api/v1"} <= served
+
+
+def test_what_is_halted_stands_before_all_else_and_at_what_it_holds(browser: TestClient) -> None:
+    page, script = browser.get("/").text, browser.get("/assets/page.js").text
+    assert page.index('id="halts"') < page.index('id="totals"') < page.index('id="tables"')
+    assert "halts = status.halts;" in script
+    states = re.findall(r'"(\w+)"', script.partition("HALT_STATES = [")[2].partition("]")[0])
+    assert states == [state.value for state in HaltState]  # in the order in which they let less go on
+    covering = script.partition("function covers(")[2].partition("\n}")[0]
+    assert set(re.findall(r'kind === "(\w+)"', covering)) == {kind.value for kind in PartKind} - {PartKind.CATALOG}
+    for told in ("haltOver(table)", "haltOver(task)", "halt.by", "halt.why", "timeOf(halt.since)"):
+        assert told in script
 
 
 def test_the_refusal_is_plain_words_whose_style_alone_is_allowed() -> None:

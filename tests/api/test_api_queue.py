@@ -44,6 +44,8 @@ def test_a_part_of_the_queue_is_halted_and_resumed(
     halt = served.post(f"/queue/{verb}", {**asked, "reason": "a fire"})
     assert (halt["kind"], halt["state"], halt["why"], halt["by"]) == (asked["part"], state, "a fire", "owner")
     assert halted(served) == [(asked["part"], asked["name"] or None, state)]
+    (seen,) = served.get("/status")["halts"]
+    assert (seen["catalog"], seen["uuid"] is None) == (("lake", False) if asked is TABLE else (None, True))
     served.post("/optimizers", hello())
     assert served.post("/optimizers/optimizer-1/claims", ANY_TASK) is None
     answer = served.post("/queue/resume", asked)

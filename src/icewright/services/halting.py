@@ -31,11 +31,12 @@ class HaltView:
     """A halt, and what still goes on in its part.
 
     ``running`` attempts may still commit; ``verifying`` tasks are committed and are only looked at by now. ``name`` is
-    that of the group, the catalog or the table, with the ``uuid`` of a table; all null of everything.
+    that of the group, the catalog or the table, with the ``catalog`` and ``uuid`` of a table; all null of everything.
     """
 
     kind: PartKind
     name: str | None
+    catalog: str | None
     uuid: str | None
     state: HaltState
     why: str
@@ -123,6 +124,7 @@ def _view(halt: Halt, at_work: Sequence[ListedTask]) -> HaltView:
     return HaltView(
         kind=part.kind,
         name=part.name or None,
+        catalog=None if part.table_id is None else part.table_id.catalog,
         uuid=None if part.table_id is None else part.table_id.uuid,
         state=halt.state,
         why=halt.why,

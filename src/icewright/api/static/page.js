@@ -18,6 +18,7 @@ const taskStates = new Map();
 const measuredCache = new Map();
 const whyCache = new Map();
 let now = 0;
+let halts = [];
 
 class LoggedOut extends Error {}
 
@@ -114,6 +115,36 @@ function showEmpty(id, isEmpty, ...words) {
   fill($(id), ...words);
 }
 
+// A halt that lets less go on comes later.
+const HALT_STATES = ["paused", "draining", "stopped"];
+const haltedPart = (halt) => (halt.kind === "all" ? "everything" : `${halt.kind} ${halt.name}`);
+const haltSaid = (halt) => `${haltedPart(halt)} is ${halt.state} by ${halt.by}${halt.why ? `: ${halt.why}` : ""}`;
+
+function covers(halt, { catalog, uuid, resource_group: group }) {
+  if (halt.kind === "table") return halt.catalog === catalog && halt.uuid === uuid;
+  return halt.kind === "all" || halt.name === (halt.kind === "group" ? group : catalog);
+}
+
+// What a person has halted that a table or a task is in: of several halts the one that lets least go on.
+function haltOver(what) {
+  const over = halts.filter((halt) => covers(halt, what));
+  return over.sort((one, other) => HALT_STATES.indexOf(other.state) - HALT_STATES.indexOf(one.state))[0] ?? null;
+}
+
+function resumeCommand({ kind, name }) {
+  if (kind === "all") return "icewright queue resume all";
+  return `icewright queue resume --${kind} ${/^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`}`;
+}
+
+function showHalts() {
+  $("halts-section").hidden = !halts.length;
+  keyed($("halts"), halts, (halt) => `${halt.kind} ${halt.catalog ?? ""} ${halt.uuid ?? halt.name ?? ""}`, () => el("li"), (item, halt) =>
+    fill(item, el("div", { class: "line" }, tag(halt.state, "bad"), named(haltedPart(halt)), el("span", { class: "note" }, `by ${halt.by}`), timeOf(halt.since)),
+      halt.why ? el("p", { class: "why" }, halt.why) : null,
+      el("p", { class: "note" }, halt.running ? `${plural(halt.running, "attempt")} still at work` : "Nothing is at work here",
+        ". It goes on by: ", el("code", {}, resumeCommand(halt)))));
+}
+
 function showTotals(tables, status) {
   const sum = (name) => tables.reduce((total, table) => total + (table.figures?.[name] ?? 0), 0);
   const totals = [
@@ -151,7 +182,8 @@ function updateTableRow(row, table) {
   fill(ratio, figures ? el("span", { class: "ratio" }, bar([share, share >= 0.995 ? "good" : "small"]), `${Math.floor(share * 100)} %`) : "–");
   const said = table.problem?.text ?? table.plan?.reason.text ?? "not planned yet";
   const waits = table.plan?.can_apply && table.mode !== "auto" && !table.problem;
-  fill(why, el("span", { class: table.problem ? "bad" : "" }, said),
+  const halt = haltOver(table);
+  fill(why, halt ? el("div", { class: "bad" }, haltSaid(halt)) : null, el("span", { class: table.problem ? "bad" : "" }, said),
     waits ? el("div", {}, el("code", {}, table.mode === "approve" ? `icewright apply ${table.plan.plan_id}` : "only observed: set icewright.mode to approve or auto")) : null);
 }
 
@@ -306,6 +338,9 @@ function updateTask(item, task) {
       task.action.kind === REWRITE ? null : el("span", { class: "note" }, task.action.kind.replaceAll("_", " ")), timeOf(task.updated_at)),
     el("p", { class: "why" }, task.reason.text),
   ];
+  const halt = haltOver(task);
+  const isHeld = task.state === "queued" || (task.state === "running" && halt?.state === "stopped");
+  if (halt && isHeld) parts.push(el("p", { class: "bad" }, haltSaid(halt)));
   if (progress) {
     const said = `${progress.phase}, ${count(progress.groups_done)} of ${plural(progress.groups_total, "group")}`;
     parts.push(el("progress", { max: Math.max(1, progress.groups_total), value: progress.groups_done, "aria-label": said }), el("p", { class: "note" }, said));
@@ -358,7 +393,9 @@ async function show() {
   const [status, tables, tasks, waiting] = await Promise.all([get("/status"), get(`/tables?limit=${TABLES_SHOWN}`),
     get(`/tasks?limit=${TASKS_SHOWN}`), get(`/plans/waiting?limit=${WAITING_SHOWN}`)]);
   now = status.now;
+  halts = status.halts;
   showStatus(status);
+  showHalts();
   showTotals(tables.items, status);
   await showTables(tables.items, tables.next_cursor);
   showEmpty("tables-empty", !tables.items.length, "No tables yet: the server looks for them in ", status.catalogs.map((each) => each.name).join(", ") || "no catalog",
