@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import shlex
 import time
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -66,8 +71,16 @@ def show(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi =
         print_halts(invocation.terminal, _views(found), none="nothing is paused")
 
 
-@app.command()
-def pause(
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What every command of the queue is told: the part that is meant, as the API takes it, and how to answer."""
+
+    invocation: Invocation
+    part: Json
+    show_api: bool
+
+
+def _options(
     context: typer.Context,
     everything: All = None,
     *,
@@ -77,75 +90,60 @@ def pause(
     reason: Why = "",
     as_json: AsJson = False,
     show_api: ShowApi = False,
-) -> None:
+) -> _Asked:
+    """The options that all commands of the queue have."""
+    invocation = begin(context, as_json=as_json)
+    return _Asked(invocation, _part_asked(invocation, everything, group, catalog, table, reason), show_api)
+
+
+def _command(act: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of :func:`_options`, which ``act`` is given as one, and those of its own behind."""
+    shared = inspect.signature(_options, eval_str=True)
+    own = [*inspect.signature(act, eval_str=True).parameters.values()][1:]
+
+    @wraps(act)
+    def command(**options: Any) -> None:
+        given = {one.name: options.pop(one.name) for one in own}
+        act(_options(**options), **given)
+
+    behind = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    parameters = [*shared.parameters.values(), *behind]
+    command.__signature__ = shared.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]  # what typer reads
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return app.command()(command)
+
+
+@_command
+def pause(asked: _Asked) -> None:
     """Begin nothing more. What runs goes on to its end; files that are removed or put back stay after this batch."""
-    invocation = begin(context, as_json=as_json)
-    _halt(invocation, "pause", _asked(invocation, everything, group, catalog, table, reason), None, show_api=show_api)
+    _halt(asked, "pause", None)
 
 
-@app.command()
-def drain(
-    context: typer.Context,
-    everything: All = None,
-    *,
-    group: Group = None,
-    catalog: Catalog = None,
-    table: Table = None,
-    reason: Why = "",
-    timeout: Timeout = 600,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
+@_command
+def drain(asked: _Asked, timeout: Timeout = 600) -> None:
     """Pause, and wait until what runs has ended. Exit status 1 when it has not in time; it stays paused then."""
-    invocation = begin(context, as_json=as_json)
-    asked = _asked(invocation, everything, group, catalog, table, reason)
-    _halt(invocation, "drain", asked, timeout, show_api=show_api)
+    _halt(asked, "drain", timeout)
 
 
-@app.command()
-def stop(
-    context: typer.Context,
-    everything: All = None,
-    *,
-    group: Group = None,
-    catalog: Catalog = None,
-    table: Table = None,
-    reason: Why = "",
-    timeout: Timeout = 60,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
+@_command
+def stop(asked: _Asked, timeout: Timeout = 60) -> None:
     """Pause, and end what runs before it commits; it waits again. Exit status 1 when something still runs in the end.
 
     Attempts hear of it at their next heartbeat, within 10 seconds. One that does not end by itself is ended with its
     process after its lease and the grace.
     """
-    invocation = begin(context, as_json=as_json)
-    asked = _asked(invocation, everything, group, catalog, table, reason)
-    _halt(invocation, "stop", asked, timeout, show_api=show_api)
+    _halt(asked, "stop", timeout)
 
 
-@app.command()
-def resume(
-    context: typer.Context,
-    everything: All = None,
-    *,
-    group: Group = None,
-    catalog: Catalog = None,
-    table: Table = None,
-    reason: Why = "",
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
+@_command
+def resume(asked: _Asked) -> None:
     """Let exactly that go on which was paused, drained or stopped. What else is halted stays, and is shown."""
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
 
-    invocation = begin(context, as_json=as_json)
-    asked = _asked(invocation, everything, group, catalog, table, reason)
-    with server(invocation, show_api=show_api) as client:
-        answer = client.change_queue("resume", asked)
-    terminal = invocation.terminal
-    if as_json:
+    terminal = asked.invocation.terminal
+    with server(asked.invocation, show_api=asked.show_api) as client:
+        answer = client.change_queue("resume", asked.part)
+    if terminal.as_json:
         terminal.document(answer)
         return
     terminal.say("it goes on" if answer["resumed"] else "it was not halted by itself")
@@ -173,7 +171,7 @@ def said_of(halt: HaltView) -> str:
     return f"{_part(halt)} is {halt.state} since {text.instant(halt.since)} by {halt.by}{why}{running}"
 
 
-def _asked(
+def _part_asked(
     invocation: Invocation,
     everything: str | None,
     group: str | None,
@@ -196,20 +194,21 @@ def _asked(
     return {"part": kind.value, "name": "" if kind is PartKind.EVERYTHING else name, "reason": reason}
 
 
-def _halt(invocation: Invocation, verb: str, asked: Json, timeout_s: float | None, *, show_api: bool) -> None:
+def _halt(asked: _Asked, verb: str, timeout_s: float | None) -> None:
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.halting import HaltView  # noqa: PLC0415 - see above
 
-    with server(invocation, show_api=show_api) as client:
-        halt = from_json(HaltView, client.change_queue(verb, asked))
+    terminal = asked.invocation.terminal
+    with server(asked.invocation, show_api=asked.show_api) as client:
+        halt = from_json(HaltView, client.change_queue(verb, asked.part))
         if timeout_s:
-            halt = _waited_for(invocation.terminal, client, halt, timeout_s)
-    if invocation.terminal.as_json:
-        invocation.terminal.document(halt)
+            halt = _waited_for(terminal, client, halt, timeout_s)
+    if terminal.as_json:
+        terminal.document(halt)
     else:
-        invocation.terminal.say(said_of(halt))
-        name = "all" if halt.kind is PartKind.EVERYTHING else f"--{halt.kind} ..."
-        invocation.terminal.say(f"It goes on by: icewright queue resume {name}")
+        terminal.say(said_of(halt))
+        name = _EVERYTHING if halt.name is None else f"--{halt.kind} {shlex.quote(halt.name)}"
+        terminal.say(f"It goes on by: icewright queue resume {name}")
     raise typer.Exit(FOUND if timeout_s is not None and halt.running else FINE)
 
 
