@@ -13,10 +13,14 @@ from pyiceberg.table import Table
 from pyiceberg.types import StringType
 
 from icewright.adapters.pyiceberg import history as module
-from icewright.adapters.pyiceberg.history import END, FIELDS, PyIcebergHistory
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.history import PyIcebergHistory
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict, Unavailable, Unknown, Unreadable, Unsupported
+from icewright.domain.history import END_KEY, FIELDS_KEY
 from icewright.domain.names import TableName
+from icewright.domain.policy import Mode
+from icewright.planning.policy import effective_policy
 from tests.contracts.test_history_contract import ROW, row
 from tests.lakes.house import files
 from tests.lakes.sqlite import append, make_lake, make_table, writer
@@ -51,8 +55,16 @@ def test_readers_find_rows_by_day(entry: CatalogEntry, history: PyIcebergHistory
     assert found == [expected]
     days = {str(file.file.partition) for file in table(entry).scan().plan_files()}
     assert len(days) == 2
-    assert table(entry).properties[END] == str(row(3, day=1).ending)
+    assert table(entry).properties[END_KEY] == str(row(3, day=1).ending)
     assert table(entry).properties["icewright.mode"] == "auto"
+
+
+def test_what_it_says_of_itself_keeps_nobody_from_looking_after_it(
+    entry: CatalogEntry, history: PyIcebergHistory
+) -> None:
+    history.append([row(1)], None)
+    policy = effective_policy(PyIcebergCatalog(entry).load(NAME), ())
+    assert (policy.problems, policy.mode) == ((), Mode.AUTO)
 
 
 def test_a_name_that_utf_8_cannot_say_does_not_end_the_history(entry: CatalogEntry, history: PyIcebergHistory) -> None:
@@ -179,11 +191,11 @@ def test_a_table_of_somebody_else_is_left_alone(entry: CatalogEntry) -> None:
 def test_what_is_no_end_is_not_guessed(entry: CatalogEntry, history: PyIcebergHistory, said: str) -> None:
     history.append([row(1)], None)
     with table(entry).transaction() as change:
-        change.set_properties({END: said})
+        change.set_properties({END_KEY: said})
     with pytest.raises(Unreadable):
         history.end()
     with table(entry).transaction() as change:
-        change.set_properties({END: str(row(1).ending), FIELDS: "[]"})
+        change.set_properties({END_KEY: str(row(1).ending), FIELDS_KEY: "[]"})
     with pytest.raises(Unsupported, match="fields"):
         history.append([row(2)], row(1).ending)
 

@@ -26,6 +26,12 @@ def test_x3_nobodys_table_is_touched_before_they_say_so() -> None:
     assert set(policy.origins.values()) == {DEFAULT_ORIGIN}
 
 
+@pytest.mark.parametrize("key", ["icewright.signed-by", "icewright.history.end", "icewright.history.fields"])
+def test_what_icewright_notes_itself_is_nobodys_wish_and_no_rule_may_say_it(key: str) -> None:
+    assert effective_policy(table(properties={key: "x"}), ()).problems == ()
+    assert [problem.key for problem in effective_policy(table(), (rule({key: "x"}),)).problems] == [key]
+
+
 def test_defaults_are_icebergs_where_iceberg_has_them() -> None:
     policy = effective_policy(table(), ())
     assert (policy.target_file_size_bytes, policy.min_input_files, policy.min_file_size_ratio) == (536_870_912, 5, 0.75)

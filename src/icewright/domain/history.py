@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from icewright.domain.errors import Unreadable
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import ListedTask
+
+END_KEY: Final = "icewright.history.end"
+"""The property in which the table says where it ends."""
+FIELDS_KEY: Final = "icewright.history.fields"
+"""The property in which the table says which of its columns is which of ours, by ids: names may be changed."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from icewright.domain.history import END_KEY, FIELDS_KEY
 from icewright.domain.names import TableName, quote_part
 from icewright.domain.policies import NamedRule, Rule
 from icewright.domain.policy import Policy, PolicyProblem, PolicyRule
@@ -28,6 +29,8 @@ from icewright.planning.settings import BY_KEY, PREFIX, SETTINGS, value_problem
 DEFAULT_ORIGIN = "default"
 TABLE_ORIGIN = "table property"
 _KEY_LENGTH_MAX = 100  # longer ones are nobody's typing error
+_NOTES = frozenset({SIGNATURE_KEY, END_KEY, FIELDS_KEY})
+"""What icewright itself notes in properties of tables: nobody's wish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,8 @@ def _layer_problems(layer: Layer, *, every_key: bool) -> Iterator[PolicyProblem]
             problem = consumer_problem(key, value)
             if problem is not None:
                 yield PolicyProblem(key, value, layer.origin, problem)
-        elif key == SIGNATURE_KEY and not every_key:
-            continue  # ours, and nobody's wish
+        elif key in _NOTES and not every_key:
+            continue
         elif setting is not None:
             problem = value_problem(setting, value)
             if problem is not None:

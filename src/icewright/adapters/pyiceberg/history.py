@@ -26,13 +26,9 @@ from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField, Str
 from icewright.adapters.pyiceberg.translate import asking, reading
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import Conflict, Unavailable, Unknown, Unsupported
-from icewright.domain.history import EndedTask, Ending
+from icewright.domain.history import END_KEY, FIELDS_KEY, EndedTask, Ending
 from icewright.domain.names import TableName
 
-END: Final = "icewright.history.end"
-"""The property in which the table says where it ends."""
-FIELDS: Final = "icewright.history.fields"
-"""The property in which the table says which of its columns is which of ours, by ids: names may be changed."""
 _INSTANTS: Final = frozenset({"created_at", "ended_at"})
 _COLUMNS: Final[dict[str, tuple[IcebergType, pa.DataType]]] = {
     "task_id": (StringType(), pa.string()),
@@ -86,7 +82,7 @@ class PyIcebergHistory:
                 raise Conflict(f"{self.name} has another end by now")
             commit = Transaction(table)
             with reading(f"files of table {self.name}"):
-                end = {END: str(rows[-1].ending)}
+                end = {END_KEY: str(rows[-1].ending)}
                 commit.append(_batch(table, rows), snapshot_properties=end)
                 commit.set_properties(end)
         self._commit(catalog, table, commit)
@@ -122,7 +118,7 @@ class PyIcebergHistory:
             )
         )
         by_day = PartitionField(schema.find_field("ended_at").field_id, 1000, DayTransform(), "ended_day")
-        ids = {FIELDS: json.dumps({field.name: field.field_id for field in schema.fields})}
+        ids = {FIELDS_KEY: json.dumps({field.name: field.field_id for field in schema.fields})}
         catalog.create_namespace_if_not_exists(self.name.namespace)
         try:
             return catalog.create_table(
@@ -145,7 +141,7 @@ class PyIcebergHistory:
                         columns.add_column(name, _COLUMNS[name][0])
             schema = change.table_metadata.schema()
             found = {**known, **{name: schema.find_field(name).field_id for name in missing}}
-            change.set_properties({FIELDS: json.dumps(found)})
+            change.set_properties({FIELDS_KEY: json.dumps(found)})
         return catalog.load_table(self._identifier)
 
     @contextmanager
@@ -160,7 +156,7 @@ class PyIcebergHistory:
 
 
 def _end(table: Table) -> Ending | None:
-    said = table.properties.get(END)
+    said = table.properties.get(END_KEY)
     if said is None and table.current_snapshot() is not None:
         raise Unsupported(
             f"{'.'.join(table.name())} has rows and does not say where it ends",
@@ -170,13 +166,13 @@ def _end(table: Table) -> Ending | None:
 
 
 def _ids(table: Table) -> dict[str, int]:
-    said = table.properties.get(FIELDS)
+    said = table.properties.get(FIELDS_KEY)
     if said is None:
         return {}
     try:
         return {str(name): int(number) for name, number in json.loads(said).items()}
     except (ValueError, AttributeError, TypeError) as error:
-        raise Unsupported(f"the property {FIELDS} of the history is not what icewright wrote") from error
+        raise Unsupported(f"the property {FIELDS_KEY} of the history is not what icewright wrote") from error
 
 
 def _writable(value: Any) -> Any:
