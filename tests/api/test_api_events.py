@@ -1,10 +1,12 @@
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 
 from icewright.domain.events import Channel, CommitEvent
-from icewright.domain.names import TableName
+from icewright.domain.names import TableId, TableName
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Operation
 from icewright.scheduling.reporting import GRACE_MS
 from tests.api.served import EVENTS, V1, Served, problem
@@ -172,3 +174,49 @@ def test_figures_tell_how_late_events_are_and_which_commits_nobody_told_of() -> 
     ]
     assert (figures["told"], figures["sweep_only"]) == (1, 1)
     assert [(one["told"], one["sweep_only"]) for one in figures["least_reported"]] == [(1, 1)]
+
+
+def test_what_came_in_is_listed_newest_first_with_what_became_of_it() -> None:
+    served = Served()
+    uuid = served.table()
+    name = str(EVENTS)
+    for number in range(3):
+        served.post("/events/commits", {"table_name": name, "snapshot_id": number})
+    served.control.loop.round()
+    served.lake.available = False
+    served.post("/events/commits", {"table_name": "lake.db.unknown", "operation": "append"})
+    served.control.loop.round()
+    found, cursor = [], None
+    while True:
+        page = served.get("/events/inbox", limit=3, **({} if cursor is None else {"cursor": cursor}))
+        found += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert [(one["table"], one["state"]) for one in found] == [("lake.db.unknown", "waiting")] + [(name, "done")] * 3
+    assert (found[0]["operation"], found[0]["snapshot_id"], found[0]["done_at"]) == ("append", None, None)
+    assert [one["snapshot_id"] for one in found[1:]] == [2, 1, 0]
+    assert found[1]["received_at"] <= found[1]["done_at"]
+    assert {one["problem"] is None for one in found} == {True}
+    for query, ids in (
+        ({"state": "waiting"}, found[:1]),
+        ({"state": "done"}, found[1:]),
+        ({"name": name}, found[1:]),
+        ({"channel": "kafka"}, []),
+        ({"channel": "http", "name": "lake.db.unknown"}, found[:1]),
+    ):
+        assert served.get("/events/inbox", **query)["items"] == ids
+    record = served.control.tables.record(TableId("lake", uuid))
+    assert record is not None
+    served.control.tables.save_record(replace(record, problem=Reason("damaged", "cut off")))
+    assert {str(one["problem"] and one["problem"]["text"]) for one in served.get("/events/inbox")["items"]} == {
+        "None",
+        "cut off",
+    }
+
+
+def test_filters_that_are_none_are_refused() -> None:
+    served = Served()
+    for query in ({"state": "asleep"}, {"channel": "pigeon"}):
+        problem(served.http.get(f"{V1}/events/inbox", params=query), 400, "invalid-request")
+    problem(served.http.get(f"{V1}/events/inbox", params={"name": "x"}), 400, "invalid-name")

@@ -42,7 +42,7 @@ class Company:
             "task_id": task_id,
             "optimizer_id": "optimizer-1",
             "name": "ci",
-            "number": "0",
+            "number": "1",
         }
         reader = NewToken("reader", (Role.VIEWER,), ("lake.elsewhere",))
         self.callers: Mapping[str, str | None] = {

@@ -15,12 +15,13 @@ from icewright.api.messages import BODY_BYTES_MAX, REPORT_BYTES_MAX, decode_curs
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.files import Partition
 from icewright.domain.names import PART_LENGTH_MAX, TableId, TableName
+from icewright.ports.store import PlanPlace
 from tests.api.served import V1, Served, problem
 from tests.contracts.samples import HOSTILE_PARTS
 from tests.contracts.stores import IMPLEMENTATIONS, opened
 
 BODIED = ("/events/commits", "/optimizers", "/tasks/x/heartbeat", "/tasks/x/report", "/tables/x/check")
-LISTS = ("/tables", "/tasks")
+LISTS = ("/tables", "/tasks", "/events/inbox", "/groups", "/optimizers")
 _SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -48,6 +49,22 @@ def test_cursors_that_nobody_gave_out(served: Served, cursor: str, path: str) ->
         problem(response, 400, "invalid-message")
 
 
+@pytest.mark.parametrize("text", ["\x00", "a\x00b", "\ud800", "%", "'", "x" * 10_000])
+def test_cursors_in_the_right_shape_with_words_that_databases_do_not_take(served: Served, text: str) -> None:
+    uuid = served.table(TableName("lake", ("cursors",), f"t{len(text)}-{hash(text)}"), files=1)
+    for path, after in (
+        ("/tables", TableId(text, text)),
+        ("/tasks", text),
+        ("/plans/waiting", text),
+        (f"/tables/{uuid}/plans", PlanPlace(2**63 - 1, text)),
+        (f"/tables/{uuid}/partitions", Partition(0, text)),
+        ("/groups", text),
+        ("/optimizers", text),
+    ):
+        response = served.http.get(V1 + path, params={"cursor": encode_cursor(after)})
+        assert response.status_code < 500, (path, response.text)
+
+
 @given(after=st.builds(TableId, st.text(), st.text()))
 def test_a_cursor_comes_back_as_what_it_was(after: TableId) -> None:
     assert decode_cursor(TableId, encode_cursor(after)) == after
@@ -70,7 +87,19 @@ def test_limits_out_of_bounds(served: Served, limit: str) -> None:
 @_SETTINGS
 @given(
     segment=texts.filter(lambda text: text not in {"", "."}),
-    path=st.sampled_from(["/tables/{}", "/tables/{}/partitions", "/plans/{}", "/tasks/{}", "/tasks/{}/cancel"]),
+    path=st.sampled_from(
+        [
+            "/tables/{}",
+            "/tables/{}/observations",
+            "/tables/{}/partitions",
+            "/groups/{}",
+            "/plans/{}",
+            "/tasks/{}",
+            "/tasks/{}/attempts",
+            "/tasks/x/attempts/{}",
+            "/tasks/{}/cancel",
+        ]
+    ),
 )
 def test_ids_that_are_none(served: Served, segment: str, path: str) -> None:
     url = V1 + path.format(quote(segment, safe="", errors="surrogatepass"))

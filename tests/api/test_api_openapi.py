@@ -284,7 +284,8 @@ def some_events(served: Served) -> Iterator[tuple[str, str, Any]]:
     """The operations of events beside those of a table's life."""
     batch = {"events": [{"table_name": str(EVENTS), "snapshot_id": 1}]}
     yield "POST", f"{V1}/events/commits/batch", served.http.post(f"{V1}/events/commits/batch", json=batch)
-    yield "GET", f"{V1}/events/figures", served.http.get(f"{V1}/events/figures")
+    for path in ("figures", "inbox"):
+        yield "GET", f"{V1}/events/{path}", served.http.get(f"{V1}/events/{path}")
 
 
 def a_company(served: Served) -> Iterator[tuple[str, str, Any]]:
@@ -319,6 +320,8 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
     for verb in ("pause", "drain", "stop"):
         yield "POST", f"{V1}/queue/{verb}", served.http.post(f"{V1}/queue/{verb}", json=to_json(part))
         yield "GET", f"{V1}/queue", served.http.get(f"{V1}/queue")
+    yield "GET", f"{V1}/groups", served.http.get(f"{V1}/groups")
+    yield "GET", f"{V1}/groups/{{name}}", served.http.get(f"{V1}/groups/default")
     yield "POST", f"{V1}/queue/resume", served.http.post(f"{V1}/queue/resume", json=to_json(part))
 
 
@@ -389,7 +392,8 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     beat = Heartbeat(spec.fencing_token, Progress("merging", 0, 1))
     yield call("POST", "/tasks/{task_id}/heartbeat", beat, task_id=task_id)
     yield call("POST", "/tables/{uuid}/check", TableCheck(spec.table_id, "x"), uuid=uuid)
-    yield call("GET", "/tasks/{task_id}", task_id=task_id)
+    for part in ("", "/attempts", "/attempts/{number}"):
+        yield call("GET", f"/tasks/{{task_id}}{part}", task_id=task_id, number="1")
     done = report(spec, Committed(carry_out(served, spec)))
     yield call("POST", "/tasks/{task_id}/report", done, task_id=task_id)
     yield call("POST", "/events/commits", {"table_name": str(EVENTS), "snapshot_id": 1})
@@ -409,6 +413,7 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
         yield call("GET", path)
     method, path, response = call("GET", "/backlog?resource_group=default&catalog=lake")
     yield method, path.partition("?")[0], response
-    for path in ("", "/partitions", "/snapshots", "/refs", "/place", "/why", "/policy-test", "/plans"):
+    for path in ("", "/observations", "/partitions", "/snapshots", "/refs", "/place", "/why", "/policy-test", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)
-    yield call("GET", "/tasks/{task_id}", task_id=task_id)
+    for part in ("", "/attempts", "/attempts/{number}"):
+        yield call("GET", f"/tasks/{{task_id}}{part}", task_id=task_id, number="1")

@@ -16,9 +16,10 @@ from icewright.domain.access import OWNER, Grant, Permission, Principal, Role, S
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.deletion import Cause, DeletionRun
 from icewright.domain.identity import NewToken
+from icewright.domain.jobs import ANY_TASK
 from icewright.domain.names import TableId
 from icewright.domain.notifications import Message
-from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, problem
+from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
 from tests.services.mailbox import Mailbox, told
 
 READERS = {"viewer", "operator", "policy-admin", "approver", "platform-admin"}
@@ -52,6 +53,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/login-codes"): (READERS, SOME),
     ("GET", "/tables"): (READERS, SOME),
     ("GET", "/tables/{uuid}"): (READERS, TABLE),
+    ("GET", "/tables/{uuid}/observations"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/partitions"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/snapshots"): (READERS, TABLE),
     ("GET", "/tables/{uuid}/refs"): (READERS, TABLE),
@@ -77,6 +79,8 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/policies"): (GOVERNORS, ALL),
     ("GET", "/tasks"): (READERS, SOME),
     ("GET", "/tasks/{task}"): (READERS, TABLE),
+    ("GET", "/tasks/{task}/attempts"): (READERS, TABLE),
+    ("GET", "/tasks/{task}/attempts/{try}"): (READERS, TABLE),
     ("POST", "/tasks/{task}/cancel"): (OPERATORS, TABLE),
     ("POST", "/tasks/{task}/expedite"): (OPERATORS, TABLE),
     ("POST", "/tasks/{task}/retry"): (OPERATORS, TABLE),
@@ -85,6 +89,8 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/tasks/{task}/heartbeat"): (WORKERS, ALL),
     ("POST", "/tasks/{task}/report"): (WORKERS, ALL),
     ("GET", "/queue"): (READERS, SOME),
+    ("GET", "/groups"): (READERS, ALL),
+    ("GET", "/groups/{group}"): (READERS, ALL),
     ("POST", "/queue/pause"): (OPERATORS, SOME),
     ("POST", "/queue/drain"): (OPERATORS, SOME),
     ("POST", "/queue/stop"): (OPERATORS, SOME),
@@ -103,6 +109,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/events/commits"): (OPERATORS | {"reporter"}, SOME),
     ("POST", "/events/commits/batch"): (OPERATORS | {"reporter"}, SOME),
     ("GET", "/events/figures"): (READERS, SOME),
+    ("GET", "/events/inbox"): (READERS, SOME),
     ("POST", "/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"): (OPERATORS | {"reporter"}, SOME),
     ("POST", "/v1/namespaces/{namespace}/tables/{table}/metrics"): (OPERATORS | {"reporter"}, SOME),
     ("GET", "/optimizers"): (READERS, SOME),
@@ -127,6 +134,8 @@ PARAMETERS |= {
     "receiver": "name",
     "letter": "message_id",
     "session": "session_id",
+    "try": "number",
+    "group": "name",
 }
 BARE = ("/assets", "/v1/")
 """Where addresses begin that are not below that of the API."""
@@ -169,6 +178,8 @@ def world() -> World:
     expiry = served.post(f"/tables/{uuid}/plans", AskedExpireSnapshots("PT0S", 1))["plan_id"]
     task = served.post(f"/plans/{rewrite}/apply")["task_id"]
     removing = served.post(f"/plans/{expiry}/apply")["task_id"]
+    served.post("/optimizers", hello())
+    assert served.post("/optimizers/optimizer-1/claims", ANY_TASK)["task_id"] == task
     table_id, store = TableId("lake", uuid), served.control.deletions
     run = DeletionRun(
         "run-1", "plan-1", "hash", table_id, EVENTS, "s3://x", Cause.ORPHAN, 1, store.epoch(), 1, None, 1, 1
@@ -181,6 +192,7 @@ def world() -> World:
     ids |= {"receiver": "team", "letter": "msg_1", "session": "s1"}
     ids |= {"prefix": "lake", "namespace": "db", "table": "events"}
     ids |= {"rewrite": rewrite, "expiry": expiry, "task": task, "removing": removing}
+    ids |= {"try": "1", "group": "default"}
     access.give_token(NewToken("ci", (Role.VIEWER,)), "owner")
     access.identities.open_session("s1", OWNER)
     return World(TestClient(app, f"http://{HOST}", follow_redirects=False), ids)

@@ -1,15 +1,21 @@
 from dataclasses import replace
+from typing import Any
 
+from icewright.api.messages import decode_cursor, encode_cursor
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles, AskedRewriteManifests
 from icewright.domain.codec import from_json
 from icewright.domain.names import TableId, TableName
+from icewright.domain.observation import WorkerAccess
 from icewright.domain.orphans import FinishedPass, SeenFiles, SeenOrphans
 from icewright.domain.plans import Migration
+from icewright.domain.storage import AccessRecord
 from icewright.domain.tables import PartitionField
 from icewright.domain.why import Stance, Why
 from icewright.planning.policy_cases import PolicyTest
-from tests.api.served import EVENTS, Served, answer, problem
+from icewright.ports.findings import Unfit
+from icewright.services.views import SnapshotPlace
+from tests.api.served import EVENTS, HOUR_MS, Served, answer, hello, problem
 
 V1 = "/api/v1"
 
@@ -118,6 +124,53 @@ def test_partitions_come_in_pages_with_small_files_and_ratio() -> None:
     assert first["items"][0]["optimized_at"] is None
 
 
+def test_an_observation_is_what_the_last_look_saw_and_no_more() -> None:
+    served = Served()
+    uuid = served.table(cities=2)
+    before = served.get(f"/tables/{uuid}")["summary"]
+    served.append(EVENTS, "later")
+    (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
+    assert (seen["table"], seen["snapshot_id"], seen["problem"]) == ("lake.db.events", before["snapshot_id"], None)
+    assert (seen["observed_at"], seen["figures"]) == (before["observed_at"], before["figures"])
+    assert (seen["figures"]["data_files"], seen["manifests"]) == (24, 12)
+    assert seen["first_seen"] == [{"at": seen["changed_at"], "sequence_number": 12}]
+    assert served.http.get(seen["plan_at"]).json()["plan_id"] == before["plan"]["plan_id"]
+    served.clock.advance(HOUR_MS)
+    served.control.keeper.look(EVENTS)
+    page = served.get(f"/tables/{uuid}/observations")
+    assert page["next_cursor"] is None
+    (then,) = page["items"]
+    assert then["snapshot_id"] != seen["snapshot_id"]
+    assert then["figures"]["data_files"] == 25
+    assert [mark["sequence_number"] for mark in then["first_seen"]] == [12, 13]
+
+
+def test_an_observation_says_what_was_found_of_storage_and_files() -> None:
+    served = Served()
+    uuid = served.table()
+    (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
+    assert (seen["storage_root"], seen["worker_access"], seen["unfit"]) == (None, "proved", [])
+    served.lake.set_properties(EVENTS, {"write.data.path": "s3://bucket/events"})
+    served.control.keeper.look(EVENTS)
+    tables, now = served.control.tables, served.clock.now()
+    (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
+    assert (seen["storage_root"], seen["worker_access"]) == ("s3://bucket/events", "unknown")
+    tables.save_access(AccessRecord("lake", "s3://bucket/events", WorkerAccess.REFUSED, "403", "optimizer-1", now))
+    tables.note_unfit(TableId("lake", uuid), "not-stitchable", Unfit(now, "its codec"))
+    (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
+    assert seen["worker_access"] == "refused"
+    assert seen["unfit"] == [{"code": "not-stitchable", "text": "its codec", "figures": {}}]
+
+
+def test_an_observation_of_a_table_whose_catalog_is_away_is_without_figures() -> None:
+    served = Served()
+    uuid = served.table()
+    served.lake.available = False
+    (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
+    assert (seen["figures"], seen["problem"]["code"]) == (None, "unavailable")
+    assert seen["manifests"] == 12
+
+
 def test_snapshots_and_refs_are_read_from_the_table_as_it_is_now() -> None:
     served = Served()
     uuid = served.table()
@@ -127,6 +180,58 @@ def test_snapshots_and_refs_are_read_from_the_table_as_it_is_now() -> None:
     assert len(snapshots) == 13
     (main,) = served.get(f"/tables/{uuid}/refs")["items"]
     assert (main["name"], main["snapshot_id"]) == ("main", newest)
+
+
+def paged(served: Served, path: str, **params: Any) -> list[Any]:
+    """All pages of a list, each but the last of two items."""
+    found: list[Any] = []
+    cursor: str | None = None
+    while True:
+        page = served.get(path, limit=2, **params, **({} if cursor is None else {"cursor": cursor}))
+        found += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
+        assert len(page["items"]) == 2
+
+
+def test_snapshots_refs_and_plans_come_in_pages_and_each_one_once() -> None:
+    served = Served()
+    uuid = served.table(files=5)
+    snapshots = served.get(f"/tables/{uuid}/snapshots")["items"]
+    for number, snapshot in enumerate(snapshots):
+        served.lake.set_ref(EVENTS, f"tag-{number}", snapshot["snapshot_id"])
+    for number in range(3):
+        served.append(EVENTS, f"more-{number}")
+        served.post(f"/tables/{uuid}/plan")
+    for part, count in (("snapshots", 8), ("refs", 6), ("plans", 4)):
+        whole = served.get(f"/tables/{uuid}/{part}", limit=99)
+        assert (len(whole["items"]), whole["next_cursor"]) == (count, None)
+        assert paged(served, f"/tables/{uuid}/{part}") == whole["items"]
+        for cursor in ("", "x", encode_cursor({"a": 1})):
+            refused = served.http.get(f"{V1}/tables/{uuid}/{part}", params={"cursor": cursor})
+            problem(refused, 400, "invalid-message")
+
+
+def test_a_page_of_snapshots_goes_on_behind_one_that_has_expired() -> None:
+    served = Served()
+    uuid = served.table(files=5)
+    whole = served.get(f"/tables/{uuid}/snapshots")["items"]
+    first = served.get(f"/tables/{uuid}/snapshots", limit=3)
+    place = decode_cursor(SnapshotPlace, first["next_cursor"])
+    assert place is not None
+    gone = encode_cursor(replace(place, snapshot_id=place.snapshot_id - 1, sequence_number=place.sequence_number))
+    rest = served.get(f"/tables/{uuid}/snapshots", cursor=first["next_cursor"])["items"]
+    assert rest == whole[3:]
+    assert served.get(f"/tables/{uuid}/snapshots", cursor=gone)["items"] == whole[2:]
+
+
+def test_optimizers_come_in_pages_by_id() -> None:
+    served = Served()
+    for name in ("c", "a", "e", "b", "d"):
+        served.post("/optimizers", hello(name))
+        served.clock.advance(1_000)
+    assert [one["hello"]["optimizer_id"] for one in paged(served, "/optimizers")] == ["a", "b", "c", "d", "e"]
 
 
 def test_a_uuid_that_two_catalogs_have_needs_the_catalog() -> None:

@@ -107,12 +107,14 @@ class TestLists:
             kind = ActionKind(plan.actions[0].kind)
             reason = Reason("beyond-budget", f"more than a day's worth, as that of {HIDDEN}")
             served.control.tables.wait(WaitingPlan(plan.plan_id, plan.table_id, name, kind, reason, 1))
+            served.post("/events/commits", {"table_name": str(name), "snapshot_id": 1})
         served.control.dispatcher.hello(dataclasses.replace(hello("of-both"), catalogs=("lake", "other")))
         served.control.dispatcher.hello(dataclasses.replace(hello("of-other"), catalogs=("other",)))
         return served
 
     @pytest.mark.parametrize(
-        "path", ["/tables", "/tasks", "/plans/waiting", "/feed", "/quarantine", "/status", "/events/figures"]
+        "path",
+        ["/tables", "/tasks", "/plans/waiting", "/feed", "/quarantine", "/status", "/events/figures", "/events/inbox"],
     )
     def test_t2_a_list_has_what_one_may_read_and_says_nothing_of_others(self, two: Served, path: str) -> None:
         whole = two.http.get(V1 + path).text

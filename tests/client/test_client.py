@@ -166,6 +166,11 @@ class TestTables:
         assert len(list(lake.feed())) == 2
         assert list(lake.feed(kinds=[FactKind.FAILED])) == []
 
+    def test_what_the_last_look_saw(self, served: Served, lake: Lake) -> None:
+        served.table()
+        table = lake.table("lake.db.events")
+        assert table.observation().snapshot_id == table.summary.snapshot_id
+
 
 class TestWork:
     def test_exactly_the_plan_that_was_looked_at_is_applied(self, served: Served, lake: Lake) -> None:
@@ -214,6 +219,11 @@ class TestWork:
             task = lake.table("lake.db.events").plan().apply()
             assert task.wait(timeout=60).succeeded
             assert [attempt.attempt for attempt in task.document().attempts] == [1]
+            (attempt,) = task.attempts()
+            assert task.attempt(1).attempt == attempt
+            assert (attempt.optimizer_id, attempt.cause) == ("optimizer-1", None)
+            with pytest.raises(NotFound):
+                task.attempt(2)
         assert task.says == "12 files became 1, the same 1,200 rows"
         assert repr(task) == f"<Task {task.task_id} of lake.db.events: succeeded, {task.says}>"
 

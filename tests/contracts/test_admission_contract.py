@@ -291,6 +291,23 @@ class TestLine:
         with pytest.raises(NotFound):
             store.line("none")
 
+    def test_what_waits_in_each_lane_of_a_group(self, store: TaskStore, clock: ManualClock) -> None:
+        ops, real_time = Lane(tenant="ops"), Lane(urgency=Urgency.REAL_TIME)
+        put(store, "task-1", 1)
+        put(store, "task-2", 2, ops)
+        clock.advance(AGED_MS)
+        put(store, "task-3", 3, ops)
+        put(store, "task-4", 4, real_time)
+        put(store, "task-5", 5, LARGE)
+        store.enqueue(replace(new_task("task-6", table=6), resource_group="other"))
+        wanted = [InLane(ops, 2, 1), InLane(LARGE, 1, 0), InLane(Lane(), 1, 1), InLane(real_time, 1, 0)]
+        assert list(store.lanes("default")) == wanted
+        assert claim(store) is not None  # the real-time one
+        assert list(store.lanes("default")) != wanted
+        assert sum(lane.waiting for lane in store.lanes("default")) == 4
+        assert list(store.lanes("other")) == [InLane(Lane(), 1, 0)]
+        assert list(store.lanes("none")) == []
+
     @pytest.mark.parametrize(
         ("most", "lanes", "expected"),
         [

@@ -18,7 +18,7 @@ from icewright.domain.events import Channel, CommitEvent, Reporting
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import TaskState
 from icewright.ports.deletions import DeletionStore
-from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
+from icewright.ports.store import EventFilter, TableStore, TaskFilter, TaskStore, WaitingPlan
 from tests.contracts.samples import HOSTILE_PARTS, REASON, new_task, plan, record, table_id
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import ALL, a_run, some_intents
@@ -142,6 +142,16 @@ def test_t2_a_list_of_scopes_is_the_filter_of_the_whole_list(lake: Lake, within:
     assert held == paged(
         lambda before: lake.deletions.with_held(limit=limit, before=before, within=within), lambda one: one, limit
     )
+    known = {one.name for one in tables}
+    events = [
+        one
+        for one in lake.tables.received(EventFilter(), limit=999)
+        if within == EVERYWHERE or one.event.table_name in known
+    ]
+    ours = EventFilter(within=within)
+    assert events == paged(
+        lambda before: lake.tables.received(ours, limit=limit, before=before), lambda one: one.event_id, limit
+    )
     figures = lake.tables.event_figures(limit=limit, within=within)
     assert figures.sweep_only == sum(one.reporting.sweep_only for one in tables if one.reporting is not None)
     least = sorted(
@@ -158,4 +168,5 @@ def test_t2_who_may_read_nothing_gets_empty_lists(lake: Lake) -> None:
     assert lake.tasks.listed(TaskFilter(within=()), limit=9) == []
     assert lake.deletions.with_held(limit=9, within=()) == []
     assert lake.tables.event_figures(limit=9, within=()).channels == ()
+    assert lake.tables.received(EventFilter(within=()), limit=9) == []
     assert set(lake.tasks.counts(()).values()) == {0}

@@ -13,6 +13,7 @@ from icewright.domain.events import (
     ChannelFigures,
     CommitEvent,
     EventFigures,
+    EventState,
     Lag,
     Reporting,
     Told,
@@ -31,8 +32,10 @@ from icewright.domain.why import Considered
 from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
 from icewright.ports.store import (
     AT_ONCE,
+    EventFilter,
     InventoryUpdate,
     OptimizerRecord,
+    PlanPlace,
     TableStore,
     WaitingPlan,
 )
@@ -393,6 +396,17 @@ class TestPlans:
         assert [each.plan_id for each in store.plans(table_id(), limit=9)] == ["plan-b", "plan-a", "plan-c"]
         assert [each.plan_id for each in store.plans(table_id(), limit=1)] == ["plan-b"]
 
+    def test_page_by_page(self, store: TableStore) -> None:
+        for plan_id, planned_at in (("plan-b", 2), ("plan-c", 1), ("plan-a", 2), ("plan-d", 3)):
+            store.save_plan(plan(plan_id, planned_at=planned_at))
+        whole = store.plans(table_id(), limit=9)
+        assert [each.plan_id for each in whole] == ["plan-d", "plan-b", "plan-a", "plan-c"]
+        for number, each in enumerate(whole, 1):
+            place = PlanPlace(each.planned_at, each.plan_id)
+            for limit in (1, 2, 9):
+                assert list(store.plans(table_id(), limit=limit, before=place)) == list(whole[number:])[:limit]
+        assert list(store.plans(table_id(), limit=9, before=PlanPlace(2, "plan-aa"))) == list(whole[2:])
+
     def test_a_plan_never_changes(self, store: TableStore) -> None:
         store.save_plan(plan("plan-1"))
         store.save_plan(plan("plan-1"))
@@ -470,6 +484,32 @@ class TestInbox:
         assert [each.event.table_name for each in store.inbox(9, known=False)] == [names[0], names[2]]
         assert [each.event.table_name for each in store.inbox(1, known=False)] == [names[0]]
         assert len(store.inbox(9)) == 3
+
+    def test_what_came_in_newest_first_page_by_page_by_state_channel_and_table(self, store: TableStore) -> None:
+        other = TableName("lake", ("ns",), "other")
+        store.receive(*(replace(self.EVENT, snapshot_id=number) for number in range(5)), channel=Channel.KAFKA)
+        store.receive(CommitEvent(other), replace(self.EVENT, snapshot_id=9))
+        first, second, *_ = store.inbox(9)
+        store.done([first.event_id, second.event_id], {second.event_id: 3})
+        whole = list(store.received(EventFilter(), limit=99))
+        assert [one.event.snapshot_id for one in whole] == [9, None, 4, 3, 2, 1, 0]
+        assert {one.event_id: one for one in whole if one.done_at is None} == {
+            one.event_id: one for one in store.inbox(9)
+        }
+        assert whole[-2].committed_at == 3
+        for only, wanted in (
+            (EventFilter(), whole),
+            (EventFilter(EventState.WAITING), whole[:5]),
+            (EventFilter(EventState.DONE), whole[5:]),
+            (EventFilter(channel=Channel.HTTP), whole[:2]),
+            (EventFilter(table_name=other), whole[1:2]),
+            (EventFilter(EventState.DONE, Channel.KAFKA, self.EVENT.table_name), whole[5:]),
+            (EventFilter(EventState.DONE, Channel.HTTP), []),
+        ):
+            assert list(store.received(only, limit=99)) == wanted
+            for one in whole:
+                behind = [each for each in wanted if each.event_id < one.event_id]
+                assert list(store.received(only, limit=2, before=one.event_id)) == behind[:2]
 
     def test_which_snapshots_were_told_of(self, store: TableStore, clock: ManualClock) -> None:
         store.receive(self.EVENT, channel=Channel.KAFKA)

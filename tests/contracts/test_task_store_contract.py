@@ -716,6 +716,21 @@ class TestReading:
         )
         assert [attempt.attempt for attempt in store.attempts("task-1")] == [1, 2]
 
+    def test_tries_come_page_by_page(self, store: TaskStore, clock: ManualClock) -> None:
+        store.enqueue(new_task("task-1"))
+        for _ in range(3):
+            clock.advance(1)
+            task = claim(store)
+            assert task is not None
+            move(store, task, TaskState.QUEUED)
+        whole = list(store.attempts("task-1"))
+        assert [one.attempt for one in whole] == [1, 2, 3]
+        for after in range(5):
+            for limit in (1, 2, 9):
+                assert list(store.attempts("task-1", limit=limit, after=after)) == whole[after:][:limit]
+        with pytest.raises(NotFound):
+            store.attempts("task-2", limit=1, after=1)
+
 
 class TestEnded:
     def test_those_that_ended_are_told_in_the_order_in_which_they_did(

@@ -12,6 +12,7 @@ from icewright import __version__
 from icewright.api import (
     events,
     feed,
+    groups,
     headers,
     identities,
     metrics,
@@ -114,6 +115,7 @@ def create_app(
         policies,
         tasks,
         queue,
+        groups,
         quarantine,
         feed,
         notifications,

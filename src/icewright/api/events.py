@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from icewright.api.deps import Caller, Control
-from icewright.api.messages import json_body, render
+from icewright.api.event_views import EventView, event_view
+from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
-from icewright.api.schema import operation, schema_of
+from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import Permission, Scope, authorize
 from icewright.domain.event_messages import EVENTS_MAX, ID_MAX, parse_event, parse_events
-from icewright.domain.events import Channel, EventFigures
+from icewright.domain.events import Channel, EventFigures, EventState
 from icewright.domain.names import TableName
 from icewright.domain.tables import Operation
+from icewright.ports.store import EventFilter
 
 router = APIRouter(prefix="/events", tags=["events"])
 
@@ -107,6 +109,31 @@ def receive_commits(
         authorize(caller, Permission.REPORT, place)
     new = control.intake.take(events, channel)
     return render(EventsAnswer(accepted=len(events), repeated=len(events) - new), 202)
+
+
+@router.get("/inbox", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(EventView)))
+def list_events(
+    control: Control,
+    caller: Caller,
+    *,
+    state: Annotated[EventState | None, Query(description="Only events in this state.")] = None,
+    channel: Annotated[Channel | None, Query(description="Only events that came in by this channel.")] = None,
+    name: Annotated[str | None, Query(description="Only events of the table of that full dotted name.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Events that came in, newest first: those that wait, and those that were worked on within a day.
+
+    Of tables that the caller may read and that are known; who may read everything has those of others too.
+    """
+    of_table = None if name is None else TableName.parse(name)
+    only = EventFilter(state, channel, of_table, caller.scopes(Permission.READ))
+    found = control.tables.received(only, limit=limit + 1, before=decode_cursor(int, cursor))
+    items = found[:limit]
+    records = {one: control.tables.record_by_name(one) for one in {stored.event.table_name for stored in items}}
+    problems = {one: None if record is None else record.problem for one, record in records.items()}
+    views = [event_view(stored, problems[stored.event.table_name]) for stored in items]
+    return page(views, items[-1].event_id if len(found) > limit else None)
 
 
 @router.get("/figures", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(EventFigures))

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from icewright.api.table_views import PlanSummary, TableDocument, TableSummary
+from icewright.api.table_views import ObservationView, PlanSummary, TableDocument, TableSummary
 from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
 from icewright.domain.errors import IcewrightError, NotFound, Rejected, TableReplaced
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId
+from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, TableMetadata
@@ -25,6 +26,7 @@ from icewright.services.control import ControlPlane
 from icewright.services.leading import Leading
 from icewright.services.place_views import PlaceView, place_view
 from icewright.services.rewrites import optimized_at
+from icewright.services.unfit import UnfitFiles
 from icewright.services.views import FiguresView, figures_view, table_view
 
 K = TypeVar("K")
@@ -69,6 +71,7 @@ class Lookups:
     def __init__(self, control: ControlPlane, leading: Leading) -> None:
         """Where this server leads, its loop knows whose place is whose."""
         self._control, self._leading = control, leading
+        self._unfit = UnfitFiles(control.tables, control.clock)
         self._lock = threading.Lock()
         self._known: dict[TableId, _Known] = {}
         self._plans: dict[str, PlanSummary] = {}
@@ -145,6 +148,35 @@ class Lookups:
         except IcewrightError as error:
             return self._summary(record, None, record.problem or Reason(error.code, error.message))
         return self._summary(record, known, record.problem)
+
+    def observation(self, record: TableRecord) -> ObservationView:
+        """What the last look at a table saw."""
+        summary, tables, table_id = self.summary(record), self._control.tables, record.table_id
+        root = record.storage_root
+        found = None if root is None else tables.access(table_id.catalog, root)
+        unknown = WorkerAccess.PROVED if root is None else WorkerAccess.UNKNOWN  # a local file system needs no proof
+        return ObservationView(
+            table=summary.name,
+            catalog=summary.catalog,
+            uuid=summary.uuid,
+            snapshot_id=record.snapshot_id,
+            metadata_location=record.metadata_location,
+            format_version=record.format_version,
+            observed_at=record.observed_at,
+            changed_at=record.changed_at,
+            next_look_at=summary.next_look_at,
+            commit_interval_ms=record.commit_interval_ms,
+            manifests=len(tables.manifest_keys(table_id)),
+            figures=summary.figures,
+            storage_root=root,
+            worker_access=unknown if found is None else found.access,
+            unfit=tuple(Reason(code, text) for code, text in sorted(self._unfit.why(table_id).items())),
+            first_seen=record.marks,
+            considered=record.considered,
+            reporting=record.reporting,
+            problem=summary.problem,
+            plan_at=None if record.plan_id is None else f"/api/v1/plans/{record.plan_id}",
+        )
 
     def document(self, record: TableRecord, may_read: Callable[[Scope], bool]) -> TableDocument:
         """One table in full, for somebody who may read these scopes. Raises as :meth:`metadata` does."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 
 from icewright.api.deps import Caller, Control, LedOrOwn, Looked
-from icewright.api.messages import json_body, page, render
+from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import EVERYWHERE, Permission, Scopes
@@ -48,12 +48,15 @@ def optimizers_for(control: ControlPlane, within: Scopes) -> tuple[OptimizerReco
 
 
 @router.get("/optimizers", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(OptimizerRecord)))
-def list_optimizers(control: Control, caller: Caller) -> Response:
-    """Optimizers as they introduced themselves, the one seen last first, on one page.
+def list_optimizers(control: Control, caller: Caller, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Optimizers as they introduced themselves, by id: which was seen last changes from page to page.
 
     Those that reach a catalog in which the caller may read something.
     """
-    return page(optimizers_for(control, caller.scopes(Permission.READ)), None)
+    after, found = decode_cursor(str, cursor), optimizers_for(control, caller.scopes(Permission.READ))
+    by_id = {one.hello.optimizer_id: one for one in found}
+    left = sorted(name for name in by_id if after is None or name > after)
+    return page([by_id[name] for name in left[:limit]], left[limit - 1] if len(left) > limit else None)
 
 
 @router.post(

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from icewright.domain.events import Reporting
+from icewright.domain.first_sight import Mark
+from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
 from icewright.domain.policy import Mode
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import AttemptState
+from icewright.domain.why import Considered
 from icewright.services.plan_views import PlanView
 from icewright.services.views import FiguresView, TableView
 
@@ -62,6 +65,40 @@ class TableDocument:
     table: TableView
     attempts: Mapping[AttemptState, int]
     reporting: Reporting | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationView:
+    """What the last look at a table saw, all of it as of ``snapshot_id``. Of looks before it only marks are kept.
+
+    ``changed_at`` is when a look last found the table changed. ``figures`` are null while the catalog does not
+    answer; then ``problem`` says so, else why the table cannot be looked after. ``first_seen`` says by when snapshots
+    were there, by the sequence number: some 170 marks of a year, further apart the older they are. ``considered`` is
+    what was decided of upkeep when it was looked into last, ``unfit`` what executors found the table's files not to be
+    within a day.
+    ``worker_access`` is whether workers were proved to reach its storage. ``plan_at`` is where the present plan is.
+    """
+
+    table: str
+    catalog: str
+    uuid: str
+    snapshot_id: int | None
+    metadata_location: str
+    format_version: int
+    observed_at: Instant
+    changed_at: Instant
+    next_look_at: Instant
+    commit_interval_ms: int | None
+    manifests: int
+    figures: FiguresView | None
+    storage_root: str | None
+    worker_access: WorkerAccess
+    unfit: tuple[Reason, ...]
+    first_seen: tuple[Mark, ...]
+    considered: tuple[Considered, ...]
+    reporting: Reporting | None
+    problem: Reason | None
+    plan_at: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page
 from icewright.api.needs import On, needs
 from icewright.api.passing import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY
 from icewright.api.schema import operation, page_of, schema_of
-from icewright.api.table_views import LookAnswer, TableDocument, TableSummary
+from icewright.api.table_views import LookAnswer, ObservationView, TableDocument, TableSummary
 from icewright.domain.access import Permission, Scope, covers
 from icewright.domain.asked import Asked
 from icewright.domain.codec import from_json
@@ -22,12 +22,20 @@ from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
 from icewright.domain.why import Why
 from icewright.planning.policy_cases import PolicyTest
-from icewright.ports.store import TableRecord
+from icewright.ports.store import PlanPlace, TableRecord
 from icewright.services.control import ControlPlane
 from icewright.services.place_views import PlaceView
 from icewright.services.plan_views import PlanView, plan_view
 from icewright.services.unneeded_views import UnneededView, unneeded_view
-from icewright.services.views import PartitionView, RefView, SnapshotView, partition_view, ref_views, snapshot_views
+from icewright.services.views import (
+    PartitionView,
+    RefView,
+    SnapshotPlace,
+    SnapshotView,
+    partition_view,
+    ref_views,
+    snapshot_views,
+)
 
 router = APIRouter(prefix="/tables", tags=["tables"])
 
@@ -92,6 +100,19 @@ def which_wins(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog 
 
 
 @router.get(
+    "/{uuid}/observations",
+    dependencies=[needs(Permission.READ, On.TABLE)],
+    **operation(page_of(ObservationView), problems=_NOT_FOUND),
+)
+def list_observations(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+    """What looks at the table have seen: the last one alone, since no other is kept.
+
+    Its `first_seen` marks tell of looks before it.
+    """
+    return page([lookups.observation(lookups.record(uuid, catalog))], None)
+
+
+@router.get(
     "/{uuid}/partitions",
     dependencies=[needs(Permission.READ, On.TABLE)],
     **operation(page_of(PartitionView), problems=_NOT_FOUND),
@@ -118,17 +139,27 @@ def list_partitions(
     dependencies=[needs(Permission.READ, On.TABLE)],
     **operation(page_of(SnapshotView), problems=_NOT_FOUND),
 )
-def list_snapshots(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
-    """All snapshots in the table's metadata as it is now, newest first, on one page."""
-    return page(snapshot_views(lookups.metadata(lookups.record(uuid, catalog))), None)
+def list_snapshots(
+    lookups: Looked, uuid: str, catalog: OfCatalog = None, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
+    """The snapshots in the table's metadata as it is at each page, newest first."""
+    after = decode_cursor(SnapshotPlace, cursor)
+    found = snapshot_views(lookups.metadata(lookups.record(uuid, catalog)))
+    left = [one for one in found if after is None or one.place.is_behind(after)]
+    return page(left[:limit], left[limit - 1].place if len(left) > limit else None)
 
 
 @router.get(
     "/{uuid}/refs", dependencies=[needs(Permission.READ, On.TABLE)], **operation(page_of(RefView), problems=_NOT_FOUND)
 )
-def list_refs(lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
-    """All branches and tags in the table's metadata as it is now, by name, on one page."""
-    return page(ref_views(lookups.metadata(lookups.record(uuid, catalog))), None)
+def list_refs(
+    lookups: Looked, uuid: str, catalog: OfCatalog = None, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
+    """The branches and tags in the table's metadata as it is at each page, by name."""
+    after = decode_cursor(str, cursor)
+    found = ref_views(lookups.metadata(lookups.record(uuid, catalog)))
+    left = [one for one in found if after is None or one.name > after]
+    return page(left[:limit], left[limit - 1].name if len(left) > limit else None)
 
 
 @router.get(
@@ -158,10 +189,20 @@ def show_unneeded(control: Control, lookups: Looked, uuid: str, catalog: OfCatal
     dependencies=[needs(Permission.READ, On.TABLE)],
     **operation(page_of(PlanView), problems=_NOT_FOUND),
 )
-def list_plans(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None, limit: Limit = 10) -> Response:
-    """The latest plans of a table, newest first."""
-    record = lookups.record(uuid, catalog)
-    return page([plan_view(plan) for plan in control.tables.plans(record.table_id, limit=limit)], None)
+def list_plans(
+    control: Control,
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+    limit: Limit = 10,
+    cursor: Cursor = None,
+) -> Response:
+    """The plans of a table that are kept, newest first."""
+    before, record = decode_cursor(PlanPlace, cursor), lookups.record(uuid, catalog)
+    found = control.tables.plans(record.table_id, limit=limit + 1, before=before)
+    last = found[limit - 1] if len(found) > limit else None
+    ended = None if last is None else PlanPlace(last.planned_at, last.plan_id)
+    return page([plan_view(plan) for plan in found[:limit]], ended)
 
 
 @router.post(

@@ -9,6 +9,8 @@ from typing import Any
 
 from icewright.domain.actions import ActionFigures
 from icewright.domain.admission import Lane
+from icewright.domain.causes import Cause
+from icewright.domain.jobs import Result
 from icewright.domain.names import TableName
 from icewright.domain.plans import Prediction, Reason
 from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures
@@ -27,6 +29,7 @@ from icewright.domain.tasks import (
 )
 from icewright.domain.why import StartEstimate, Wait
 from icewright.services.measures import Measured, measured
+from icewright.services.reports import cause_of, report_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,41 @@ class AttemptView:
     ended_at: Instant | None
     progress: Progress | None
     report: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAttempt:
+    """One try of a task, as lists show it.
+
+    ``result`` is how it ended by its own word, null before its report and of one that never reported; the task says
+    what became of the table. ``cause`` is why it came to nothing, by what should be done about it. ``attempt_at`` is
+    where it is with its report, ``task_at`` where its task is.
+    """
+
+    task_id: str
+    attempt: int
+    state: AttemptState
+    optimizer_id: str
+    fencing_token: int
+    started_at: Instant
+    ended_at: Instant | None
+    progress: Progress | None
+    result: Result | None
+    cause: Cause | None
+    attempt_at: str
+    task_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDocument:
+    """One try of a task with its report, as its optimizer sent it, and what it took and brought by that.
+
+    ``report`` and ``measured`` are null before the report, and of a try that never reported.
+    """
+
+    attempt: ListedAttempt
+    report: Any
+    measured: Measured | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +181,27 @@ def attempt_view(attempt: Attempt) -> AttemptView:
         progress=attempt.progress,
         report=None if attempt.report_json is None else json.loads(attempt.report_json),
     )
+
+
+def listed_attempt(attempt: Attempt) -> ListedAttempt:
+    """The attempt for lists."""
+    report, task_at = report_of(attempt), f"/api/v1/tasks/{attempt.task_id}"
+    return ListedAttempt(
+        task_id=attempt.task_id,
+        attempt=attempt.attempt,
+        state=attempt.state,
+        optimizer_id=attempt.optimizer_id,
+        fencing_token=attempt.fencing_token,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        progress=attempt.progress,
+        result=None if report is None else report.result,
+        cause=cause_of(attempt),
+        attempt_at=f"{task_at}/attempts/{attempt.attempt}",
+        task_at=task_at,
+    )
+
+
+def attempt_document(attempt: Attempt) -> AttemptDocument:
+    """The attempt with its report."""
+    return AttemptDocument(listed_attempt(attempt), attempt_view(attempt).report, measured([attempt]))

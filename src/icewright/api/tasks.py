@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 
 from icewright.api.conditional import IfMatch, changed, expected_version, tag_of
 from icewright.api.deps import Caller, Control, Led, LedOrOwn, Looked
@@ -13,10 +13,19 @@ from icewright.api.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_curso
 from icewright.api.needs import On, needs, needs_as_its_actions
 from icewright.api.passing import BY_LEADER
 from icewright.api.schema import operation, page_of, schema_of
-from icewright.api.task_views import TaskDocument, TaskView, task_document, task_view
+from icewright.api.task_views import (
+    AttemptDocument,
+    ListedAttempt,
+    TaskDocument,
+    TaskView,
+    attempt_document,
+    listed_attempt,
+    task_document,
+    task_view,
+)
 from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
-from icewright.domain.errors import Conflict, InvalidMessage
+from icewright.domain.errors import Conflict, InvalidMessage, NotFound
 from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskReport
 from icewright.domain.tasks import Task, TaskState
 from icewright.ports.store import TaskFilter
@@ -27,6 +36,8 @@ attempts_router = APIRouter(prefix="/tasks", tags=["optimizers"])
 
 _NOT_FOUND = {404: "No such task."}
 _CHANGED = {412: "The task is not the one of `If-Match` any more."}
+_ATTEMPT_MAX: Final = 2**31 - 1
+"""As the store counts them."""
 _LEASE = {**_NOT_FOUND, 409: "`lease-lost`: the attempt is not the caller's any more; `version-mismatch`."}
 
 
@@ -64,6 +75,33 @@ def show_task(control: Control, task_id: str) -> Response:
     start = control.starts.of(task, waits)
     document = task_document(task, control.tasks.history(task_id), control.tasks.attempts(task_id), waits, start)
     return _tagged(render(document), task.version)
+
+
+@router.get(
+    "/{task_id}/attempts",
+    dependencies=[needs(Permission.READ, On.TASK)],
+    **operation(page_of(ListedAttempt), problems=_NOT_FOUND),
+)
+def list_attempts(control: Control, task_id: str, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """All tries of a task, oldest first: who had it, how far it got, how it ended, and why it came to nothing."""
+    after = min(decode_cursor(int, cursor) or 0, _ATTEMPT_MAX)
+    found = control.tasks.attempts(task_id, limit=limit + 1, after=after)
+    return page(
+        [listed_attempt(one) for one in found[:limit]], found[limit - 1].attempt if len(found) > limit else None
+    )
+
+
+@router.get(
+    "/{task_id}/attempts/{number}",
+    dependencies=[needs(Permission.READ, On.TASK)],
+    **operation(AttemptDocument, problems={404: "No such task, or no such attempt at it."}),
+)
+def show_attempt(control: Control, task_id: str, number: Annotated[int, Path(ge=1, le=_ATTEMPT_MAX)]) -> Response:
+    """One try of a task, with what its optimizer reported of it, group by group."""
+    found = control.tasks.attempts(task_id, limit=1, after=number - 1)
+    if not found or found[0].attempt != number:
+        raise NotFound(f"task {task_id} has no attempt {number}")
+    return render(attempt_document(found[0]))
 
 
 @router.post(

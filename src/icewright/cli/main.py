@@ -17,7 +17,9 @@ from icewright.cli import (
     approvals,
     audit,
     configuration,
+    events,
     feed,
+    groups,
     notifications,
     optimizers,
     plans,
@@ -102,10 +104,12 @@ app.command("rollback")(procedures.rollback)
 app.add_typer(policies.app, name="policy")
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(queue.app, name="queue")
+app.add_typer(groups.app, name="groups")
 app.add_typer(quarantine.app, name="quarantine")
 app.command("feed")(feed.feed)
 app.add_typer(notifications.app, name="notifications")
-app.command("notify")(tasks.notify)
+app.add_typer(events.app, name="events")
+app.command("notify")(events.notify)
 app.command("status")(tasks.status)
 app.add_typer(configuration.app, name="config")
 app.add_typer(store.app, name="store")

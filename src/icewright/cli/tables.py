@@ -10,6 +10,7 @@ import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
+from icewright.cli.observations import observation
 from icewright.cli.policies import layout_text
 from icewright.cli.storage import storage
 from icewright.cli.table_cells import (
@@ -164,6 +165,7 @@ def files(
     _list(invocation.terminal, FILES, views, file_cells, limit)
 
 
+app.command()(observation)
 app.command()(storage)
 
 

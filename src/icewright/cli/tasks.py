@@ -1,4 +1,4 @@
-"""``icewright tasks ...``, ``notify`` and ``status``: the server's queue, from the command line."""
+"""``icewright tasks ...`` and ``status``: the server's queue, from the command line."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from icewright.cli import figures as text
+from icewright.cli.attempts import attempts
 from icewright.cli.deletes import delete_costs_cells
-from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, TableArgument, begin
+from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
 from icewright.cli.lists import print_page
 from icewright.cli.terminal import Column, Terminal
 from icewright.cli.waits import say_waits
 from icewright.domain.actions import RewriteFigures
 from icewright.domain.codec import from_json
 from icewright.domain.compute_statistics import ComputeStatisticsFigures, ComputeStatisticsPrediction
-from icewright.domain.events import CommitEvent
 from icewright.domain.expire_data import ExpireDataFigures, ExpireDataPrediction
 from icewright.domain.expire_snapshots import ExpireSnapshotsFigures, ExpireSnapshotsPrediction
-from icewright.domain.names import TableName
 from icewright.domain.plans import Estimate, RewritePrediction
 from icewright.domain.remove_dangling_deletes import RemoveDanglingDeletesFigures, RemoveDanglingDeletesPrediction
 from icewright.domain.remove_expired_files import RemoveExpiredFilesFigures, RemoveExpiredFilesPrediction
@@ -27,7 +26,7 @@ from icewright.domain.restore_files import RestoreFilesFigures, RestoreFilesPred
 from icewright.domain.rewrite_manifests import RewriteManifestsFigures, RewriteManifestsPrediction
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletesFigures, RewritePositionDeletesPrediction
 from icewright.domain.rollback import RollbackFigures, RollbackPrediction
-from icewright.domain.tables import Json, Operation
+from icewright.domain.tables import Json
 from icewright.domain.tasks import TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS, SecondTable, UndoExpiryFigures, UndoExpiryPrediction
 from icewright.domain.undo_data import UndoExpireDataFigures, UndoExpireDataPrediction
@@ -132,27 +131,7 @@ def expedite(
     _print_answer(invocation.terminal, task)
 
 
-def notify(
-    context: typer.Context,
-    table: TableArgument,
-    *,
-    snapshot_id: Annotated[int, typer.Option("--snapshot-id", min=0, max=2**63 - 1, help="The committed snapshot.")],
-    uuid: Annotated[str | None, typer.Option("--uuid", help="The table's uuid, where it is known.")] = None,
-    operation: Annotated[Operation | None, typer.Option("--operation", help="What the commit did.")] = None,
-    as_json: AsJson = False,
-    show_api: ShowApi = False,
-) -> None:
-    """Tell the server that somebody committed to a table, so that it looks now. Telling twice does no harm."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    name = _event_name(table, [entry.name for entry in invocation.config.catalogs])
-    with server(invocation, show_api=show_api) as client:
-        answer = client.notify(CommitEvent(name, snapshot_id, table_uuid=uuid, operation=operation))
-    if as_json:
-        invocation.terminal.document(answer)
-    else:
-        invocation.terminal.say("known already" if answer.get("repeated") else "the server will look at it now")
+app.command()(attempts)
 
 
 def status(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
@@ -258,10 +237,6 @@ def _undo(task: TaskView) -> str:
             return said.undo.replace("TASK_ID", task.task_id)
         case _:
             return ""
-
-
-def _event_name(table: str, catalogs: list[str]) -> TableName:
-    return TableName.parse(table, default_catalog=catalogs[0] if len(catalogs) == 1 else None)
 
 
 def _print_answer(terminal: Terminal, task: TaskView) -> None:

@@ -14,7 +14,8 @@ from icewright.api.table_views import TableSummary
 from icewright.api.task_views import TaskView
 from icewright.app.found_server import FoundServer, found_server, server_at
 from icewright.client import shown
-from icewright.client.tables import Table, facts, full_name, pages, rows_of
+from icewright.client.paging import pages
+from icewright.client.tables import Table, facts, full_name, rows_of
 from icewright.client.tasks import Task
 from icewright.config.load import load_config
 from icewright.domain.codec import from_json

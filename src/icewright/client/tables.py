@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from icewright.adapters.http.client import Client, Page
-from icewright.api.table_views import LookAnswer, TableDocument, TableSummary
+from icewright.adapters.http.client import Client
+from icewright.api.table_views import LookAnswer, ObservationView, TableDocument, TableSummary
 from icewright.api.task_views import TaskView
 from icewright.client import shown
+from icewright.client.paging import pages
 from icewright.client.tasks import Task
 from icewright.client.views import Health, TablePolicy, WhyAnswer
 from icewright.domain.asked import Asked
 from icewright.domain.codec import from_json
 from icewright.domain.errors import NotAllowed
 from icewright.domain.names import TableName
-from icewright.domain.tables import Json
 from icewright.domain.tasks import TaskState
 from icewright.planning import wording
 from icewright.services.feed_views import FactView
 from icewright.services.plan_views import PlanView, VerdictView
-
-
-def pages(ask: Callable[[str | None], Page]) -> Iterator[Json]:
-    """All items of a list, page by page, as they are asked for."""
-    cursor: str | None = None
-    while True:
-        found = ask(cursor)
-        yield from found.items
-        cursor = found.next_cursor
-        if cursor is None:
-            return
 
 
 class Plan:
@@ -107,6 +96,11 @@ class Table:
     def why(self) -> WhyAnswer:
         """Why something happens to it, or nothing."""
         return from_json(WhyAnswer, self._client.why(self.uuid, self.summary.catalog))
+
+    def observation(self) -> ObservationView:
+        """What the last look at it saw. Of looks before it only ``first_seen`` is kept."""
+        (found,) = self._client.observations(self.uuid, self.summary.catalog).items
+        return from_json(ObservationView, found)
 
     def plan(self, asked: Asked | None = None) -> Plan:
         """Have it looked at and planned now, or have that planned which is ``asked`` for.

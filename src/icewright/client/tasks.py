@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from icewright.adapters.http.client import Client
-from icewright.api.task_views import TaskDocument, TaskView
+from icewright.api.task_views import AttemptDocument, ListedAttempt, TaskDocument, TaskView
 from icewright.client import shown
+from icewright.client.paging import pages
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Unavailable
 from icewright.domain.tasks import TERMINAL_STATES, TaskState
@@ -73,6 +74,15 @@ class Task:
     def document(self) -> TaskDocument:
         """All of it: every change of its state, every attempt with its report, what was measured."""
         return from_json(TaskDocument, self._client.task(self.task_id))
+
+    def attempts(self) -> Iterator[ListedAttempt]:
+        """Every try at it, oldest first: who had it, how it ended, and why it came to nothing."""
+        found = pages(lambda cursor: self._client.attempts(self.task_id, cursor=cursor))
+        return (from_json(ListedAttempt, item) for item in found)
+
+    def attempt(self, number: int) -> AttemptDocument:
+        """One try at it with its report. Raises ``NotFound``."""
+        return from_json(AttemptDocument, self._client.attempt(self.task_id, number))
 
     def wait(self, timeout: float | None = None, *, poll: float = POLL_S) -> Task:
         """Wait until it has ended, however it ends; the same object.

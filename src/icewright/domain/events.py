@@ -24,6 +24,13 @@ class Channel(StrEnum):
     HIVE = "hive"
 
 
+class EventState(StrEnum):
+    """Whether a table was looked at because of an event."""
+
+    WAITING = "waiting"
+    DONE = "done"
+
+
 @dataclass(frozen=True, slots=True)
 class CommitEvent:
     """Somebody says that a snapshot was committed. Idempotent by table and snapshot id.
@@ -52,6 +59,11 @@ class StoredEvent:
     done_at: Instant | None
     channel: Channel = Channel.HTTP
     committed_at: Instant | None = None
+
+    @property
+    def state(self) -> EventState:
+        """Whether it was worked on."""
+        return EventState.WAITING if self.done_at is None else EventState.DONE
 
 
 @dataclass(frozen=True, slots=True)

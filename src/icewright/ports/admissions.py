@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from icewright.domain.admission import FREE, Facts, Line, Terms, Took
+from icewright.domain.admission import FREE, Facts, InLane, Line, Terms, Took
 from icewright.domain.plans import Reason
 from icewright.domain.tasks import Task
 
@@ -63,6 +63,13 @@ class Admissions(Protocol):
         Counted up to ``AHEAD_MAX`` tasks in all, those of its own lane first, of at most ``LANES_MAX`` other lanes. How
         old a task has to be to be aged is :data:`icewright.scheduling.rank.AGED_MS`, its priority counted in.
         Raises :class:`~icewright.domain.errors.NotFound`.
+        """
+        ...
+
+    def lanes(self, resource_group: str) -> Sequence[InLane]:
+        """The lanes of a group in which tasks wait, that with most of them first, with all that waits in each.
+
+        Its work grows with the number of tasks that wait, unlike that of all else here: for people who ask.
         """
         ...
 

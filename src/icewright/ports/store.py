@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import ActionKind
 from icewright.domain.event_messages import WAITING_MAX
-from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
+from icewright.domain.events import Channel, CommitEvent, EventFigures, EventState, StoredEvent, Told
 from icewright.domain.files import Partition
 from icewright.domain.history import Ending
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -168,8 +168,8 @@ class TaskStore(Admissions, Protocol):
         """All changes of a task, oldest first; folding them gives its present state. Raises ``NotFound``."""
         ...
 
-    def attempts(self, task_id: str) -> Sequence[Attempt]:
-        """All tries of a task, oldest first. Raises ``NotFound``."""
+    def attempts(self, task_id: str, *, limit: int | None = None, after: int = 0) -> Sequence[Attempt]:
+        """Tries of a task, oldest first, those behind the one of a number. Raises ``NotFound``."""
         ...
 
     def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
@@ -221,6 +221,27 @@ class WaitingPlan:
     kind: ActionKind
     reason: Reason
     since: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPlace:
+    """Where a plan is among those of its table, by when it was made."""
+
+    planned_at: Instant
+    plan_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events of the inbox to list; None does not restrict.
+
+    ``within``: of tables in these scopes that are known and not known to be dropped; of all, also of others.
+    """
+
+    state: EventState | None = None
+    channel: Channel | None = None
+    table_name: TableName | None = None
+    within: Scopes = EVERYWHERE
 
 
 class TableStore(Findings, Protocol):
@@ -314,8 +335,8 @@ class TableStore(Findings, Protocol):
         """On whose behalf a plan was saved that was asked for; None of others, and of those that are not there."""
         ...
 
-    def plans(self, table_id: TableId, *, limit: int) -> Sequence[Plan]:
-        """The latest plans of a table, newest first."""
+    def plans(self, table_id: TableId, *, limit: int, before: PlanPlace | None = None) -> Sequence[Plan]:
+        """Plans of a table, newest first; ``before`` is that which the last page ended with."""
         ...
 
     def wait(self, waiting: WaitingPlan) -> None:
@@ -344,6 +365,10 @@ class TableStore(Findings, Protocol):
 
     def inbox(self, limit: int, *, known: bool | None = None) -> Sequence[StoredEvent]:
         """Events not worked on yet, oldest first; with ``known``, of tables that have, or do not have, a record."""
+        ...
+
+    def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
+        """Events that are kept, worked on or not, newest first; ``before`` is the id that the last page ended with."""
         ...
 
     def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:

@@ -30,6 +30,7 @@ from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.expired_files import ExpiredFilesPlanner
 from icewright.services.expirer import Expirer
 from icewright.services.first_expiries import FirstExpiries
+from icewright.services.group_views import GroupViews
 from icewright.services.groups import Groups
 from icewright.services.halting import Halting
 from icewright.services.history import HistoryProgress
@@ -91,6 +92,7 @@ class ControlPlane:
     halting: Halting
     prunings: Prunings
     history: HistoryProgress | None
+    group_views: GroupViews
 
 
 def build_control_plane(
@@ -202,6 +204,7 @@ def build_control_plane(
         pruner=Pruner(tasks, tables, kept, telling.store, clock, keeping),
         tidings=tidings,
     )
+    halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)
     return ControlPlane(
         catalogs,
         tables,
@@ -225,7 +228,8 @@ def build_control_plane(
         Notifications(telling, tasks.feed, Owners(tables, source, clock), clock),
         queue_waits,
         starts,
-        Halting(tasks, tables, queue, catalogs, wake or loop.wake),
+        halting,
         keeping.prunings,
         keeping.history,
+        GroupViews(tasks, tables, queue, halting),
     )

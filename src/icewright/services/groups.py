@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from types import MappingProxyType
 
 from icewright.domain.admission import Holding, Refusal, RefusalKind, Terms
@@ -10,11 +11,26 @@ from icewright.domain.application_size import task_holding
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.plans import Reason
 from icewright.domain.policies import PolicyRevision
-from icewright.domain.resource_groups import Queue, ResourceGroup, with_default
+from icewright.domain.resource_groups import DEFAULT_GROUP, Queue, ResourceGroup, with_default
 from icewright.domain.tables import Instant
 from icewright.planning.group_wins import GroupSource, applied_source
 from icewright.planning.windows import opens_at
 from icewright.services.policy_source import PolicySource
+from icewright.services.resource_groups import OWN
+
+
+class Origin(StrEnum):
+    """Who says what a resource group is."""
+
+    POLICIES = "policies"
+    """The policies as they are applied, over all others."""
+    CONFIGURATION = "configuration"
+    DEFAULT = "default"
+    """Nobody: it exists always, without caps."""
+    SERVER = "server"
+    """The server itself, for what it carries out without optimizers."""
+    NOBODY = "nobody"
+    """Optimizers alone know it; it takes no tasks."""
 
 
 class Groups:
@@ -32,6 +48,17 @@ class Groups:
         """Who defines groups while these policies are applied, those who count first."""
         configured = GroupSource("the configuration", tuple(self._configured.values()), is_configuration=True)
         return (applied_source(revision), configured)
+
+    def origin(self, name: str) -> tuple[Origin, int | None]:
+        """Who says what a group is, with the revision of the policies where it is those."""
+        applied = self._source.present()
+        if any(group.name == name for group in applied.groups):
+            return Origin.POLICIES, applied.revision
+        if name in self._configured:
+            return Origin.CONFIGURATION, None
+        if name == DEFAULT_GROUP:
+            return Origin.DEFAULT, None
+        return Origin.SERVER if name in OWN else Origin.NOBODY, None
 
     def terms_of(self, hello: OptimizerHello, now: Callable[[], Instant], *, joins: bool = False) -> Terms:
         """On which terms an optimizer claims; ``joins`` says that the task is to share a Spark job of its own."""

@@ -73,8 +73,8 @@ class Halting:
             if found:
                 return found[0]
         match kind:
-            case PartKind.GROUP if name not in self._groups():
-                known = ", ".join(sorted(self._groups()))
+            case PartKind.GROUP if name not in self.groups():
+                known = ", ".join(sorted(self.groups()))
                 raise NotFound(f"there is no resource group {name!r}", hint=f"known are {known}")
             case PartKind.CATALOG if name not in self._catalogs:
                 raise NotFound(f"there is no catalog {name!r}", hint=f"known are {', '.join(sorted(self._catalogs))}")
@@ -113,7 +113,8 @@ class Halting:
             yield from page
             before = page[-1].task_id
 
-    def _groups(self) -> frozenset[str]:
+    def groups(self) -> frozenset[str]:
+        """The resource groups that may be halted: those that somebody says something of, and those of optimizers."""
         seen = {optimizer.hello.resource_group for optimizer in self._tables.optimizers()}
         return frozenset({DEFAULT_GROUP, *OWN, *self._known.present(), *seen})
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from icewright.domain.causes import Cause
 from icewright.domain.codec import loads
 from icewright.domain.errors import InvalidMessage
-from icewright.domain.jobs import TaskReport
-from icewright.domain.tasks import Attempt
+from icewright.domain.jobs import Failed, TaskReport
+from icewright.domain.tasks import Attempt, AttemptState
+from icewright.scheduling.causes import CAUSES_BY_CODE
 
 
 def report_of(attempt: Attempt) -> TaskReport | None:
@@ -16,3 +18,20 @@ def report_of(attempt: Attempt) -> TaskReport | None:
         return loads(TaskReport, attempt.report_json)
     except InvalidMessage:
         return None
+
+
+def cause_of(attempt: Attempt) -> Cause | None:
+    """Why an attempt came to nothing, by how it ended and what it reported; None of others."""
+    match attempt.state:
+        case AttemptState.RUNNING | AttemptState.COMMITTED | AttemptState.CANCELLED:
+            return None
+        case AttemptState.CONFLICT:
+            return Cause.CONFLICT
+        case AttemptState.UNKNOWN:
+            return Cause.UNKNOWN
+        case AttemptState.LOST:
+            return Cause.LOST
+        case AttemptState.FAILED:
+            report = report_of(attempt)
+            code = report.result.code if report is not None and isinstance(report.result, Failed) else ""
+            return CAUSES_BY_CODE.get(code, Cause.DEFECT)

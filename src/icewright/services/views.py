@@ -73,6 +73,23 @@ class FiguresView:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotPlace:
+    """Where a snapshot is in the list of its table's, the newest first."""
+
+    committed_at: Instant
+    sequence_number: int
+    snapshot_id: int
+
+    def is_behind(self, other: SnapshotPlace) -> bool:
+        """Whether it comes later in the list than another one, which may have expired meanwhile."""
+        return self._key > other._key
+
+    @property
+    def _key(self) -> tuple[int, int, int]:
+        return -self.committed_at, -self.sequence_number, self.snapshot_id
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotView:
     """One snapshot; ``is_ancestor`` tells whether the current state was built on it."""
 
@@ -86,6 +103,11 @@ class SnapshotView:
     refs: tuple[str, ...]
     task_id: str | None
     summary: Mapping[str, str]
+
+    @property
+    def place(self) -> SnapshotPlace:
+        """Where it is in the list."""
+        return SnapshotPlace(self.committed_at, self.sequence_number, self.snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)

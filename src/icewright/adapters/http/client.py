@@ -196,6 +196,10 @@ class Client:
         """The partitions of a table as of its last observed snapshot."""
         return self._page(f"/tables/{_part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
 
+    def observations(self, uuid: str, catalog: str) -> Page:
+        """What looks at a table have seen, the last one alone: an ``ObservationView``. Raises ``NotFound``."""
+        return self._page(f"/tables/{_part(uuid)}/observations", {"catalog": catalog})
+
     def why(self, uuid: str, catalog: str) -> Json:
         """Why something happens to a table, or nothing: a ``Why``. Raises ``NotFound``."""
         return self._object("GET", f"/tables/{_part(uuid)}/why", {"catalog": catalog})
@@ -277,6 +281,14 @@ class Client:
         """One task with its history and attempts."""
         return self._object("GET", f"/tasks/{_part(task_id)}")
 
+    def attempts(self, task_id: str, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """All tries of a task, oldest first: a ``ListedAttempt`` each."""
+        return self._page(f"/tasks/{_part(task_id)}/attempts", {"limit": limit, "cursor": cursor})
+
+    def attempt(self, task_id: str, number: int) -> Json:
+        """One try of a task with its report: an ``AttemptDocument``. Raises ``NotFound``."""
+        return self._object("GET", f"/tasks/{_part(task_id)}/attempts/{number}")
+
     def cancel(self, task_id: str) -> Json:
         """Cancel a task; the task."""
         return self._object("POST", f"/tasks/{_part(task_id)}/cancel")
@@ -292,6 +304,14 @@ class Client:
     def queue(self) -> Json:
         """What of the queue is halted: a ``QueueView``."""
         return self._object("GET", "/queue")
+
+    def groups(self, *, limit: int = 100, cursor: str | None = None) -> Page:
+        """Resource groups by name: a ``GroupView`` each."""
+        return self._page("/groups", {"limit": limit, "cursor": cursor})
+
+    def group(self, name: str) -> Json:
+        """One resource group in full: a ``GroupDocument``. Raises ``NotFound``."""
+        return self._object("GET", f"/groups/{_part(name)}")
 
     def change_queue(self, verb: str, asked: Json) -> Json:
         """Pause, drain, stop or resume a part of the queue: a ``HaltView``, or a ``Resumed``."""
@@ -336,6 +356,10 @@ class Client:
         """Apply these in place of revision ``expected``: a ``PolicyRevision``. Raises ``Conflict``."""
         headers = {"If-Match": f'"{expected}"'}
         return self._object("POST", "/policies", body=to_json(new), timeout_s=_LONG_S, headers=headers)
+
+    def events(self, *, limit: int = 100, cursor: str | None = None, **only: str | None) -> Page:
+        """Events that came in, newest first: an ``EventView`` each; ``only`` by ``state``, ``channel`` or ``name``."""
+        return self._page("/events/inbox", {**only, "limit": limit, "cursor": cursor})
 
     def notify(self, event: CommitEvent) -> Json:
         """Say that somebody committed."""

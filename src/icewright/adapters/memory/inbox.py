@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from icewright.domain.errors import InboxFull
@@ -18,7 +19,7 @@ from icewright.domain.events import (
 )
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant
-from icewright.ports.store import TableRecord
+from icewright.ports.store import EventFilter, TableRecord
 
 
 class MemoryInbox:
@@ -51,6 +52,20 @@ class MemoryInbox:
         self._waiting += 1
         self._events[self._received] = StoredEvent(self._received, event, now, None, channel)
         return True
+
+    def received(
+        self, only: EventFilter, names: AbstractSet[TableName] | None, before: int | None
+    ) -> Sequence[StoredEvent]:
+        """Events newest first; of tables of these names, if there are any restrictions."""
+        return [
+            one
+            for one in reversed(self._events.values())
+            if (before is None or one.event_id < before)
+            and only.state in {None, one.state}
+            and only.channel in {None, one.channel}
+            and only.table_name in {None, one.event.table_name}
+            and (names is None or one.event.table_name in names)
+        ]
 
     def done(self, event_ids: Iterable[int], committed_at: Mapping[int, Instant], now: Instant) -> None:
         """Mark events as worked on."""

@@ -30,8 +30,10 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import (
     AT_ONCE,
     ROWS_AT_ONCE_MAX,
+    EventFilter,
     InventoryUpdate,
     OptimizerRecord,
+    PlanPlace,
     TableRecord,
     WaitingPlan,
 )
@@ -193,10 +195,12 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             return self._asked_by.get(plan_id)
 
-    def plans(self, table_id: TableId, *, limit: int) -> Sequence[Plan]:
+    def plans(self, table_id: TableId, *, limit: int, before: PlanPlace | None = None) -> Sequence[Plan]:
         """See the port."""
         with self._lock:
-            found = [plan for plan in self._plans.values() if plan.table_id == table_id]
+            end = None if before is None else (before.planned_at, before.plan_id)
+            own = [plan for plan in self._plans.values() if plan.table_id == table_id]
+            found = [plan for plan in own if end is None or (plan.planned_at, plan.plan_id) < end]
             return sorted(found, key=lambda plan: (plan.planned_at, plan.plan_id), reverse=True)[:limit]
 
     def wait(self, waiting: WaitingPlan) -> None:
@@ -240,6 +244,13 @@ class MemoryTableStore(MemoryFindings):
             names = {record.name for record in self._records.values() if record.dropped_at is None}
             waiting = [stored for stored in self._inbox.events if stored.done_at is None]
             return [one for one in waiting if known is None or (one.event.table_name in names) is known][:limit]
+
+    def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
+        """See the port."""
+        with self._lock:
+            records = self.records(limit=len(self._records), within=only.within)
+            names = None if only.within == EVERYWHERE else {record.name for record in records}
+            return self._inbox.received(only, names, before)[:limit]
 
     def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
         """See the port."""

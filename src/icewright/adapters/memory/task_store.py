@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
@@ -13,7 +13,7 @@ from icewright.adapters.memory.halts import MemoryHalts
 from icewright.adapters.memory.names import MemoryNames
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import shareable_bytes
-from icewright.domain.admission import FREE, Facts, InLane, Line, Terms, Took
+from icewright.domain.admission import FREE, Facts, InLane, Lane, Line, Terms, Took
 from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.halts import halt_over
@@ -173,6 +173,17 @@ class MemoryTaskStore:
                 others.append(InLane(lane, len(found), sum(at <= since for at in found)))
             return Line(ahead, tuple(others), left > 0 and len(lanes) <= LANES_MAX)
 
+    def lanes(self, resource_group: str) -> Sequence[InLane]:
+        """See the port."""
+        with self._lock:
+            since, found = self.now() - AGED_MS, defaultdict[Lane, list[Instant]](list)
+            for task in self._tasks.values():
+                if task.state is TaskState.QUEUED and task.resource_group == resource_group:
+                    found[task.lane].append(ranked_at(task.priority, task.created_at))
+            lanes = [InLane(lane, len(at), sum(one <= since for one in at)) for lane, at in found.items()]
+            by_name = sorted(lanes, key=lambda one: (one.lane.queue, one.lane.urgency, one.lane.tenant))
+            return sorted(by_name, key=lambda one: -one.waiting)
+
     def took(self, resource_group: str) -> Sequence[Took]:
         """See the port."""
         with self._lock:
@@ -311,11 +322,11 @@ class MemoryTaskStore:
             self.get(task_id)
             return list(self._history[task_id])
 
-    def attempts(self, task_id: str) -> Sequence[Attempt]:
+    def attempts(self, task_id: str, *, limit: int | None = None, after: int = 0) -> Sequence[Attempt]:
         """See the port."""
         with self._lock:
             self.get(task_id)
-            return list(self._attempts.get(task_id, ()))
+            return [one for one in self._attempts.get(task_id, ()) if one.attempt > after][:limit]
 
     def counts(self, within: Scopes = EVERYWHERE) -> Mapping[TaskState, int]:
         """See the port."""

@@ -137,6 +137,18 @@ def _counted(
     return int(row[0]), int(row[1])
 
 
+def lanes(connection: Connection, resource_group: str, now: Instant) -> Sequence[InLane]:
+    """See :meth:`icewright.ports.admissions.Admissions.lanes`: one walk along the index of the queue."""
+    aged = func.sum(case((tasks.c.ranked_at <= now - AGED_MS, 1), else_=0))
+    query = (
+        select(tasks.c.lane, func.count(), aged)
+        .where(state_is(TaskState.QUEUED), tasks.c.resource_group == resource_group)
+        .group_by(tasks.c.lane)
+    )
+    found = [(text, InLane(lane_of(text), waiting, int(old))) for text, waiting, old in connection.execute(query)]
+    return [one for _, one in sorted(found, key=lambda each: (-each[1].waiting, each[0]))]
+
+
 def took(connection: Connection, resource_group: str) -> Sequence[Took]:
     """See :meth:`icewright.ports.admissions.Admissions.took`."""
     last = (

@@ -29,6 +29,7 @@ from icewright.domain.events import (
     ChannelFigures,
     CommitEvent,
     EventFigures,
+    EventState,
     Lag,
     StoredEvent,
     Told,
@@ -36,6 +37,7 @@ from icewright.domain.events import (
 )
 from icewright.domain.names import TableName
 from icewright.domain.tables import Instant
+from icewright.ports.store import EventFilter
 
 K = TypeVar("K")
 
@@ -83,6 +85,21 @@ def waiting(connection: Connection, limit: int, *, known: bool | None) -> Sequen
     return [_event_of(row) for row in connection.execute(query).mappings()]
 
 
+def received(connection: Connection, only: EventFilter, limit: int, before: int | None) -> Sequence[StoredEvent]:
+    """Events that are kept, newest first."""
+    query = select(inbox).where(*_of_tables(only.within)).order_by(inbox.c.event_id.desc()).limit(limit)
+    if only.state is not None:
+        waits = inbox.c.done_at.is_(None)
+        query = query.where(waits if only.state is EventState.WAITING else ~waits)
+    if only.channel is not None:
+        query = query.where(inbox.c.channel == only.channel.value)
+    if only.table_name is not None:
+        query = query.where(inbox.c.name_digest == digest(only.table_name))
+    if before is not None:
+        query = query.where(inbox.c.event_id < before)
+    return [_event_of(row) for row in connection.execute(query).mappings()]
+
+
 def done(connection: Connection, event_ids: Sequence[int], committed_at: Mapping[int, Instant], now: Instant) -> None:
     """Mark events as worked on, with when the table says that their snapshots were committed."""
     query = update(inbox).where(inbox.c.event_id == bindparam("done_id"), inbox.c.done_at.is_(None))
@@ -106,8 +123,7 @@ def told(connection: Connection, name: TableName, snapshot_ids: Sequence[int], s
 
 def figures(connection: Connection, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
     """How events come in, and the ``limit`` tables with most commits that only the sweep found."""
-    present = (tables.c.dropped_at.is_(None), *records_in(within))
-    ours = () if within == EVERYWHERE else (inbox.c.name_digest.in_(select(tables.c.name_digest).where(*present)),)
+    present, ours = _present(within), _of_tables(within)
     waits = inbox.c.done_at.is_(None)
     to_receipt = _not_negative(inbox.c.received_at - inbox.c.committed_at)
     to_look = _not_negative(inbox.c.done_at - inbox.c.received_at)
@@ -150,6 +166,17 @@ def figures(connection: Connection, limit: int, within: Scopes = EVERYWHERE) -> 
         int(sums[1] or 0),
         tuple(UnreportedTable(load(TableName, name), told, alone) for name, told, alone in connection.execute(least)),
     )
+
+
+def _present(within: Scopes) -> tuple[ColumnElement[bool], ...]:
+    return (tables.c.dropped_at.is_(None), *records_in(within))
+
+
+def _of_tables(within: Scopes) -> tuple[ColumnElement[bool], ...]:
+    """The condition that an event is of a table that is known in one of these scopes; none where all are."""
+    if within == EVERYWHERE:
+        return ()
+    return (inbox.c.name_digest.in_(select(tables.c.name_digest).where(*_present(within))),)
 
 
 def _chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:

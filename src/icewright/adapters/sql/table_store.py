@@ -75,8 +75,10 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import (
     AT_ONCE,
     ROWS_AT_ONCE_MAX,
+    EventFilter,
     InventoryUpdate,
     OptimizerRecord,
+    PlanPlace,
     TableRecord,
     WaitingPlan,
 )
@@ -256,14 +258,12 @@ class SqlTableStore(SqlFindings):
             stored = connection.scalar(select(plans.c.asked_by).where(plans.c.plan_id == plan_id))
         return None if stored is None else text_of(stored)
 
-    def plans(self, table_id: TableId, *, limit: int) -> Sequence[Plan]:
+    def plans(self, table_id: TableId, *, limit: int, before: PlanPlace | None = None) -> Sequence[Plan]:
         """See the port."""
-        query = (
-            select(plans.c.plan)
-            .where(*is_table(plans, table_id))
-            .order_by(plans.c.planned_at.desc(), plans.c.plan_id.desc())
-            .limit(limit)
-        )
+        at, plan_id = plans.c.planned_at, plans.c.plan_id
+        query = select(plans.c.plan).where(*is_table(plans, table_id)).order_by(at.desc(), plan_id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(or_(at < before.planned_at, and_(at == before.planned_at, plan_id < before.plan_id)))
         with reading(self._engine) as connection:
             return [unpack(Plan, blob) for blob in connection.scalars(query)]
 
@@ -308,6 +308,11 @@ class SqlTableStore(SqlFindings):
         """See the port."""
         with reading(self._engine) as connection:
             return inbox_rows.waiting(connection, limit, known=known)
+
+    def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.received(connection, only, limit, before)
 
     def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
         """See the port."""

@@ -27,7 +27,7 @@ from icewright.adapters.sql.task_rows import attempt_of, history_of, task_column
 from icewright.adapters.sql.together import Together
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.admission import FREE, Facts, Line, Terms, Took
+from icewright.domain.admission import FREE, Facts, InLane, Line, Terms, Took
 from icewright.domain.audit import of_expedited, of_task
 from icewright.domain.errors import Conflict, NotAllowed, Unavailable
 from icewright.domain.history import Ending
@@ -130,6 +130,11 @@ class SqlTaskStore:
         """See the port."""
         with reading(self._engine) as connection:
             return admissions.line(connection, queries.head(connection, task_id), self._now(connection))
+
+    def lanes(self, resource_group: str) -> Sequence[InLane]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return admissions.lanes(connection, resource_group, self._now(connection))
 
     def took(self, resource_group: str) -> Sequence[Took]:
         """See the port."""
@@ -246,9 +251,10 @@ class SqlTaskStore:
             queries.head(connection, task_id)
             return [history_of(row) for row in connection.execute(query).mappings()]
 
-    def attempts(self, task_id: str) -> Sequence[Attempt]:
+    def attempts(self, task_id: str, *, limit: int | None = None, after: int = 0) -> Sequence[Attempt]:
         """See the port."""
-        query = select(attempts).where(attempts.c.task_id == task_id).order_by(attempts.c.attempt)
+        behind = (attempts.c.task_id == task_id, attempts.c.attempt > after)
+        query = select(attempts).where(*behind).order_by(attempts.c.attempt).limit(limit)
         with reading(self._engine) as connection:
             queries.head(connection, task_id)
             return [attempt_of(row) for row in connection.execute(query).mappings()]

@@ -1,0 +1,56 @@
+"""Events as the API shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from icewright.domain.events import Channel, EventState, StoredEvent
+from icewright.domain.names import TableName
+from icewright.domain.plans import Reason
+from icewright.domain.tables import Instant, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """What somebody said that they committed, and whether its table was looked at because of it.
+
+    It waits until a look was taken that the catalog answered, whatever that came to; how often it was tried is not
+    counted. ``problem`` is why its table cannot be looked after by now, if so. ``committed_at`` is what the table says
+    of the snapshot, once a look has seen it.
+    """
+
+    event_id: int
+    table: str
+    table_name: TableName
+    state: EventState
+    channel: Channel
+    snapshot_id: int | None
+    table_uuid: str | None
+    operation: Operation | None
+    added_data_files: int | None
+    added_records: int | None
+    received_at: Instant
+    done_at: Instant | None
+    committed_at: Instant | None
+    problem: Reason | None
+
+
+def event_view(stored: StoredEvent, problem: Reason | None) -> EventView:
+    """An event of the inbox for display."""
+    event = stored.event
+    return EventView(
+        event_id=stored.event_id,
+        table=str(event.table_name),
+        table_name=event.table_name,
+        state=stored.state,
+        channel=stored.channel,
+        snapshot_id=event.snapshot_id,
+        table_uuid=event.table_uuid,
+        operation=event.operation,
+        added_data_files=event.added_data_files,
+        added_records=event.added_records,
+        received_at=stored.received_at,
+        done_at=stored.done_at,
+        committed_at=stored.committed_at,
+        problem=problem,
+    )

@@ -1,0 +1,19 @@
+"""What ``icewright events list`` prints of an event."""
+
+from __future__ import annotations
+
+from icewright.api.event_views import event_view
+from icewright.cli.events import event_cells
+from icewright.domain.events import Channel, CommitEvent, StoredEvent
+from icewright.domain.names import TableName
+from icewright.domain.reasons import Reason
+
+
+def test_a_row_says_where_it_is_and_why_its_table_is_not_looked_after() -> None:
+    event = CommitEvent(TableName("lake", ("db",), "t"), 7)
+    waits = event_cells(event_view(StoredEvent(3, event, 0, None, Channel.KAFKA), Reason("damaged", "cut off")))
+    assert waits[:5] == ("3", "waiting", "lake.db.t", "7", "kafka")
+    assert (waits[6], waits[7]) == ("-", "cut off")
+    done = event_cells(event_view(StoredEvent(4, CommitEvent(event.table_name), 0, 1_000), None))
+    assert done[:5] == ("4", "done", "lake.db.t", "-", "http")
+    assert (done[6], done[7]) == ("1970-01-01 00:00:01 UTC", "")

@@ -1,0 +1,45 @@
+"""What ``icewright groups`` prints."""
+
+from __future__ import annotations
+
+import pytest
+
+from icewright.cli.groups import group_cells, print_group
+from icewright.cli.terminal import Terminal
+from icewright.domain.halts import HaltState, Part, PartKind
+from icewright.domain.resource_groups import ResourceGroup, TenantCaps
+from tests.services.test_group_views import NEVER
+from tests.services.test_queue_waits import introduce, lakehouse
+
+
+def test_a_group_with_caps_what_is_held_and_what_keeps_it(capsys: pytest.CaptureFixture[str]) -> None:
+    caps = (TenantCaps("ops", cores=2, tasks_max=1), TenantCaps("bi"))
+    house = lakehouse(ResourceGroup("default", cores=8, windows=(NEVER,), tenants=caps), tables=2)
+    introduce(house, cores=2, memory_bytes=2**30)
+    house.control.halting.halt(Part(PartKind.GROUP, "default"), HaltState.PAUSED, "a fire")
+    found = house.control.group_views.document("default")
+    cells = group_cells(found.group)
+    assert cells[:4] == ("default", "configuration", "0 of no cap", "0 of 8")
+    assert cells[6:8] == ("2", "1")
+    assert cells[8].startswith("paused since")
+    assert "no window" in cells[8]
+    print_group(Terminal(as_json=False), found)
+    out = capsys.readouterr().out
+    assert "It takes no task: no window of group default is open" in out
+    assert "group default is paused" in out
+    assert "owner ops: at most 1 tasks, 2 cores" in out
+    assert "owner bi: at most what the group has" in out
+    assert "0 0 29 2 * UTC for" in out
+    assert "Waiting" in out
+    assert "Held" not in out
+
+
+def test_what_runs_is_said_with_who_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    house = lakehouse(tables=2)
+    introduce(house, cores=2, memory_bytes=2**30)
+    assert house.control.dispatcher.claim("optimizer-a") is not None
+    print_group(Terminal(as_json=False), house.control.group_views.document("default"))
+    out = capsys.readouterr().out
+    assert "1 of no cap" in out
+    assert "optimizer-a" in out
+    assert "1.0 GiB" in out
