@@ -94,6 +94,7 @@ def test_limits_out_of_bounds(served: Served, limit: str) -> None:
             "/tables/{}/partitions",
             "/groups/{}",
             "/plans/{}",
+            "/plans/{}/approval",
             "/tasks/{}",
             "/tasks/{}/attempts",
             "/tasks/x/attempts/{}",

@@ -96,10 +96,15 @@ def test_nobody_approves_what_they_asked_for_themselves(served: Served) -> None:
     wait(served, plan_id)
     approval = {"approved_by": "Somebody Else"}
     refused = problem(both.post(f"{V1}/plans/{plan_id}/approve", json=approval), 403, "forbidden")
+    nobody = problem(served.http.get(f"{V1}/plans/{plan_id}/approval"), 404, "not-found")
+    assert "nobody has approved" in nobody["detail"]
     assert "token:ada asked for plan" in refused["detail"]
     assert other.post(f"{V1}/plans/{plan_id}/approve", json=approval).status_code == 202
     (approved,) = [entry for entry in entries(served) if entry.action == "plan.approved"]
     assert approved.detail == {"approved_by": "token:bob"}, "not what they call themselves"
+    found = served.get(f"/plans/{plan_id}/approval")
+    assert (found["plan_id"], found["table"], found["approved_by"]) == (plan_id, "lake.db.events", "token:bob")
+    assert (found["approved_at"], found["beyond"]) == (served.clock.now(), None)
 
 
 def test_the_owner_approves_nothing_of_their_own_by_another_name_and_never_as_a_token(served: Served) -> None:

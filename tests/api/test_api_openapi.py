@@ -269,6 +269,7 @@ def a_removal(house: House) -> Iterator[tuple[str, str, Any]]:
     yield call("GET", "/plans/{plan_id}/files", plan_id=plan_id)
     approved = call("POST", "/plans/{plan_id}/approve", ApprovalGiven("Ada"), plan_id=plan_id)
     yield approved
+    yield call("GET", "/plans/{plan_id}/approval", plan_id=plan_id)
     house.round()
     yield call("GET", "/quarantine")
     yield call("GET", "/tables/{uuid}/unneeded", uuid=str(table.metadata.table_uuid))

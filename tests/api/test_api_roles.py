@@ -14,11 +14,12 @@ from icewright.api.app import create_app
 from icewright.api.needs import Declared, On, Public, declarations, needs, require_declarations
 from icewright.domain.access import OWNER, Grant, Permission, Principal, Role, Scope
 from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.deletion import Cause, DeletionRun
+from icewright.domain.deletion import Approval, Cause, DeletionRun
 from icewright.domain.identity import NewToken
 from icewright.domain.jobs import ANY_TASK
 from icewright.domain.names import TableId
 from icewright.domain.notifications import Message
+from icewright.services.approvals import approval_hash
 from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
 from tests.services.mailbox import Mailbox, told
 
@@ -69,6 +70,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/plans/waiting"): (READERS, SOME),
     ("GET", "/plans/{rewrite}"): (READERS, TABLE),
     ("GET", "/plans/{rewrite}/files"): (READERS, TABLE),
+    ("GET", "/plans/{expiry}/approval"): (READERS, TABLE),
     ("POST", "/plans/{rewrite}/apply"): (OPERATORS, TABLE),
     ("POST", "/plans/{expiry}/apply"): (REMOVERS, TABLE),
     ("POST", "/plans/{rewrite}/approve"): (APPROVERS, TABLE),
@@ -181,6 +183,7 @@ def world() -> World:
     served.post("/optimizers", hello())
     assert served.post("/optimizers/optimizer-1/claims", ANY_TASK)["task_id"] == task
     table_id, store = TableId("lake", uuid), served.control.deletions
+    store.approve(Approval(approval_hash(served.control.tables.plan(expiry)), "Ada", 1))
     run = DeletionRun(
         "run-1", "plan-1", "hash", table_id, EVENTS, "s3://x", Cause.ORPHAN, 1, store.epoch(), 1, None, 1, 1
     )

@@ -14,7 +14,10 @@ from icewright.api.schema import operation, page_of, schema_of
 from icewright.api.task_views import TaskView, task_view
 from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
-from icewright.domain.errors import Forbidden
+from icewright.domain.errors import Forbidden, NotFound
+from icewright.domain.plans import Reason
+from icewright.domain.tables import Instant
+from icewright.services.approvals import beyond_budget
 from icewright.services.plan_views import PlannedFileView, PlanView, WaitingView, plan_view, planned_files, waiting_view
 
 router = APIRouter(prefix="/plans", tags=["plans"])
@@ -31,6 +34,17 @@ class ApprovalGiven:
     """
 
     approved_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalView:
+    """Who let a plan go, and when. ``beyond`` is which budget it is beyond, null where it was the first of its kind."""
+
+    plan_id: str
+    table: str
+    approved_by: str
+    approved_at: Instant
+    beyond: Reason | None
 
 
 @router.get("/waiting", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(WaitingView)))
@@ -58,6 +72,21 @@ def list_files(control: Control, plan_id: str, limit: Limit = 100, cursor: Curso
     first = decode_cursor(int, cursor) or 0
     found, more = planned_files(control.tables.plan(plan_id), max(first, 0), limit)
     return page(found, first + limit if more else None)
+
+
+@router.get(
+    "/{plan_id}/approval",
+    dependencies=[needs(Permission.READ, On.PLAN)],
+    **operation(ApprovalView, problems={404: "No such plan, or nobody has approved it."}),
+)
+def show_approval(control: Control, plan_id: str) -> Response:
+    """Who approved exactly this plan, and when; the first one who did."""
+    plan = control.tables.plan(plan_id)
+    approval = control.approvals.given(plan)
+    if approval is None:
+        raise NotFound(f"nobody has approved plan {plan_id}", hint="GET /api/v1/plans/waiting lists those that wait")
+    why = beyond_budget(plan)
+    return render(ApprovalView(plan_id, str(plan.table_name), approval.approved_by, approval.approved_at, why))
 
 
 @router.post(

@@ -93,6 +93,7 @@ class ControlPlane:
     prunings: Prunings
     history: HistoryProgress | None
     group_views: GroupViews
+    approvals: Approvals
 
 
 def build_control_plane(
@@ -232,4 +233,5 @@ def build_control_plane(
         keeping.prunings,
         keeping.history,
         GroupViews(tasks, tables, queue, halting),
+        approvals,
     )
