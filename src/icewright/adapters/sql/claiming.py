@@ -7,6 +7,7 @@ other, and wait for one commit instead of for one each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +23,7 @@ from icewright.adapters.sql.schema import attempts, task_history, tasks
 from icewright.adapters.sql.task_rows import attempt_row, claimed_columns, history_row
 from icewright.domain.admission import Holding, Terms
 from icewright.domain.errors import Conflict
+from icewright.domain.names import TableId
 from icewright.domain.resource_groups import Queue
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import Task, TaskState
@@ -97,30 +99,64 @@ def _choices(
     lanes, found = admissions.ready(connection, wanted)
     if not found:
         return [None] * len(asked)
-    heads = {head.lane: head for head in found}
+    heads = _Heads(connection, wanted, found, passed_over)
     facts = admissions.facts(connection, wanted.resource_group, wanted.now, lanes)
     choices: list[_Choice | None] = []
-    busy = set()
     for one in asked:
-        for head in tuple(heads.values()):
-            best: Head | None = head
-            while best is not None and (best.task_id in passed_over or best.table_id in busy):
-                best = admissions.after(connection, wanted, best)
-            if best is not None:
-                heads[head.lane] = best
-                continue
-            del heads[head.lane]
-            if choices and head.lane.queue is Queue.LARGE and not any(lane.queue is Queue.LARGE for lane in heads):
-                return choices  # whether anything large still waits decides what others may take
+        if heads.lost_the_last_large() and choices:
+            break  # whether anything large still waits decides what others may take
         admission = Admission(one.terms, one.optimizer_id, facts)
-        chosen = next(iter(in_turn(admission, heads.values(), wanted.now)), None)
+        chosen = heads.best(admission)
         if chosen is None:
             choices.append(None)
             continue
         choices.append(_Choice(one, chosen, admission.holding))
-        busy.add(chosen.table_id)
+        heads.busy.add(chosen.table_id)
         facts = with_one_more(facts, chosen.lane, one.optimizer_id, admission.holding)
     return choices
+
+
+class _Heads:
+    """The best task of each lane, of those that were not taken yet.
+
+    One that was taken stays until it would be the best of all, and only then the next of its lane is looked up: that
+    ranks behind it, so whatever is before the one is before the other.
+    """
+
+    def __init__(
+        self, connection: Connection, wanted: Wanted, found: Sequence[Head], passed_over: AbstractSet[str]
+    ) -> None:
+        self._connection, self._wanted, self._passed_over = connection, wanted, passed_over
+        self._by_lane = {head.lane: head for head in found}
+        self.busy: set[TableId] = set()
+
+    def best(self, admission: Admission) -> Head | None:
+        """The one whose turn it is, of those that may start now."""
+        while True:
+            in_order = in_turn(admission, self._by_lane.values(), self._wanted.now)
+            if not in_order or not self._is_gone(in_order[0]):
+                return in_order[0] if in_order else None
+            self._replace(in_order[0])
+
+    def lost_the_last_large(self) -> bool:
+        """Whether all heads of the large queue are gone, with nothing behind them that may run."""
+        large = [head for lane, head in self._by_lane.items() if lane.queue is Queue.LARGE]
+        for head in large:
+            if self._is_gone(head):
+                self._replace(head)
+        return bool(large) and not any(lane.queue is Queue.LARGE for lane in self._by_lane)
+
+    def _is_gone(self, head: Head) -> bool:
+        return head.task_id in self._passed_over or head.table_id in self.busy
+
+    def _replace(self, gone: Head) -> None:
+        behind: Head | None = gone
+        while behind is not None and self._is_gone(behind):
+            behind = admissions.after(self._connection, self._wanted, behind)
+        if behind is None:
+            del self._by_lane[gone.lane]
+        else:
+            self._by_lane[gone.lane] = behind
 
 
 def _written(
