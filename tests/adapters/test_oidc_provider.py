@@ -316,6 +316,136 @@ class TestLogOut:
         assert world.log_in().subject == "ada-7"
 
 
+class TestAccessTokens:
+    """RFC 9068: what programs show, off unless an audience is configured."""
+
+    @pytest.fixture
+    def taking(self, world: World) -> World:
+        world.new_provider(audience="the-api")
+        return world
+
+    def test_a_program_is_whom_its_token_speaks_of(self, taking: World) -> None:
+        server, provider = taking.server, taking.provider
+        server.person["sub"] = "etl"
+        for audience in ("the-api", ["another-api", "the-api"]):
+            found = provider.bearer(server.access_token(aud=audience))
+            assert (found.issuer, found.subject, found.claims["groups"]) == (server.issuer, "etl", ["data-eng"])
+        assert provider.bearer(server.access_token({"typ": "application/AT+JWT"})).subject == "etl"
+        assert server.asked["/keys"] == 1, "keys are kept"
+        server.rotate("k2", keep=True)
+        taking.clock.advance(60_000)
+        assert provider.bearer(server.access_token()).subject == "etl"
+        assert server.asked["/token"] == 0
+
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            {"aud": "another-api"},
+            {"aud": CLIENT_ID},
+            {"aud": ["another-api"]},
+            {"aud": []},
+            {"aud": None},
+            {"aud": "the-api2"},
+            {"aud": {"the-api": 1}},
+            {"iss": "https://elsewhere.example.com"},
+            {"iss": None},
+            {"sub": None},
+            {"sub": ""},
+            {"sub": 7},
+            {"exp": None},
+            {"exp": "never"},
+            {"iat": None},
+        ],
+        ids=str,
+    )
+    def test_t11_one_that_is_not_said_by_this_provider_for_us_opens_nothing(
+        self, taking: World, claims: dict[str, Any]
+    ) -> None:
+        with pytest.raises(LoginRefused):
+            taking.provider.bearer(taking.server.access_token(**claims))
+
+    @pytest.mark.parametrize(("claim", "off"), [("exp", -LEEWAY_S), ("nbf", LEEWAY_S + 1), ("iat", LEEWAY_S + 1)])
+    def test_t11_nor_one_that_is_over_or_of_later(self, taking: World, claim: str, off: int) -> None:
+        wrong: dict[str, Any] = {claim: at(taking, off)}
+        with pytest.raises(LoginRefused):
+            taking.provider.bearer(taking.server.access_token(**wrong))
+        near: dict[str, Any] = {claim: at(taking, off + (1 if claim == "exp" else -1))}
+        assert taking.provider.bearer(taking.server.access_token(**near)).subject == "ada-7"
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            {"typ": "JWT"},
+            {"typ": None},
+            {"typ": ""},
+            {"typ": "at"},
+            {"kid": "k9"},
+            {"kid": 7},
+            {"kid": "../k1"},
+            {"crit": ["x"], "x": 1},
+        ],
+        ids=str,
+    )
+    def test_t11_nor_one_that_says_to_be_something_else_or_of_another_key(
+        self, taking: World, header: dict[str, Any]
+    ) -> None:
+        server, now = taking.server, at(taking, 0)
+        claims = {"iss": server.issuer, "aud": "the-api", "iat": now, "exp": now + 300, "sub": "ada-7"}
+        said = {"alg": "RS256", "kid": "k1", "typ": "at+jwt"}
+        assert taking.provider.bearer(server.sign_by_hand(said, claims)).subject == "ada-7"
+        token = server.sign_by_hand({**said, **header}, claims)
+        with pytest.raises(LoginRefused):
+            taking.provider.bearer(token)
+
+    @pytest.mark.parametrize("how", ["nothing", "public-key", "other-key", "changed", "secret", "id-token"])
+    def test_t11_nor_one_that_the_provider_has_not_signed(self, taking: World, how: str) -> None:
+        server = taking.server
+        now = at(taking, 0)
+        claims = {"iss": server.issuer, "aud": "the-api", "iat": now, "exp": now + 300, "sub": "ada-7"}
+        good = server.access_token()
+        assert taking.provider.bearer(good).subject == "ada-7"
+        head, body, signature = good.split(".")
+        own = RSAKey.generate_key(2048, {"kid": "k1"})
+        header = {"kid": "k1", "typ": "at+jwt"}
+        token = {
+            "nothing": lambda: server.sign_with_nothing(claims, "at+jwt"),
+            "public-key": lambda: server.sign_with_public_key(claims, "at+jwt"),
+            "other-key": lambda: server.encode({"alg": "RS256", **header}, claims, own),
+            "changed": lambda: ".".join([head, body[:-4] + ("AAAA" if body[-4:] != "AAAA" else "BBBB"), signature]),
+            "secret": lambda: server.encode(
+                {"alg": "HS256", **header}, claims, OctKey.import_key(CLIENT_SECRET.encode())
+            ),
+            "id-token": lambda: server.sign({**claims, "aud": CLIENT_ID}),
+        }[how]()
+        with pytest.raises(LoginRefused):
+            taking.provider.bearer(token)
+
+    @pytest.mark.parametrize(
+        "token", ["", "x", "a.b", "a.b.c", "..", "é.é.é", "\ud800.b.c", "a" * 100_000, "a.b.c.d.e"]
+    )
+    def test_t9_what_is_no_token_opens_nothing(self, taking: World, token: str) -> None:
+        with pytest.raises(LoginRefused):
+            taking.provider.bearer(token)
+
+    def test_t11_without_an_audience_none_is_taken(self, world: World) -> None:
+        assert not world.provider.takes_tokens
+        with pytest.raises(LoginRefused):
+            world.provider.bearer(world.server.access_token())
+        with pytest.raises(LoginRefused):
+            world.provider.bearer(world.server.access_token(aud=None))
+        assert not world.server.asked
+
+    def test_t13_a_provider_without_keys_is_asked_once_in_a_while(self, taking: World) -> None:
+        taking.server.answers["/keys"] = Answer(503)
+        for _ in range(5):
+            with pytest.raises(Unavailable):
+                taking.provider.bearer(taking.server.access_token())
+        assert taking.server.asked["/keys"] == 1
+        taking.server.answers.clear()
+        taking.clock.advance(10_000)
+        assert taking.provider.bearer(taking.server.access_token()).subject == "ada-7"
+
+
 class TestSecret:
     def test_a_wrong_secret_lets_nobody_in(self, world: World) -> None:
         world.new_provider(client_secret="x")  # noqa: S106 - not a secret

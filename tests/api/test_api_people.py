@@ -37,8 +37,9 @@ class World:
     def browser(self) -> TestClient:
         return TestClient(self.served.app, f"http://{HOST}", follow_redirects=False)
 
-    def logins(self) -> Logins:
-        provider = OidcProvider(Client(self.provider.issuer, CLIENT_ID, CLIENT_SECRET), self.served.clock.now)
+    def logins(self, audience: str | None = None) -> Logins:
+        client = Client(self.provider.issuer, CLIENT_ID, CLIENT_SECRET, audience=audience)
+        provider = OidcProvider(client, self.served.clock.now)
         access = self.served.access
         return Logins(provider, RULES, access.identities, access.audit, self.served.clock, TOKEN)
 
@@ -261,3 +262,70 @@ def test_t11_an_idle_session_is_over(world: World) -> None:
     world.log_in(browser)
     world.served.clock.advance(IDLE_MS)
     assert browser.get(f"{V1}/me").status_code == 401
+
+
+class TestAccessTokens:
+    """Programs show what the provider gave them, in place of a token of ours."""
+
+    def client(self, world: World, token: str) -> TestClient:
+        return world.served.client({"Authorization": f"Bearer {token}"})
+
+    def test_a_program_does_what_the_rules_give_and_the_audit_says_who(self, world: World) -> None:
+        uuid = world.served.table()
+        world.served.access.logins = world.logins("the-api")
+        program = self.client(world, world.provider.access_token(sub="etl", name="ETL"))
+        me = program.get(f"{V1}/me").json()
+        assert (me["name"], me["permissions"]) == (
+            f"person:{world.provider.issuer}#etl",
+            ["operate", "read", "report", "undo"],
+        )
+        assert program.post(f"{V1}/tables/{uuid}/plan").status_code == 200
+        assert (me["name"], "POST /tables/{uuid}/plan") in [(one["principal"], one["resource"]) for one in audit(world)]
+        assert program.get(f"{V1}/audit").status_code == 403
+
+    def test_t11_it_is_over_when_the_provider_says_so(self, world: World) -> None:
+        world.served.access.logins = world.logins("the-api")
+        program = self.client(world, world.provider.access_token())
+        assert program.get(f"{V1}/me").status_code == 200
+        world.served.clock.advance(361_000)
+        assert program.get(f"{V1}/me").status_code == 401
+
+    def test_t11_off_unless_it_is_configured_and_never_for_who_has_no_role(self, world: World) -> None:
+        token = world.provider.access_token()
+        assert self.client(world, token).get(f"{V1}/me").status_code == 401
+        assert not world.provider.asked, "nobody is asked about what is not taken"
+        world.served.access.logins = None
+        assert self.client(world, token).get(f"{V1}/me").status_code == 401
+        world.served.access.logins = world.logins("the-api")
+        assert self.client(world, token).get(f"{V1}/me").status_code == 200
+        nobody = world.provider.access_token(groups=["marketing"])
+        assert self.client(world, nobody).get(f"{V1}/me").status_code == 401
+
+    def test_t11_nobody_comes_in_by_what_is_no_such_token(self, world: World) -> None:
+        world.served.access.logins = world.logins("the-api")
+        now = world.served.clock.now() // 1000
+        claims = {"iss": world.provider.issuer, "aud": "the-api", "iat": now, "exp": now + 9, **world.provider.person}
+        for token in (
+            world.provider.sign_with_nothing(claims, "at+jwt"),
+            world.provider.sign_with_public_key(claims, "at+jwt"),
+            world.provider.sign({**claims, "aud": CLIENT_ID}),
+            world.provider.access_token(aud="another-api"),
+            world.provider.access_token(exp=now - 61),
+            "a.b.c",
+            "..",
+        ):
+            answer = self.client(world, token).get(f"{V1}/me")
+            assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+            assert token not in answer.text
+
+    def test_t11_it_opens_no_session(self, world: World) -> None:
+        world.served.access.logins = world.logins("the-api")
+        answer = self.client(world, world.provider.access_token()).post(f"{V1}/login-codes")
+        assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+
+    def test_while_the_provider_is_away_nobody_can_tell(self, world: World) -> None:
+        world.served.access.logins = world.logins("the-api")
+        world.provider.answers["/keys"] = Answer(503)
+        answer = self.client(world, world.provider.access_token()).get(f"{V1}/me")
+        assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+        assert world.served.http.get(f"{V1}/me").status_code == 200

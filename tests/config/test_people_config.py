@@ -43,6 +43,11 @@ def test_all_of_it(tmp_path: Path) -> None:
     assert seen["oidc.roles.groups=sales-eng"] == "operator@lake.sales, viewer"
 
 
+def test_programs_come_in_by_access_tokens_only_where_it_is_said_for_whom_these_are(tmp_path: Path) -> None:
+    assert load(tmp_path, OIDC).oidc.audience is None
+    assert load(tmp_path, OIDC, ICEWRIGHT_OIDC__AUDIENCE="the-api").oidc.audience == "the-api"
+
+
 def test_without_it_there_is_no_provider(tmp_path: Path) -> None:
     assert load(tmp_path, "").oidc == OidcConfig()
 
@@ -50,6 +55,7 @@ def test_without_it_there_is_no_provider(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "key"),
     [
+        (('client_id = "icewright"', 'client_id = "icewright"\naudience = "icewright"'), "oidc.audience"),
         (('issuer = "https://login.example.com/realms/data"', ""), "oidc.issuer"),
         (('client_id = "icewright"', ""), "oidc.client_id"),
         (("https://login.example.com", "http://login.example.com"), "oidc.issuer"),

@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
@@ -70,6 +72,15 @@ class OidcServer:
         self.answers: dict[str, Answer] = {}
         """What it answers at a path in place of the truth."""
 
+    def access_token(self, header: Mapping[str, Any] | None = None, **claims: Any) -> str:
+        """A token for programs, for ``the-api``; None leaves a claim out."""
+        now = int(self.now())
+        said = {"iss": self.issuer, "aud": "the-api", "iat": now, "exp": now + 300, **self.person, **claims}
+        head = {"alg": self.algorithm, "kid": self.kid, "typ": "at+jwt", **(header or {})}
+        kept = {key: value for key, value in said.items() if value is not None}
+        shown = {key: value for key, value in head.items() if value is not None}
+        return self.encode(shown, kept, self.keys[self.kid])
+
     def rotate(self, kid: str, *, keep: bool = False) -> None:
         """Sign with another key from now on."""
         key = ECKey.generate_key("P-256", {"kid": kid, "use": "sig"})
@@ -82,14 +93,22 @@ class OidcServer:
     def encode(self, header: dict[str, Any], claims: dict[str, Any], key: Any) -> str:
         return jwt.encode(header, claims, key, algorithms=_ALL)
 
-    def sign_with_public_key(self, claims: dict[str, Any]) -> str:
+    def sign_by_hand(self, header: dict[str, Any], claims: dict[str, Any]) -> str:
+        """RS256 under whatever header: joserfc would not sign each of them."""
+        head = ".".join(_encoded(json.dumps(one).encode()) for one in (header, claims))
+        key: Any = self.keys["k1"]
+        return f"{head}.{_encoded(key.private_key.sign(head.encode(), PKCS1v15(), SHA256()))}"
+
+    def sign_with_public_key(self, claims: dict[str, Any], typ: str = "JWT") -> str:
         """HS256 with what everybody can read: who takes the algorithm from the token believes it."""
-        head = ".".join(_encoded(json.dumps(one).encode()) for one in ({"alg": "HS256", "kid": "k1"}, claims))
+        header = {"alg": "HS256", "kid": "k1", "typ": typ}
+        head = ".".join(_encoded(json.dumps(one).encode()) for one in (header, claims))
         public = self.keys["k1"].as_pem(private=False)
         return f"{head}.{_encoded(hmac.digest(public, head.encode(), sha256))}"  # joserfc would not do that
 
-    def sign_with_nothing(self, claims: dict[str, Any]) -> str:
-        head = ".".join(_encoded(json.dumps(one).encode()) for one in ({"alg": "none", "kid": "k1"}, claims))
+    def sign_with_nothing(self, claims: dict[str, Any], typ: str = "JWT") -> str:
+        header = {"alg": "none", "kid": "k1", "typ": typ}
+        head = ".".join(_encoded(json.dumps(one).encode()) for one in (header, claims))
         return f"{head}."
 
     def answer(self, path: str, query: Mapping[str, str], form: Mapping[str, str], authorization: str) -> Answer:

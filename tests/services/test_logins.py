@@ -17,7 +17,7 @@ from icewright.domain.identity import IDLE_MS, SESSION_MS, Session, digest
 from icewright.domain.people import Person, RoleRule
 from icewright.ports.people import Attempt
 from icewright.services import logins as module
-from icewright.services.logins import AT_ONCE_MAX, ATTEMPT_MS, Begun, Came, Logins
+from icewright.services.logins import AT_ONCE_MAX, ATTEMPT_MS, TOKENS_AT_ONCE_MAX, Begun, Came, Logins
 
 BACK = "https://icewright.example.com/login/callback"
 RULES = [RoleRule.parse("groups=data-eng", "operator@lake.db")]
@@ -120,6 +120,45 @@ class TestPresent:
         session = self.session(world, "data-eng")
         for issuer in ("https://provider.invali", "https://other.invalid"):
             assert self.another(world, ("groups=data-eng", "viewer"), issuer=issuer).present(session) is None
+
+
+class TestAccessTokens:
+    def test_t2_a_program_has_what_the_rules_give_and_nothing_without_one(self, world: World) -> None:
+        world.provider.tokens = {
+            "a.b.c": Person(world.provider.issuer, "etl", {"groups": ["data-eng"]}),
+            "d.e.f": Person(world.provider.issuer, "other", {"groups": ["others"]}),
+        }
+        assert world.logins.of_token("a.b.c") is None, "none is taken unless that is configured"
+        world.provider.takes_tokens = True
+        found = world.logins.of_token("a.b.c")
+        assert found is not None
+        assert (found.name, found.grants) == (
+            "person:https://provider.invalid#etl",
+            (Grant(Role.OPERATOR, Scope("lake", ("db",))),),
+        )
+        assert world.logins.of_token("d.e.f") is None
+        assert world.logins.of_token("g.h.i") is None
+        assert world.actions() == [], "strangers write nothing"
+
+    def test_t13_few_are_looked_at_at_a_time(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        world.provider.takes_tokens = True
+        monkeypatch.setattr(module, "TOKENS_WAIT_S", 0)
+        entered: list[str] = []
+
+        def within(token: str) -> Person:
+            entered.append(token)
+            if len(entered) == TOKENS_AT_ONCE_MAX:
+                with pytest.raises(Unavailable, match="too many access tokens"):
+                    world.logins.of_token("a.b.c")
+            else:
+                world.logins.of_token("a.b.c")
+            raise LoginRefused("of nobody's")
+
+        monkeypatch.setattr(world.provider, "bearer", within)
+        assert world.logins.of_token("a.b.c") is None
+        assert len(entered) == TOKENS_AT_ONCE_MAX
+        monkeypatch.undo()
+        assert world.logins.of_token("a.b.c") is None, "all turns were given back"
 
 
 def test_t11_a_log_in_is_brought_to_an_end_once(world: World) -> None:

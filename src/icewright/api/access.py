@@ -30,6 +30,7 @@ from icewright.ports.audit import AuditLog
 from icewright.ports.identity import IdentityStore
 from icewright.services.logins import Logins
 
+_DOTS_OF_JWT = 2
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -79,8 +80,12 @@ class Access:
         """Whose bearer token this is, None for one of nobody's."""
         if self.is_own(presented):
             return OWNER
-        record = self.identities.token(digest(presented)) if presented.startswith(TOKEN_PREFIX) else None
-        return None if record is None else record.principal
+        if presented.startswith(TOKEN_PREFIX):
+            record = self.identities.token(digest(presented))
+            return None if record is None else record.principal
+        # Whoever does not take them asks nobody about them.
+        is_providers = self.logins is not None and self.logins.takes_tokens and presented.count(".") == _DOTS_OF_JWT
+        return self.logins.of_token(presented) if self.logins is not None and is_providers else None
 
     def give_token(self, new: NewToken, created_by: str) -> GivenToken:
         """A new token. Raises as :meth:`~icewright.ports.identity.IdentityStore.add_token` does."""

@@ -21,6 +21,7 @@ from icewright.api.schema import operation
 from icewright.domain.access import EVERYTHING, Permission, Scope, covers
 from icewright.domain.errors import Forbidden, IcewrightError, Unavailable
 from icewright.domain.jobs import PROTOCOL_VERSION
+from icewright.domain.people import OF_PERSON
 from icewright.domain.plans import Reason
 from icewright.domain.servers import SeenServer, leader_of
 from icewright.domain.tables import Instant
@@ -259,5 +260,7 @@ def new_login_code(request: Request, access: Gate, caller: Caller) -> Response:
     if not has_token(request.headers):
         hint = "`icewright login` prints one for whoever has a token"
         raise Forbidden("a session opens no other session", hint=hint)
+    if caller.name.startswith(OF_PERSON):
+        raise Forbidden("people log in to the page by their provider", hint="open /login in a browser")
     path = f"/?token={access.new_login_code(caller)}"
     return render(LoginCode(path, None if access.public_url is None else access.public_url + path), 201)

@@ -38,5 +38,5 @@ def open_logins(
     secret = oidc.client_secret
     if secret is not None:
         secret = resolve(secret, key="oidc.client_secret", environ=environ).strip()
-    provider = OidcProvider(Client(oidc.issuer, oidc.client_id, secret, oidc.scopes), clock.now)
+    provider = OidcProvider(Client(oidc.issuer, oidc.client_id, secret, oidc.scopes, oidc.audience), clock.now)
     return Logins(provider, role_rules(oidc), identities, audit, clock, token)

@@ -175,6 +175,7 @@ class OidcConfig:
     client_secret: str | None = None
     scopes: tuple[str, ...] = ("openid", "profile", "email")
     roles: Mapping[str, str] = field(default_factory=dict)
+    audience: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,12 @@ OIDC = (
         default=("openid", "profile", "email"),
     ),
     Setting(
+        "audience",
+        Kind.TEXT,
+        "For whom access tokens of the provider have to be by which programs come in: its name for this API, and not "
+        "client_id. Without it none is taken.",
+    ),
+    Setting(
         "roles",
         Kind.MAPPING,
         'Which roles people get, by claims of their ID token: "groups=data-eng" = "operator@lake.sales, viewer". '

@@ -27,6 +27,11 @@ class Provider(Protocol):
         """Its URL, which is its name."""
         ...
 
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether programs come in by its access tokens: where it was said for whom these have to be."""
+        ...
+
     def address(self, attempt: Attempt, redirect_uri: str) -> str:
         """Where the browser goes to log in; it comes back to ``redirect_uri`` with ``code`` and ``state``."""
         ...
@@ -36,6 +41,14 @@ class Provider(Protocol):
 
         Raises :class:`~icewright.domain.errors.LoginRefused` for a code that is none, and for an answer that is not
         what it has to be: signed by one of the provider's keys, for us, for this attempt, and now.
+        """
+        ...
+
+    def bearer(self, token: str) -> Person:
+        """Of whom an access token speaks that somebody shows.
+
+        Raises :class:`~icewright.domain.errors.LoginRefused` for one that is not what it has to be: a signed access
+        token (RFC 9068) of the provider's, for us, and now; and for all where none is taken.
         """
         ...
 

@@ -34,6 +34,9 @@ ATTEMPT_MS: Final = 10 * 60_000
 """How long a person may take at the provider."""
 AT_ONCE_MAX: Final = 8
 """So many codes are redeemed at a time: each keeps a thread of the server, for as long as the provider takes."""
+TOKENS_AT_ONCE_MAX: Final = 8
+"""So many access tokens are looked at at a time: that is quick, unless the provider has to be asked for its keys."""
+TOKENS_WAIT_S: Final = 0.5
 USED_MAX: Final = 100_000
 _KEY_FOR: Final = b"icewright log-ins by OpenID Connect"
 
@@ -72,6 +75,7 @@ class Logins:
         self._identities, self._audit, self._clock = identities, audit, clock
         self._key = hmac.digest(secret.encode(), _KEY_FOR, sha256)
         self._turns = threading.BoundedSemaphore(AT_ONCE_MAX)
+        self._looks = threading.BoundedSemaphore(TOKENS_AT_ONCE_MAX)
         self._lock = threading.Lock()
         self._used: dict[str, Instant] = {}
 
@@ -115,6 +119,27 @@ class Logins:
         name, grants = session.principal.name, granted(self._rules, session.conditions)
         is_ours = name.startswith(self.name_of(""))
         return Principal(name, grants, session.principal.shown) if is_ours and grants else None
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether programs come in by access tokens of the provider."""
+        return self._provider.takes_tokens
+
+    def of_token(self, presented: str) -> Principal | None:
+        """Whose access token this is, with what the rules give to them; None for one of nobody's, or of nobody here.
+
+        Raises :class:`Unavailable` while nobody can tell.
+        """
+        if not self._looks.acquire(timeout=TOKENS_WAIT_S):
+            raise Unavailable("too many access tokens are looked at at this moment", hint="try again")
+        try:
+            principal = self._provider.bearer(presented).principal(self._rules)
+        except LoginRefused as error:
+            _log.debug("access token refused", detail=error.message)
+            return None
+        finally:
+            self._looks.release()
+        return principal if principal.grants else None
 
     def logout_address(self, principal: Principal, back: str) -> str | None:
         """Where the browser of somebody who has logged out here goes, to be logged out at the provider as well.

@@ -24,6 +24,8 @@ class MemoryProvider:
         self._codes: dict[str, tuple[Person, str, str]] = {}
         self.is_away = False
         self.has_logout = False
+        self.takes_tokens = False
+        self.tokens: dict[str, Person] = {}
 
     @property
     def issuer(self) -> str:
@@ -52,6 +54,14 @@ class MemoryProvider:
         if found is None or found[1:] != (_challenge(attempt), redirect_uri):
             raise LoginRefused("the provider does not take the code", hint="begin anew")
         return found[0]
+
+    def bearer(self, token: str) -> Person:
+        """See the port."""
+        self._require_here()
+        found = self.tokens.get(token) if self.takes_tokens else None
+        if found is None:
+            raise LoginRefused("the provider knows no such token")
+        return found
 
     def logout_address(self, back: str) -> str | None:
         """See the port."""

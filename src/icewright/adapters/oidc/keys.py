@@ -9,13 +9,15 @@ from typing import Any, Final
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey, import_key
 
-from icewright.domain.errors import LoginRefused
+from icewright.domain.errors import LoginRefused, Unavailable
 from icewright.domain.tables import Instant
 
 KEPT_MS: Final = 10 * 60_000
 """How long keys are believed: one that the provider took back signs nothing after that."""
 ANEW_MS: Final = 60_000
 """How often they are read anew since a signature names one that is not there: anybody can name any."""
+AGAIN_MS: Final = 10_000
+"""How long the provider is left alone when it did not answer: strangers may have us ask it."""
 KEYS_MAX: Final = 100
 _RSA_BITS_MIN: Final = 2_048
 
@@ -28,6 +30,7 @@ class Keys:
         self._lock = threading.Lock()
         self._keys: dict[str, Key] = {}
         self._read_at: Instant | None = None
+        self._away: tuple[Instant, str] | None = None
 
     def of(self, kid: Any) -> Key:
         """The key of that id; without one, the only key that there is.
@@ -51,12 +54,19 @@ class Keys:
         return self._keys.get(kid) if isinstance(kid, str) else None
 
     def _load(self) -> None:
-        listed = self._read().get("keys")
+        now = self._now()
+        if self._away is not None and 0 <= now - self._away[0] < AGAIN_MS:
+            raise Unavailable(self._away[1], hint="try again in a moment")
+        try:
+            listed = self._read().get("keys")
+        except Unavailable as error:
+            self._away = now, error.message
+            raise
         found = [_key(one) for one in listed[:KEYS_MAX]] if isinstance(listed, list) else []
         # A key without an id can only be the only one; of two with one id, neither is known by it.
         ids = [kid for kid, _ in found]
         self._keys = {kid: key for kid, key in found if key is not None and ids.count(kid) == 1}
-        self._read_at = self._now()
+        self._read_at, self._away = now, None
 
 
 def _key(listed: Any) -> tuple[str, Key | None]:

@@ -17,10 +17,11 @@ from authlib.integrations.base_client import OAuthError
 from authlib.oidc.core import CodeIDToken
 from joserfc import jws, jwt
 from joserfc.errors import JoseError
+from joserfc.jwt import JWTClaimsRegistry
 from requests.exceptions import RequestException
 
 from icewright.adapters.oidc.guarded import document, require_safe, session_of
-from icewright.adapters.oidc.keys import Keys
+from icewright.adapters.oidc.keys import AGAIN_MS, Keys
 from icewright.domain.errors import LoginRefused, Unavailable
 from icewright.domain.people import SUBJECT_LENGTH_MAX, Person
 from icewright.domain.tables import Instant
@@ -35,8 +36,8 @@ LEEWAY_S: Final = 60
 """By how much the provider's clock may be off."""
 FOUND_MS: Final = 3_600_000
 """How long what discovery found is believed."""
-AGAIN_MS: Final = 10_000
-"""How long the provider is left alone when it did not answer: strangers may ask for its address."""
+TYPES: Final = frozenset({"at+jwt", "application/at+jwt"})
+"""What access tokens say that they are (RFC 9068, 2.1): no ID token does, nor anything else that a provider signs."""
 TOKEN_LENGTH_MAX: Final = 64 * 1024
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _METHODS: Final = ("client_secret_basic", "client_secret_post")
@@ -50,6 +51,8 @@ class Client:
     client_id: str
     client_secret: str | None = field(default=None, repr=False)
     scopes: tuple[str, ...] = ("openid", "profile", "email")
+    audience: str | None = None
+    """For whom access tokens have to be that programs show; without it none is taken."""
 
 
 class OidcProvider:
@@ -68,6 +71,11 @@ class OidcProvider:
     def issuer(self) -> str:
         """See the port."""
         return self._client.issuer
+
+    @property
+    def takes_tokens(self) -> bool:
+        """See the port."""
+        return self._client.audience is not None
 
     def address(self, attempt: Attempt, redirect_uri: str) -> str:
         """See the port."""
@@ -105,6 +113,27 @@ class OidcProvider:
             raise LoginRefused("the provider says nothing of who this is", hint="its client needs the scope openid")
         return self._vouched(signed, attempt, answer.get("access_token"))
 
+    def bearer(self, token: str) -> Person:
+        """See the port. RFC 9068, section 4."""
+        if self._client.audience is None or len(token) > TOKEN_LENGTH_MAX:
+            raise LoginRefused("no access token of that kind is taken")
+        try:
+            found = self._signed(token)
+            if str(found.header.get("typ")).lower() not in TYPES:
+                raise LoginRefused(f"this is no access token, but {str(found.header.get('typ'))[:20]!r}")
+            JWTClaimsRegistry(
+                now=self._now() // 1000,
+                leeway=LEEWAY_S,
+                iss={"essential": True, "value": self.issuer},
+                aud={"essential": True, "value": self._client.audience},
+                exp={"essential": True},
+                iat={"essential": True},
+                sub={"essential": True},
+            ).validate(found.claims)
+        except (JoseError, ValueError, TypeError) as error:
+            raise LoginRefused(f"the access token is not what it has to be: {str(error)[:200]}") from error
+        return self._person(found.claims)
+
     def logout_address(self, back: str) -> str | None:
         """See the port. RP-Initiated Logout 1.0, section 2: without ``id_token_hint``, since no ID token is kept."""
         found = self._discovered().get("end_session_endpoint")
@@ -116,11 +145,7 @@ class OidcProvider:
     def _vouched(self, signed: str, attempt: Attempt, access_token: Any) -> Person:
         """Of whom a signed answer speaks. Raises :class:`LoginRefused`, saying what is wrong with it."""
         try:
-            header = jws.extract_compact(signed.encode()).headers()
-            if header.get("alg") not in ALGORITHMS:
-                raise LoginRefused(f"the provider's answer is signed by {str(header.get('alg'))[:20]!r}, not by a key")
-            key = self._keys.of(header.get("kid"))
-            token = jwt.decode(signed, key, algorithms=ALGORITHMS)
+            token = self._signed(signed)
             claims = CodeIDToken(
                 token.claims,
                 token.header,
@@ -135,10 +160,20 @@ class OidcProvider:
         except (JoseError, ValueError, TypeError) as error:
             said = str(error)[:200]
             raise LoginRefused(f"the provider's answer is not what it has to be: {said}", hint="begin anew") from error
-        subject = token.claims["sub"]
+        return self._person(token.claims)
+
+    def _signed(self, token: str) -> jwt.Token:
+        """What one of the provider's keys has signed. Raises :class:`LoginRefused`, and what joserfc raises."""
+        header = jws.extract_compact(token.encode()).headers()
+        if header.get("alg") not in ALGORITHMS:
+            raise LoginRefused(f"this is signed by {str(header.get('alg'))[:20]!r}, not by a key of the provider's")
+        return jwt.decode(token, self._keys.of(header.get("kid")), algorithms=ALGORITHMS)
+
+    def _person(self, claims: Mapping[str, Any]) -> Person:
+        subject = claims["sub"]
         if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_LENGTH_MAX or not subject.isprintable():
             raise LoginRefused("the provider has no name for who this is")
-        return Person(self.issuer, subject, token.claims)
+        return Person(self.issuer, subject, claims)
 
     def _session(self, found: Mapping[str, Any]) -> Any:
         method = "none"
