@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import fields
 from html.parser import HTMLParser
 
 import pytest
@@ -10,6 +11,7 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
 from icewright.domain.halts import HaltState, PartKind
+from icewright.services.notifications import DeadLetter, ReceiverView
 from tests.api.served import HOST, LOGIN_CODE, V1, Served
 
 
@@ -94,6 +96,18 @@ def test_what_is_halted_stands_before_all_else_and_at_what_it_holds(browser: Tes
     assert set(re.findall(r'kind === "(\w+)"', covering)) == {kind.value for kind in PartKind} - {PartKind.CATALOG}
     for told in ("haltOver(table)", "haltOver(task)", "halt.by", "halt.why", "timeOf(halt.since)"):
         assert told in script
+
+
+def test_messages_are_shown_by_the_fields_that_they_have_and_to_whom_may_see_them_alone(browser: TestClient) -> None:
+    script = browser.get("/assets/page.js").text
+    shown = script.partition("function showMessages")[2].partition("\n}\n")[0]
+    receivers, letters = shown.partition('keyed($("letters")')[::2]
+    for part, view in ((receivers, ReceiverView), (letters, DeadLetter)):
+        used = set(re.findall(r"each\.([a-z_]+)", part))
+        assert used
+        assert used <= {one.name for one in fields(view)}
+    assert "response.status === 403 ? Refused" in script
+    assert 'id="messages-section" aria-labelledby="messages-title" hidden' in browser.get("/").text
 
 
 def test_the_refusal_is_plain_words_whose_style_alone_is_allowed() -> None:

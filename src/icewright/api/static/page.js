@@ -10,6 +10,8 @@ const PARTITIONS_SHOWN = 100;
 const TASKS_SHOWN = 25;
 const WAITING_SHOWN = 25;
 const WHY_MS = 5000;
+const MESSAGES_MS = 5000;
+const LETTERS_SHOWN = 10;
 
 const $ = (id) => document.getElementById(id);
 const opened = new Set();
@@ -21,6 +23,7 @@ let now = 0;
 let halts = [];
 
 class LoggedOut extends Error {}
+class Refused extends Error {}
 
 // Asking by itself keeps no session alive: only somebody who does something on the page does.
 const ATTENDED_MS = 60000;
@@ -36,7 +39,7 @@ async function get(path) {
   const response = await fetch(API + path, { cache: "no-store", headers: asking(), signal: AbortSignal.timeout(10000) });
   if (response.status === 401) throw new LoggedOut();
   const data = JSON.parse(await response.text(), digits);
-  if (!response.ok) throw new Error(data.detail);
+  if (!response.ok) throw new (response.status === 403 ? Refused : Error)(data.detail);
   return data;
 }
 
@@ -383,6 +386,35 @@ function showOptimizers(optimizers) {
     " starts one; Spark needs some seconds to come up. Tables are observed and planned without it.");
 }
 
+// Who is told by messages, and which did not arrive: for those alone who may read everything.
+let messages = null;
+let messagesAt = -MESSAGES_MS;
+
+async function fetchMessages() {
+  if (performance.now() - messagesAt < MESSAGES_MS) return;
+  try {
+    const [receivers, letters] = await Promise.all([get("/notifications"), get(`/notifications/dead-letters?limit=${LETTERS_SHOWN}`)]);
+    messages = { receivers: receivers.items, letters: letters.items, more: letters.next_cursor };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    messages = null;
+  }
+  messagesAt = performance.now();
+}
+
+function showMessages() {
+  const { receivers, letters, more } = messages ?? { receivers: [], letters: [], more: null };
+  $("messages-section").hidden = !receivers.length && !letters.length;
+  keyed($("receivers"), receivers, (each) => each.name, () => el("li"), (item, each) =>
+    fill(item, el("div", { class: "line" }, tag(each.trouble ? "trouble" : "well", each.trouble ? "bad" : "good"), named(each.name),
+      el("span", { class: "note" }, `${each.kind} · ${count(each.sent)} sent · ${count(each.waiting)} waiting · ${count(each.dead_letters)} did not arrive`)),
+    each.trouble ? el("p", { class: "why" }, each.trouble) : null));
+  keyed($("letters"), letters, (each) => each.message_id, () => el("li"), (item, each) =>
+    fill(item, el("div", { class: "line" }, tag("did not arrive", "bad"), named(each.title), timeOf(each.given_up_at)),
+      el("p", { class: "why" }, `${each.receiver}, ${plural(each.attempts, "attempt")}: ${each.problem}`)));
+  if (more) $("letters").append(el("li", { class: "note", "data-key": "more" }, `The latest ${LETTERS_SHOWN}; icewright notifications deadletters lists all.`));
+}
+
 function showStatus(status) {
   fill($("about"), `version ${status.version} · ` + status.catalogs.map((each) => `catalog ${each.name}${each.paused_until ? " (does not answer)" : ""}`).join(", "));
   keyed($("unreadable"), status.unreadable, (each) => each.name, () => el("li"), (item, each) =>
@@ -404,6 +436,8 @@ async function show() {
   await fetchMeasured(tasks.items);
   showTasks(tasks.items);
   showOptimizers(status.optimizers);
+  await fetchMessages();
+  showMessages();
 }
 
 let timer = 0;
@@ -426,7 +460,7 @@ async function tick() {
     connection("live", "live");
   } catch (error) {
     if (error instanceof LoggedOut) {
-      connection("away", "your log-in has ended: icewright login gives a new link");
+      connection("away", "your log-in has ended: load the page anew to log in, or icewright login gives a link");
       return;
     }
     pauseMs = Math.min(PERIOD_MAX_MS, pauseMs * 2);
@@ -439,8 +473,9 @@ async function tick() {
 
 async function showWho() {
   const me = await get("/me");
-  fill($("who"), named(me.name));
-  $("who").title = visible(me.grants.map(({ role, scope }) => `${role} on ${[scope.catalog, ...scope.namespace].join(".") || "everything"}`).join(", "));
+  fill($("who"), el("span", { class: "name" }, me.shown || me.name));
+  const roles = me.grants.map(({ role, scope }) => `${role} on ${[scope.catalog, ...scope.namespace].join(".") || "everything"}`);
+  $("who").title = visible(`${me.name}: ${roles.join(", ")}`);
   $("logout").hidden = false;
 }
 
