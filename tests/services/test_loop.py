@@ -18,6 +18,7 @@ from icewright.scheduling.reporting import GRACE_MS
 from icewright.services import loop as loop_module
 from icewright.services import pruning as pruning_module
 from icewright.services.inbox import UNKNOWN_MAX
+from icewright.services.keeper import Looked
 from icewright.services.loop import (
     CATALOG_PAUSE_MS,
     DISCOVERY_INTERVAL_MS,
@@ -304,6 +305,42 @@ def test_overdue_tables_of_a_catalog_that_is_away_fill_no_batch(
     house.append(1, name=FAR)
     house.rounds(4)
     assert house.record(FAR).snapshot_id == house.metadata(FAR).current_snapshot_id
+
+
+@pytest.mark.parametrize("are_known", [False, True], ids=["discovered", "swept"])
+def test_many_tables_that_take_long_keep_no_event_waiting(
+    house: Lakehouse,
+    monkeypatch: pytest.MonkeyPatch,
+    are_known: bool,  # noqa: FBT001 - pytest gives it by name
+) -> None:
+    """Each look takes a second: a commit that is told is seen behind a few of them, and then the others are."""
+    house.create(FAR)
+    house.control.loop.round()
+    names = [TableName("lake", ("db",), f"t{number}") for number in range(20)]
+    for name in names:
+        house.create(name)
+    if are_known:
+        house.rounds(3, every_ms=MINUTE_MS)
+        house.pass_time(2 * HOUR_MS)
+    else:
+        house.pass_time(MINUTE_MS)
+    looks: list[TableName] = []
+    look = house.control.keeper.look
+
+    def slow_look(name: TableName, *, plan_anew: bool = False) -> Looked:
+        looks.append(name)
+        house.clock.advance(1_000)
+        return look(name, plan_anew=plan_anew)
+
+    monkeypatch.setattr(house.control.keeper, "look", slow_look)
+    house.control.loop.turn()
+    assert 1 <= len(looks) <= 4, "each of two steps, for two seconds"
+    house.notify(house.append(1, name=FAR), FAR)
+    house.control.loop.turn()
+    assert house.record(FAR).snapshot_id == house.metadata(FAR).current_snapshot_id
+    for _ in range(20):
+        house.control.loop.turn()
+    assert set(names) <= set(looks)
 
 
 def test_a_commit_that_cannot_be_verified_hides_no_other(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:

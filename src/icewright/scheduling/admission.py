@@ -115,7 +115,7 @@ class Admission:
         elif self._large_waits:
             kept = {of: cap - max(0, shares[of] - _of(large, of)) for of, cap in _caps_of(group).items() if cap}
             kept = {of: max(cap, self._needed[of] or 0) for of, cap in kept.items()}
-            what = f"all but the share of its large queue, in which tasks refusal: group {group.name} has"
+            what = f"all but the share of its large queue, in which tasks wait: group {group.name} has"
             yield from self._over(kept, self._all, RefusalKind.SHARE, what)
 
     def _of_tenant(self, tenant: str) -> Iterator[Refusal]:

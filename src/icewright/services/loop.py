@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 from structlog.contextvars import bound_contextvars
@@ -48,8 +48,13 @@ from icewright.services.verifier import Verifier
 
 _log = structlog.get_logger("icewright.loop")
 
+_Due = TypeVar("_Due")
+
 BATCH_MAX: Final = 200
 """Tables, events or tasks that one step of a round takes at most, so that no step starves the others."""
+LOOKING_MS_MAX: Final = 2_000
+"""How long one step of a round looks at tables of which nobody said that anything has happened. A look takes some
+50 ms, at a large table seconds; whatever is told or due meanwhile waits for it."""
 DISCOVERY_INTERVAL_MS: Final = 10_000
 """How soon a catalog is asked again, at the soonest, for tables that nobody told us of."""
 DISCOVERY_REST: Final = 20
@@ -214,7 +219,7 @@ class Loop:
                 self._look(record.name)
 
     def _sweep(self) -> None:
-        for record in self._tables.due(self._clock.now(), BATCH_MAX):
+        for record in self._for_a_while(self._tables.due(self._clock.now(), BATCH_MAX)):
             until = self.paused_until(record.name.catalog)
             if record.name.catalog not in self._catalogs:
                 text = f"catalog {record.name.catalog} is not configured any more"
@@ -253,12 +258,21 @@ class Loop:
 
     def _look_at_found(self, catalog: str) -> None:
         found = self._found.get(catalog, deque())
-        for _ in range(min(BATCH_MAX, len(found))):
+        for _ in self._for_a_while(range(min(BATCH_MAX, len(found)))):
             if self._is_paused(catalog):
                 return  # the others are found again
             name = found.popleft()
             if self._tables.record_by_name(name) is None:
                 self._look(name)
+
+    def _for_a_while(self, due: Iterable[_Due]) -> Iterator[_Due]:
+        """One at least; what is left when the time is over is due in the next round, which follows at once."""
+        until = self._clock.now() + LOOKING_MS_MAX
+        for number, one in enumerate(due):
+            if number and self._clock.now() >= until:
+                self._wake.set()
+                return
+            yield one
 
     def _expire_leases(self) -> None:
         for task in self._tasks.expired(BATCH_MAX):

@@ -79,7 +79,7 @@ class Pruner:
     def prune(self) -> None:
         """Forget what is old, if that is due. What is more than a round takes is due again at once.
 
-        What went is counted behind it: of a server that dies in between, that batch is not.
+        What went is counted behind it: what a server removed in the round in which it dies is not.
         """
         now = self._clock.now()
         if self._pruned_at is not None and self._pruned_at <= now < self._pruned_at + PRUNING_INTERVAL_MS:
