@@ -34,6 +34,7 @@ from tests.acceptance.town import (
     Town,
     Writer,
     check,
+    ended,
     looked_at,
     overlapping,
     town,
@@ -105,27 +106,32 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
         )
         sampler = stack.enter_context(Sampler(found, CAPS))
         killer = _chaos(found, at_work)
+        calm_s = time.monotonic()
         until(lambda: _in_order(found, at_work), "every commit is followed by order", found, CALM_S)
+        calm_s = time.monotonic() - calm_s
         found.balancer.loses = 0.0
+        states = ended(found.store_url)
         assert overlapping(found.store_url) == []
         _check_audit(found)
         _check_stranger(found)
+    catalog = writer(entry)
+    checked = [check(catalog.load_table(name.path), at_work.committed[name]) for name in names]
+    print(  # noqa: T201 - figures for whoever runs it
+        f"{at_work.commits} commits, {at_work.told} of which were told; killed {killer.kills}, {found.balancer.lost} "
+        f"replies lost; all in order {calm_s:.0f} s after the last kill; tasks: {states}, "
+        f"{sum(len(one.tasks) for one in checked)} of which committed; {sampler.samples} samples, in "
+        f"{sampler.working} of which tasks ran, at most {sampler.most.tasks} of {CAPS.tasks} tasks and "
+        f"{sampler.most.cores} of {CAPS.cores} cores; "
+        f"{sum(one.orphans for one in checked)} files of killed attempts are left"
+    )
     assert found.left() == []
     assert sampler.violations == []
     assert sampler.samples > 20
     assert sampler.working > 0
     assert sampler.most.cores > 0
-    catalog = writer(entry)
-    checked = [check(catalog.load_table(name.path), at_work.committed[name]) for name in names]
+    assert states["failed"] <= sum(states.values()) / 1000
     assert {one.files for one in checked} <= set(range(1, FILES_MAX + 1))
     assert all(one.tasks for one in checked)
-    print(  # noqa: T201 - figures for whoever runs it
-        f"{at_work.commits} commits, {at_work.told} of which were told; killed {killer.kills}, {found.balancer.lost} "
-        f"replies lost; {sum(len(one.tasks) for one in checked)} tasks committed; {sampler.samples} samples, in "
-        f"{sampler.working} of which tasks ran, at most {sampler.most.tasks} of {CAPS.tasks} tasks and "
-        f"{sampler.most.cores} of {CAPS.cores} cores; "
-        f"{sum(one.orphans for one in checked)} files of killed attempts are left"
-    )
 
 
 def _made(folder: Path) -> Path:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -365,6 +365,12 @@ def unfinished(url: str) -> int:
     with connected(url) as connection:
         (found,) = connection.execute(query).fetchone() or (0,)
         return int(found)
+
+
+def ended(url: str) -> Counter[str]:
+    """How many tasks ended in which state."""
+    with connected(url) as connection:
+        return Counter(dict(connection.execute("SELECT state, count(*) FROM tasks GROUP BY state").fetchall()))
 
 
 def looked_at(url: str) -> dict[str, int]:
