@@ -48,9 +48,10 @@ check: $(READY) ## style, types, floors
 bench: $(READY) ## measure against the peer: make bench B="B7 --short"
 	@$(BIN)/python -m benchmarks $(B)
 
-campaign: $(READY) ## the long forms: 20,000 simulated lakehouses, every kill three times, 5,000 examples per property
+campaign: $(READY) ## the long forms: 20,000 simulated lakehouses, every kill three times, a town of 10,000 tasks
 	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -m "not e2e" $(TEST_ARGS)
 	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest tests/e2e/test_kill_matrix.py $(TEST_ARGS)
+	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -s tests/acceptance/test_service.py $(TEST_ARGS)
 
 acceptance: $(READY) ## what a user is promised, on real processes
 	@ICEWRIGHT_ACCEPTANCE=1 $(BIN)/pytest -m e2e -v $(TEST_ARGS)
