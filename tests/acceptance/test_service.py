@@ -3,8 +3,8 @@
 The long form (``make acceptance``): three servers over one PostgreSQL, behind a balancer; two optimizers on a Spark
 standalone cluster; 2,000 small tables with a writer that commits to them for ten minutes, while one of all these is
 killed every few seconds; besides, replies are lost and workers run out of memory. The short form, in CI: two servers,
-one optimizer in local mode, a dozen tables, and each kind killed once, the leading server first. ``make campaign`` (B10)
-has 10,000 tables, a task for each at least, and half an hour of all that: of a thousand tasks one may fail.
+one optimizer in local mode, a dozen tables, and each kind killed once, the leading server first. And ``make campaign``,
+B10: 10,000 tables, each of which has a task, and half an hour of all that. Of a thousand tasks one may fail.
 
 What is asserted is read behind icewright's back (:mod:`tests.acceptance.town`): no table ever had two tasks at work, by
 samples and by all attempts that there were; each table has exactly the rows that were
