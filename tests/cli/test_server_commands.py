@@ -154,7 +154,7 @@ def test_a_plan_is_applied_cancelled_and_retried() -> None:
     assert [entry.state.value for entry in document.history] == ["queued", "cancelled", "queued"]
     shown = icewright("tasks", "show", task.task_id).out
     assert "History" in shown
-    assert (document.start is not None, "Starts: when is not known.\n" in shown) == (True, True)
+    assert (document.start is not None, "Starts: it is not known when.\n" in shown) == (True, True)
 
 
 def test_what_happens_is_told_page_by_page_and_as_it_happens(lake: Path) -> None:

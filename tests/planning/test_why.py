@@ -117,9 +117,9 @@ class TestTasks:
             ),
             (
                 StartEstimate(None, NOW + HOUR_MS, None, Reason("not-measured", "too little ended")),
-                f"Next: it starts, when is not known, and not before {IN_AN_HOUR}: too little ended.",
+                f"Next: it is not known when it starts, and not before {IN_AN_HOUR}: too little ended.",
             ),
-            (StartEstimate(None, None, None, Reason("a", "x")), "Next: it starts, when is not known."),
+            (StartEstimate(None, None, None, Reason("a", "x")), "Next: it is not known when it starts."),
         ],
     )
     def test_about_when_a_task_starts_and_by_what(self, queued: ListedTask, start: StartEstimate, said: str) -> None:

@@ -22,4 +22,4 @@ def say_waits(terminal: Terminal, waits: Sequence[Wait], start: StartEstimate | 
 def _when(start: StartEstimate) -> str:
     if start.at is not None:
         return f"about {text.instant(start.at)}, by an estimate"
-    return "when is not known" + ("" if start.soonest_at is None else f", not before {text.instant(start.soonest_at)}")
+    return "it is not known when" + ("" if start.soonest_at is None else f", not before {text.instant(start.soonest_at)}")

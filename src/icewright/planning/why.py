@@ -120,7 +120,7 @@ def _start_said(found: Told, now: Instant) -> str:
     is_said = any(wait.reason == start.reason for wait in found.waits)
     if start.at is None:
         soonest = "" if start.soonest_at is None else f", and not before {_when(start.soonest_at, now)}"
-        return f"Next: it starts, when is not known{soonest}" + ("." if is_said else f": {start.reason.text}.")
+        return f"Next: it is not known when it starts{soonest}" + ("." if is_said else f": {start.reason.text}.")
     if start.at <= now:
         return f"Next: it starts as soon as its turn comes: {start.reason.text}."
     said = f"Next: it starts about {_when(start.at, now)}"
