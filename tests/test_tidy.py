@@ -475,3 +475,17 @@ def test_the_check_of_shared_values_would_notice(value: str) -> None:
 )
 def test_the_check_of_deletions_would_notice(code: str) -> None:
     assert deletions(ast.parse(code))
+
+
+def test_each_migration_and_each_decision_has_a_number_of_its_own() -> None:
+    """Two that were begun at once take the same number, and nothing in them conflicts."""
+    versions = sorted((SRC / "icewright/adapters/sql/migrations/versions").glob("v*.py"))
+    decisions = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+    for found, digits in ((versions, slice(1, 5)), (decisions, slice(0, 4))):
+        numbers = [int(path.name[digits]) for path in found]
+        assert numbers == list(range(1, len(numbers) + 1))
+    for number, path in enumerate(versions, start=1):
+        text = path.read_text(encoding="utf-8")
+        before = "None" if number == 1 else f'"{number - 1:04}"'
+        assert f'revision = "{number:04}"' in text, path
+        assert f"down_revision: str | None = {before}" in text, path
