@@ -155,6 +155,7 @@ def _chaos(at: Town, at_work: Writer) -> Killer:
             killer.by_chance()
             time.sleep(2.0)
         writing.join()
+    assert at_work.ended_well
     return killer
 
 

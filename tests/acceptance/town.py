@@ -30,7 +30,7 @@ from sqlalchemy import make_url
 
 from icewright.adapters.http.client import Client
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import IcewrightError, Unavailable
+from icewright.domain.errors import IcewrightError, Unavailable, Unknown
 from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableName
 from icewright.domain.tables import TASK_ID_KEY
@@ -231,6 +231,7 @@ class Writer:
     chance: random.Random
     commits: int = 0
     told: int = 0
+    ended_well: bool = False
     committed: dict[TableName, set[int]] = field(default_factory=lambda: defaultdict(set))
     _tables: dict[TableName, Table] = field(default_factory=dict)
 
@@ -266,9 +267,10 @@ class Writer:
                 try:
                     client.notify(CommitEvent(name))
                     self.told += 1
-                except Unavailable:
-                    pass  # nobody is there just now: the sweep finds it
+                except (Unavailable, Unknown):
+                    pass  # nobody is there just now, or knows whether it was heard: the sweep finds it
             time.sleep(every_s)
+        self.ended_well = True
 
 
 class Killer:
