@@ -22,4 +22,5 @@ def say_waits(terminal: Terminal, waits: Sequence[Wait], start: StartEstimate | 
 def _when(start: StartEstimate) -> str:
     if start.at is not None:
         return f"about {text.instant(start.at)}, by an estimate"
-    return "it is not known when" + ("" if start.soonest_at is None else f", not before {text.instant(start.soonest_at)}")
+    soonest = "" if start.soonest_at is None else f", not before {text.instant(start.soonest_at)}"
+    return f"it is not known when{soonest}"
