@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from icewright.cli.main import app
@@ -34,6 +35,14 @@ def icewright(*arguments: str) -> Said:
     """Run a command; an exception that it does not expect is raised here."""
     result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
     return Said(result.exit_code, result.stdout, result.stderr)
+
+
+def at_home(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """From now on commands run in a folder with a home of its own, and the environment says nothing of icewright."""
+    patch.chdir(folder)
+    patch.setenv("HOME", str(folder / "home"))
+    for name in ("ICEWRIGHT_CONFIG", "ICEWRIGHT_TOKEN"):
+        patch.delenv(name, raising=False)
 
 
 def write_configuration(folder: Path, entry: CatalogEntry, more: str = "") -> None:

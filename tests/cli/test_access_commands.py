@@ -15,7 +15,7 @@ from icewright.adapters.sql.schema_access import audit
 from icewright.adapters.sql.transactions import writing
 from icewright.app.address import read_address
 from icewright.domain.access import OWNER, Grant, Principal, Role
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, serving
 
 
@@ -23,10 +23,7 @@ from tests.lakes.house import House, serving
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made = House(tmp_path)
     write_configuration(tmp_path, made.entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("ICEWRIGHT_CONFIG", "ICEWRIGHT_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
+    at_home(tmp_path, monkeypatch)
     with serving(made):
         yield made
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from icewright.adapters.sql.identity import SqlIdentities
 from icewright.domain.access import OWNER
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, serving
 
 NOTHING = {
@@ -35,10 +34,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     made = House(folder)
     write_configuration(folder, made.entry)
     with pytest.MonkeyPatch.context() as patch, serving(made):
-        patch.chdir(folder)
-        patch.setenv("HOME", str(Path(folder) / "home"))
-        for name in ("ICEWRIGHT_CONFIG", "ICEWRIGHT_TOKEN"):
-            patch.delenv(name, raising=False)
+        at_home(folder, patch)
         yield made
 
 

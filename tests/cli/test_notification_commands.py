@@ -10,7 +10,7 @@ import pytest
 from icewright.domain.errors import Rejected
 from icewright.domain.feed import Fact, FactKind
 from icewright.domain.plans import Reason
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, serving
 from tests.services.mailbox import Mailbox, told
 
@@ -37,10 +37,7 @@ class Told(House):
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     made = Told(tmp_path)
     write_configuration(tmp_path, made.entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("ICEWRIGHT_CONFIG", "ICEWRIGHT_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
+    at_home(tmp_path, monkeypatch)
     with serving(made):
         yield made
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 
 
@@ -59,9 +59,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(lake)
-    monkeypatch.setenv("HOME", str(lake / "home"))
-    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+    at_home(lake, monkeypatch)
 
 
 def test_scan_shows_every_one_of_them() -> None:

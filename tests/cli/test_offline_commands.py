@@ -16,7 +16,7 @@ from icewright.domain.reachable import FileClass
 from icewright.services.plan_views import PlanView
 from icewright.services.storage_views import StorageView
 from icewright.services.views import FileView, ManifestView, PartitionView, RefView, SnapshotView, TableView
-from tests.cli.command_line import HOSTILE, icewright, make_sample_lake, write_configuration
+from tests.cli.command_line import HOSTILE, at_home, icewright, make_sample_lake, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table, rows, writer
 
 
@@ -29,9 +29,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(lake)
-    monkeypatch.setenv("HOME", str(lake / "home"))
-    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+    at_home(lake, monkeypatch)
 
 
 def test_scan_shows_all_tables_and_stops_at_none() -> None:

@@ -10,7 +10,7 @@ import pytest
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.codec import from_json
 from icewright.services.policy_views import PolicyChangeView, PolicyView
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table, writer
 
 EVENTS = ("db", "events")
@@ -21,9 +21,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CatalogEntry:
     entry = make_lake(tmp_path)
     append(make_table(entry, EVENTS), range(3))
     write_configuration(tmp_path, entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+    at_home(tmp_path, monkeypatch)
     return entry
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from icewright.config.policy_schema import policy_schema
 from icewright.domain.catalogs import CatalogEntry
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
@@ -53,9 +53,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CatalogEntry:
     write_configuration(tmp_path, entry, more)
     (tmp_path / "rules.yaml").write_text(RULES)
     (tmp_path / "cases.yaml").write_text(CASES)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+    at_home(tmp_path, monkeypatch)
     return entry
 
 

@@ -13,7 +13,7 @@ from icewright.domain.halts import EVERYTHING, WHY_LENGTH_MAX, HaltState
 from icewright.domain.names import TableName
 from icewright.domain.tasks import AttemptState, Task, TaskState
 from icewright.ports.store import Change
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.contracts.samples import OUTCOME, new_task
 from tests.lakes.house import HOUR_MS, House, serving
 
@@ -33,10 +33,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made.table()
     made.round()
     write_configuration(tmp_path, made.entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("ICEWRIGHT_CONFIG", "ICEWRIGHT_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
+    at_home(tmp_path, monkeypatch)
     with serving(made):
         yield made
 

@@ -9,7 +9,7 @@ import pytest
 
 from icewright.services import deleter, removal_rounds
 from icewright.services.pulse import SILENT_MS_MAX
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import HOUR_MS, House, all_there, files, litter, location, serving
 from tests.lakes.sqlite import SCHEMA, writer
 
@@ -18,9 +18,7 @@ from tests.lakes.sqlite import SCHEMA, writer
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made = House(tmp_path)
     write_configuration(tmp_path, made.entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+    at_home(tmp_path, monkeypatch)
     with serving(made):
         yield made
 

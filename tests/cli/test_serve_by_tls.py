@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 from tests.servers.certificates import Authority
 from tests.servers.processes import free_port
@@ -25,9 +25,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     entry = make_lake(tmp_path)
     append(make_table(entry, ("db", "events")), range(10))
     write_configuration(tmp_path, entry)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+    at_home(tmp_path, monkeypatch)
     return tmp_path
 
 

@@ -20,7 +20,7 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.codec import from_json
 from icewright.domain.tasks import TaskState
 from icewright.domain.why import Stance, Why
-from tests.cli.command_line import icewright, write_configuration
+from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.sqlite import append, make_lake, make_table
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("server")]
@@ -55,9 +55,7 @@ def server(lake: Path) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(lake)
-    monkeypatch.setenv("HOME", str(lake / "home"))
-    monkeypatch.delenv("ICEWRIGHT_CONFIG", raising=False)
+    at_home(lake, monkeypatch)
     deadline = time.monotonic() + _PATIENCE_S
     while icewright("status").status or not icewright("plan", "db.again", "--json").json["from_server"]:
         assert time.monotonic() < deadline, "the server does not answer, or does not see its tables"
