@@ -4,7 +4,7 @@ The long form (``make acceptance``): three servers over one PostgreSQL, behind a
 standalone cluster; 2,000 small tables with a writer that commits to them for ten minutes, while one of all these is
 killed every few seconds; besides, replies are lost and workers run out of memory. The short form, in CI: two servers,
 one optimizer in local mode, a dozen tables, and each kind killed once, the leading server first. And ``make campaign``,
-B10: 10,000 tables, each of which has a task, and half an hour of all that. Of a thousand tasks one may fail.
+B10: 10,000 tables, each of which has a task, and half an hour of all that. One of a thousand tasks may fail, or one.
 
 What is asserted is read behind icewright's back (:mod:`tests.acceptance.town`): no table ever had two tasks at work, by
 samples and by all attempts that there were; each table has exactly the rows that were
@@ -131,7 +131,7 @@ def test_every_commit_is_followed_by_order_whatever_is_killed(
     assert sampler.samples > 20
     assert sampler.working > 0
     assert sampler.most.cores > 0
-    assert states["failed"] <= sum(states.values()) / 1000
+    assert states["failed"] <= max(1, sum(states.values()) // 1000)
     assert {one.files for one in checked} <= set(range(1, FILES_MAX + 1))
     assert all(one.tasks for one in checked)
 

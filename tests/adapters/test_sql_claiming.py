@@ -41,7 +41,8 @@ def seeded(seed: int) -> random.Random:
 def filled(url: str, chance: random.Random, queues: Sequence[Queue] = tuple(Queue)) -> SqlTaskStore:
     """Tasks in all lanes of the queues; three of each table, which are of three kinds."""
     engine = open_store(url)
-    store = SqlTaskStore(engine, ManualClock())
+    clock = ManualClock()
+    store = SqlTaskStore(engine, clock)
     places = [(table, kind) for table in range(10) for kind in islice(ActionKind, 3)]
     chance.shuffle(places)
     for number in range(len(places)):
@@ -52,6 +53,7 @@ def filled(url: str, chance: random.Random, queues: Sequence[Queue] = tuple(Queu
         for number, (table, kind) in enumerate(places):
             of_table = {"table_uuid": table_id(100 + table).uuid, "kind": kind.value}
             connection.execute(update(tasks).where(tasks.c.task_id == f"task-{number:02d}").values(**of_table))
+    clock.advance(1_000)
     return store
 
 
@@ -85,6 +87,8 @@ def test_all_get_what_they_would_have_got_one_after_the_other(seed: int, tmp_pat
         asked = asked_by(chance, 7)
         expected = [given for request in asked for given in together(one, [request])]
         assert together(all_, asked) == expected
+        for given in filter(None, expected):
+            assert all_.get(given.task_id) == given, "what is told is what was written"
         for task in islice((task for task in expected if task is not None), 2):
             for store in (one, all_):
                 store.change(Change(task.task_id, task.version, TaskState.CANCELLED, OUTCOME, AttemptState.CANCELLED))

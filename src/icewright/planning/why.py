@@ -10,7 +10,7 @@ from icewright.domain.policy import Mode
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES
-from icewright.domain.why import Considered, LastTry, Next, Stance, Why, WhyKind
+from icewright.domain.why import Considered, LastTry, Next, Stance, StartEstimate, Why, WhyKind
 from icewright.planning import wording
 from icewright.planning.by_itself import UPKEEP_KEYS
 from icewright.planning.settings import MODE_KEY
@@ -109,14 +109,12 @@ def _lines(
         because = "" if last.reason is None else f", {last.reason.text}"
         tried = f"Last try: number {last.attempt} of task {last.task_id}, {last.state.value}"
         yield f"{tried} at {wording.instant(last.at)}{because}."
-    yield _next_said(found, known.now) if found.expected.start is None else _start_said(found, known.now)
-
-
-def _start_said(found: Told, now: Instant) -> str:
-    """About when a task starts, and by what that is told."""
     start = found.expected.start
-    if start is None:
-        raise TypeError("only what waits to start has an estimate")
+    yield _next_said(found, known.now) if start is None else _start_said(found, start, known.now)
+
+
+def _start_said(found: Told, start: StartEstimate, now: Instant) -> str:
+    """About when a task starts, and by what that is told."""
     is_said = any(wait.reason == start.reason for wait in found.waits)
     if start.at is None:
         soonest = "" if start.soonest_at is None else f", and not before {_when(start.soonest_at, now)}"

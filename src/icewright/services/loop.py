@@ -53,8 +53,8 @@ _Due = TypeVar("_Due")
 BATCH_MAX: Final = 200
 """Tables, events or tasks that one step of a round takes at most, so that no step starves the others."""
 LOOKING_MS_MAX: Final = 2_000
-"""How long one step of a round looks at tables of which nobody said that anything has happened. A look takes some
-50 ms, at a large table seconds; whatever is told or due meanwhile waits for it."""
+"""How long a round looks at tables of which nobody said that anything has happened: at those that are due, and at new
+ones of each catalog. A look takes some 50 ms, at a large table seconds; whatever is told meanwhile waits for it."""
 DISCOVERY_INTERVAL_MS: Final = 10_000
 """How soon a catalog is asked again, at the soonest, for tables that nobody told us of."""
 DISCOVERY_REST: Final = 20

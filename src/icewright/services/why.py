@@ -162,7 +162,7 @@ class Whys:
 
     def _waits(self, task: ListedTask, metadata: TableMetadata | None) -> tuple[Wait, ...]:
         """What a queued task waits for."""
-        found = [*self._queue_waits.of(task)]
+        found = list(self._queue_waits.of(task))
         if metadata is not None:
             obstacle = self._leave.obstacle(self._tasks.get(task.task_id), metadata)
             opens_at = None if obstacle is None else obstacle.figures.get("opens_at")
