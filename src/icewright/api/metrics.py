@@ -92,7 +92,8 @@ class Figures:
         try:
             tasks, tables = control.tasks.census(max(1, self._shown.tables_max)), control.tables.census()
             halts = control.tasks.halts.present()
-            receivers, pruned = control.notifications.views(), control.prunings.pruned()
+            receivers = control.notifications.views()
+            pruned = {} if control.prunings is None else control.prunings.pruned()
         except IcewrightError as error:
             _log.warning("no figures of the store", code=error.code, detail=error.message)
             yield _one("icewright_store_up", "Whether the store answers this server.", 0)

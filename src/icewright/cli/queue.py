@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -47,8 +43,6 @@ Group = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Onl
 Catalog = Annotated[str | None, typer.Option("--catalog", metavar="NAME", help="Only tables of this catalog.")]
 Table = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only this table.")]
 Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: it is kept, and shown wherever this waits.")]
-
-
 Timeout = Annotated[
     float,
     typer.Option("--timeout", metavar="SECONDS", min=0, help="How long to wait until nothing runs any more there."),
@@ -71,16 +65,8 @@ def show(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi =
         print_halts(invocation.terminal, _views(found), none="nothing is paused")
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What every command of the queue is told: the part that is meant, as the API takes it, and how to answer."""
-
-    invocation: Invocation
-    part: Json
-    show_api: bool
-
-
-def _options(
+@app.command()
+def pause(
     context: typer.Context,
     everything: All = None,
     *,
@@ -90,60 +76,76 @@ def _options(
     reason: Why = "",
     as_json: AsJson = False,
     show_api: ShowApi = False,
-) -> _Asked:
-    """The options that all commands of the queue have."""
-    invocation = begin(context, as_json=as_json)
-    return _Asked(invocation, _part_asked(invocation, everything, group, catalog, table, reason), show_api)
-
-
-def _command(act: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of :func:`_options`, which ``act`` is given as one, and those of its own behind."""
-    shared = inspect.signature(_options, eval_str=True)
-    own = [*inspect.signature(act, eval_str=True).parameters.values()][1:]
-
-    @wraps(act)
-    def command(**options: Any) -> None:
-        given = {one.name: options.pop(one.name) for one in own}
-        act(_options(**options), **given)
-
-    behind = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
-    parameters = [*shared.parameters.values(), *behind]
-    command.__signature__ = shared.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]  # what typer reads
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    return app.command()(command)
-
-
-@_command
-def pause(asked: _Asked) -> None:
+) -> None:
     """Begin nothing more. What runs goes on to its end; files that are removed or put back stay after this batch."""
-    _halt(asked, "pause", None)
+    invocation = begin(context, as_json=as_json)
+    part = _part_asked(invocation, everything, group, catalog, table, reason)
+    _halt(invocation, "pause", part, None, show_api=show_api)
 
 
-@_command
-def drain(asked: _Asked, timeout: Timeout = 600) -> None:
+@app.command()
+def drain(
+    context: typer.Context,
+    everything: All = None,
+    *,
+    group: Group = None,
+    catalog: Catalog = None,
+    table: Table = None,
+    reason: Why = "",
+    timeout: Timeout = 600,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
     """Pause, and wait until what runs has ended. Exit status 1 when it has not in time; it stays paused then."""
-    _halt(asked, "drain", timeout)
+    invocation = begin(context, as_json=as_json)
+    part = _part_asked(invocation, everything, group, catalog, table, reason)
+    _halt(invocation, "drain", part, timeout, show_api=show_api)
 
 
-@_command
-def stop(asked: _Asked, timeout: Timeout = 60) -> None:
+@app.command()
+def stop(
+    context: typer.Context,
+    everything: All = None,
+    *,
+    group: Group = None,
+    catalog: Catalog = None,
+    table: Table = None,
+    reason: Why = "",
+    timeout: Timeout = 60,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
     """Pause, and end what runs before it commits; it waits again. Exit status 1 when something still runs in the end.
 
     Attempts hear of it at their next heartbeat, within 10 seconds. One that does not end by itself is ended with its
     process after its lease and the grace.
     """
-    _halt(asked, "stop", timeout)
+    invocation = begin(context, as_json=as_json)
+    part = _part_asked(invocation, everything, group, catalog, table, reason)
+    _halt(invocation, "stop", part, timeout, show_api=show_api)
 
 
-@_command
-def resume(asked: _Asked) -> None:
+@app.command()
+def resume(
+    context: typer.Context,
+    everything: All = None,
+    *,
+    group: Group = None,
+    catalog: Catalog = None,
+    table: Table = None,
+    reason: Why = "",
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
     """Let exactly that go on which was paused, drained or stopped. What else is halted stays, and is shown."""
+    invocation = begin(context, as_json=as_json)
+    part = _part_asked(invocation, everything, group, catalog, table, reason)
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
 
-    terminal = asked.invocation.terminal
-    with server(asked.invocation, show_api=asked.show_api) as client:
-        answer = client.change_queue("resume", asked.part)
-    if terminal.as_json:
+    terminal = invocation.terminal
+    with server(invocation, show_api=show_api) as client:
+        answer = client.change_queue("resume", part)
+    if as_json:
         terminal.document(answer)
         return
     terminal.say("it goes on" if answer["resumed"] else "it was not halted by itself")
@@ -194,13 +196,13 @@ def _part_asked(
     return {"part": kind.value, "name": "" if kind is PartKind.EVERYTHING else name, "reason": reason}
 
 
-def _halt(asked: _Asked, verb: str, timeout_s: float | None) -> None:
+def _halt(invocation: Invocation, verb: str, part: Json, timeout_s: float | None, *, show_api: bool) -> None:
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.halting import HaltView  # noqa: PLC0415 - see above
 
-    terminal = asked.invocation.terminal
-    with server(asked.invocation, show_api=asked.show_api) as client:
-        halt = from_json(HaltView, client.change_queue(verb, asked.part))
+    terminal = invocation.terminal
+    with server(invocation, show_api=show_api) as client:
+        halt = from_json(HaltView, client.change_queue(verb, part))
         if timeout_s:
             halt = _waited_for(terminal, client, halt, timeout_s)
     if terminal.as_json:

@@ -90,7 +90,7 @@ class ControlPlane:
     queue_waits: QueueWaits
     starts: StartEstimates
     halting: Halting
-    prunings: Prunings
+    prunings: Prunings | None
     history: HistoryProgress | None
     group_views: GroupViews
     approvals: Approvals

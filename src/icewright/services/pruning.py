@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
 from icewright.domain.faults import Fault, fault
-from icewright.domain.retention import RETENTION, Pruned, Retention, RowKind, Rows
+from icewright.domain.retention import RETENTION, Retention, RowKind
 from icewright.domain.tables import Instant
 from icewright.domain.undo import UNDO_KEPT_MS
 from icewright.ports.audit import AuditLog
@@ -33,28 +33,13 @@ BATCHES_MAX: Final = 10
 """Transactions for one kind of row that a round of the loop takes; what is left over is for the next round."""
 
 
-class NothingNoted:
-    """:class:`~icewright.ports.prunings.Prunings` where nobody counts."""
-
-    def rows(self) -> Mapping[RowKind, Rows]:
-        """See the port."""
-        return {}
-
-    def note(self, removed: Mapping[RowKind, int], left: Mapping[RowKind, Rows]) -> None:
-        """See the port."""
-
-    def pruned(self) -> Mapping[RowKind, Pruned]:
-        """See the port."""
-        return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How long what is kept: the audit if there is one, where it is counted what went, and how far the history is."""
+    """How long what is kept; None where there is no audit, where nobody counts what went, and without a history."""
 
     retention: Retention = RETENTION
     audit: AuditLog | None = None
-    prunings: Prunings = field(default_factory=NothingNoted)
+    prunings: Prunings | None = None
     history: HistoryProgress | None = None
 
 
@@ -150,6 +135,8 @@ class Pruner:
     def _note(self, *, is_done: bool) -> None:
         """Count what went; where a pass is done, also what is left, of all kinds."""
         prunings = self._keeping.prunings
+        if prunings is None:
+            return
         if is_done:
             prunings.note(dict.fromkeys(RowKind, 0), prunings.rows())
         elif self._removed.total():
