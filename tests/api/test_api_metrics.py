@@ -81,6 +81,8 @@ def test_a_task_is_followed_from_its_queue_to_its_verification(served: Served) -
     assert value(families(served), "icewright_task_age_max_seconds") == 120
     served.post("/optimizers", hello())
     assert value(families(served), "icewright_optimizers", resource_group="default") == 1
+    served.get("/backlog", resource_group="default", catalog="lake", submitter_id="s-1", host="h")
+    assert value(families(served), "icewright_submitters", resource_group="default") == 1
     store = served.control.tasks
     task = store.claim("optimizer-1", resource_group="default", catalogs=frozenset({"lake"}), lease_ms=9)
     assert task is not None

@@ -412,7 +412,9 @@ def a_life(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield call("GET", "/tasks/{task_id}", task_id=expiry_id)
     for path in ("/status", "/tables", "/tasks", "/optimizers", "/feed"):
         yield call("GET", path)
-    method, path, response = call("GET", "/backlog?resource_group=default&catalog=lake")
+    method, path, response = call(
+        "GET", "/backlog?resource_group=default&catalog=lake&submitter_id=submitter-1&host=edge-1"
+    )
     yield method, path.partition("?")[0], response
     for path in ("", "/observations", "/partitions", "/snapshots", "/refs", "/place", "/why", "/policy-test", "/plans"):
         yield call("GET", f"/tables/{{uuid}}{path}", uuid=uuid)

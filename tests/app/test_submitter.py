@@ -13,7 +13,7 @@ import pytest
 from icewright.adapters.memory.launcher import MemoryApplication, MemoryLauncher
 from icewright.app.submitter import Submitter
 from icewright.domain.errors import IcewrightError, InvalidConfiguration, NotFound, Rejected, Unavailable
-from icewright.domain.optimizers import Backlog, OptimizerSettings
+from icewright.domain.optimizers import Backlog, OptimizerSettings, Submitting
 from icewright.domain.tables import Instant
 from tests.spark_side.specs import settings_of
 
@@ -27,6 +27,7 @@ class World:
         self.error: IcewrightError | None = None
         self.now_s = 0.0
         self.names = 0
+        self.said: list[Submitting] = []
         self.launcher = MemoryLauncher()
         self.submitter = Submitter(
             self._settings, self.launcher, applications_max, look=self._look, clock=lambda: self.now_s
@@ -36,8 +37,9 @@ class World:
         self.names += 1
         return settings_of(optimizer_id=f"optimizer-{self.names}", tasks_max=1)
 
-    def _look(self, settings: OptimizerSettings) -> Backlog:
+    def _look(self, settings: OptimizerSettings, submitting: Submitting) -> Backlog:
         assert settings.resource_group == "default"
+        self.said.append(submitting)
         if self.error is not None:
             raise self.error
         return Backlog(self.tasks, self.probes, dict(self.seen_at))
@@ -67,6 +69,22 @@ def test_one_for_each_task_that_waits_and_no_more_than_may_run_at_once() -> None
     assert [world.turn(), world.turn()] == [1, 1]  # it is still on its way to the same task
     world.tasks = 9
     assert [world.turn(), world.turn()] == [3, 3]
+
+
+def test_it_says_who_it_is_and_asks_on_while_no_more_may_run() -> None:
+    world = World()
+    world.tasks = 9
+    assert [world.turn(), world.turn(), world.turn()] == [3, 3, 3]
+    assert [(one.applications, one.applications_max) for one in world.said] == [(0, 3), (3, 3), (3, 3)]
+    assert len({(one.submitter_id, one.host) for one in world.said}) == 1
+    assert world.said[0].submitter_id.startswith("submitter-")
+    assert len({one.submitter_id for one in (world.said[0], *_said_by_another())}) == 2
+
+
+def _said_by_another() -> list[Submitting]:
+    other = World()
+    other.turn()
+    return other.said
 
 
 def test_one_that_has_introduced_itself_has_its_task_and_another_waits() -> None:
@@ -138,7 +156,7 @@ def test_t4_settings_that_may_not_be_used_end_it_at_once() -> None:
     def settings() -> OptimizerSettings:
         return settings_of(spark_conf={"spark.plugins": "x"})
 
-    submitter = Submitter(settings, MemoryLauncher(), 1, look=lambda _settings: Backlog(1, 0, {}))
+    submitter = Submitter(settings, MemoryLauncher(), 1, look=lambda _settings, _who: Backlog(1, 0, {}))
     with pytest.raises(InvalidConfiguration):
         submitter.turn()
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from icewright.domain.jobs import ANY_TASK
 from icewright.domain.names import TableName
+from icewright.domain.optimizers import BacklogRequest, Submitting
 from icewright.domain.plans import Reason
 from icewright.domain.resource_groups import Queue, ResourceGroup, TenantCaps
 from icewright.domain.tasks import Task, TaskState
@@ -48,6 +49,90 @@ def test_nobody_asks_for_it() -> None:
     assert codes(house) == [[]]
     house.clock.advance(6 * MINUTE_MS)
     assert codes(house) == [["no-optimizer"]]
+
+
+def ask(house: Lakehouse, applications: int = 0, catalog: str = "lake", cores: int = 2) -> None:
+    """A submitter asks what waits."""
+    submitting = Submitting("submitter-1", "edge-1", applications, 2)
+    asked = BacklogRequest("default", cores, 2**30, submitting=submitting)
+    house.control.backlogs.of(asked, frozenset({catalog}))
+
+
+class TestSubmitters:
+    """Who starts an application for each task is nobody's optimizer, and starts one."""
+
+    def test_a_submitter_that_asked_lately_starts_one(self) -> None:
+        house = lakehouse(tables=1)
+        ask(house)
+        house.clock.advance(3_000)
+        for _ in range(2):
+            ((wait,),) = waits(house)
+            assert wait.reason.code == "to-be-submitted"
+            assert "submitter submitter-1 on edge-1, which asked what waits 3.0 s ago" in wait.reason.text
+            assert wait.reason.text.endswith("and has 0 of at most 2 applications, starts one for it")
+            house.restart()  # the next server knows of it as well
+        house.clock.advance(5 * MINUTE_MS)
+        assert codes(house) == [["no-optimizer"]]
+
+    def test_one_that_may_start_no_more_has_to_see_one_end(self) -> None:
+        house = lakehouse(tables=1)
+        ask(house, applications=2)
+        ((wait,),) = waits(house)
+        assert wait.reason.text.endswith("starts one for it when one of these has ended")
+        assert (wait.reason.figures["applications"], wait.reason.figures["applications_max"]) == (2, 2)
+
+    def test_it_comes_beside_the_place_in_line(self) -> None:
+        house = lakehouse(tables=2)
+        ask(house)
+        assert codes(house) == [["to-be-submitted"], ["line", "to-be-submitted"]]
+
+    def test_one_of_another_catalog_starts_none(self) -> None:
+        house = lakehouse(tables=1)
+        ask(house, catalog="other")
+        assert codes(house) == [["no-optimizer"]]
+
+    def test_its_applications_are_held_to_the_caps(self) -> None:
+        house = lakehouse(ResourceGroup("default", cores=3), tables=1)
+        ask(house, cores=4)
+        assert codes(house) == [["cap"]]
+
+    def test_an_optimizer_that_stays_takes_it_at_once(self) -> None:
+        house = lakehouse(tables=1)
+        ask(house)
+        introduce(house)
+        assert codes(house) == [[]]
+
+    def test_an_application_of_its_that_was_heard_of_has_another_task(self) -> None:
+        house = lakehouse(tables=1)
+        introduce(house, is_resident=False)
+        assert codes(house) == [[]]
+        ask(house)
+        assert codes(house) == [["to-be-submitted"]]
+
+    def test_its_group_can_be_halted(self) -> None:
+        house = lakehouse(tables=1)
+        submitting = Submitting("submitter-1", "edge-1", 0, 2)
+        house.control.backlogs.of(BacklogRequest("etl", submitting=submitting), frozenset({"lake"}))
+        assert "etl" in house.control.halting.groups()
+
+    def test_what_is_said_again_is_noted_every_ten_seconds_alone(self) -> None:
+        house = lakehouse(tables=1)
+        noted = house.control.tables.submitters.noted
+        ask(house)
+        first = noted()
+        house.clock.advance(9_000)
+        ask(house)
+        assert noted() == first
+        ask(house, applications=1)
+        assert noted()[0].asked_at == house.clock.now()
+        house.clock.advance(10_000)
+        ask(house, applications=1)
+        assert noted()[0].asked_at == house.clock.now()
+
+    def test_who_does_not_say_who_it_is_is_not_noted(self) -> None:
+        house = lakehouse(tables=1)
+        house.control.backlogs.of(BacklogRequest("default"), frozenset({"lake"}))
+        assert house.control.tables.submitters.noted() == []
 
 
 def test_what_runs_waits_for_nothing() -> None:

@@ -16,7 +16,7 @@ from icewright.ports.store import Change
 from icewright.scheduling.expected_start import MEASURED_MIN
 from tests.contracts.samples import OUTCOME, new_task
 from tests.services.lakehouse import HOUR_MS, MINUTE_MS, SECOND_MS, Lakehouse
-from tests.services.test_queue_waits import introduce, lakehouse, run_one
+from tests.services.test_queue_waits import ask, introduce, lakehouse, run_one
 from tests.services.worker import RETRYABLE, Worker
 
 TOOK_MS = 4 * MINUTE_MS
@@ -178,6 +178,19 @@ def test_nobody_knows_when_an_optimizer_comes_or_takes_its_queue() -> None:
     introduce(house, queues=(Queue.LARGE,))
     assert [one.reason.code for one in starts(house)] == ["queue"]
     assert in_ms(house) == [None]
+
+
+def test_a_submitter_runs_as_many_at_once_as_it_may() -> None:
+    house = measured(tables=4)
+    ask(house)
+    assert in_ms(house) == [0, 0, TOOK_MS, TOOK_MS]
+    assert starts(house)[0].reason.text.endswith("until its application is up was not measured, and is not in it")
+
+
+def test_a_group_lets_no_more_applications_run_than_it_says() -> None:
+    house = measured(ResourceGroup("default", applications_max=1), tables=2)
+    ask(house)
+    assert in_ms(house) == [0, TOOK_MS]
 
 
 def test_not_before_a_pause_is_over() -> None:

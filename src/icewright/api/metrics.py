@@ -197,6 +197,14 @@ def _of_tables(census: TableCensus, now: Instant) -> Iterator[Metric]:
     for group, seen_at in sorted(census.seen_at.items())[:GROUPS_MAX]:
         optimizers.add_metric((_printable(group),), sum(now - at < OPTIMIZER_SEEN_MS for at in seen_at))
     yield optimizers
+    submitters = GaugeMetricFamily(
+        "icewright_submitters",
+        "Of the store: submitters that asked what waits within two minutes, by resource group.",
+        labels=("resource_group",),
+    )
+    for group, asked_at in sorted(census.asked_at.items())[:GROUPS_MAX]:
+        submitters.add_metric((_printable(group),), sum(now - at < OPTIMIZER_SEEN_MS for at in asked_at))
+    yield submitters
 
 
 def _of_receivers(receivers: Sequence[ReceiverView]) -> Iterator[Metric]:

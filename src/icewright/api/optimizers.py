@@ -15,7 +15,7 @@ from icewright.domain.access import EVERYWHERE, Permission, Scopes
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage, NotFound
 from icewright.domain.jobs import ClaimRequest, OptimizerHello, TableCheck, TaskSpec
-from icewright.domain.optimizers import Backlog, BacklogRequest
+from icewright.domain.optimizers import Backlog, BacklogRequest, Submitting
 from icewright.domain.resource_groups import Queue
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.ports.store import OptimizerRecord
@@ -24,6 +24,7 @@ from icewright.services.control import ControlPlane
 router = APIRouter(tags=["optimizers"])
 
 _LONG_MAX = 2**63 - 1
+_NAME_MAX = 500
 _NO_CONTENT = {"description": "There is nothing to do now; ask again."}
 
 
@@ -75,6 +76,18 @@ def hello(control: Control, body: Annotated[Any, Depends(json_body())]) -> Respo
     return Response(status_code=204)
 
 
+def _submitting(
+    submitter_id: Annotated[
+        str | None, Query(min_length=1, max_length=_NAME_MAX, description="Who starts them.")
+    ] = None,
+    host: Annotated[str, Query(max_length=_NAME_MAX, description="Where that one runs.")] = "",
+    applications: Annotated[int, Query(ge=0, le=_LONG_MAX, description="How many it has running.")] = 0,
+    applications_max: Annotated[int, Query(ge=1, le=_LONG_MAX, description="How many it may have.")] = 1,
+) -> Submitting | None:
+    """Who starts applications, where that one says so."""
+    return None if submitter_id is None else Submitting(submitter_id, host, applications, applications_max)
+
+
 @router.get("/backlog", dependencies=[needs(Permission.WORK, On.EVERYTHING)], **operation(Backlog))
 def backlog(
     control: Control,
@@ -83,9 +96,13 @@ def backlog(
     queue: Annotated[list[Queue] | None, Query(description="The queues whose tasks they take.")] = None,
     cores: Annotated[int | None, Query(ge=0, le=_LONG_MAX, description="What each takes, where that is known.")] = None,
     memory_bytes: Annotated[int | None, Query(ge=0, le=_LONG_MAX, description="See `cores`.")] = None,
+    submitting: Annotated[Submitting | None, Depends(_submitting)] = None,
 ) -> Response:
-    """What waits for applications at this moment, for whoever starts them only then; asking changes nothing."""
-    asked = BacklogRequest(resource_group, cores, memory_bytes, tuple(queue or Queue))
+    """What waits for applications at this moment, for whoever starts them only then.
+
+    Asking changes nothing, but that a submitter who says who it is gets named to whoever asks what a task waits for.
+    """
+    asked = BacklogRequest(resource_group, cores, memory_bytes, tuple(queue or Queue), submitting)
     return render(control.backlogs.of(asked, frozenset(catalog or ())))
 
 

@@ -200,8 +200,9 @@ def _parts(control: ControlPlane, led: ControlPlane) -> Iterator[Part]:
             detail = one.trouble or "messages arrive, as far as there were any"
             yield Part(f"receiver {one.name}", is_required=False, is_well=not one.trouble, detail=detail)
         seen = sum(now - at < OPTIMIZER_SEEN_MS for times in census.seen_at.values() for at in times)
-        detail = f"{seen} heard of within two minutes"
-        yield Part("optimizers", is_required=False, is_well=seen > 0, detail=detail)
+        asked = sum(now - at < OPTIMIZER_SEEN_MS for times in census.asked_at.values() for at in times)
+        detail = f"{seen} heard of within two minutes" + (f", and {asked} that start them" if asked else "")
+        yield Part("optimizers", is_required=False, is_well=seen + asked > 0, detail=detail)
 
 
 @router.get("/status", dependencies=[needs(Permission.READ, On.ANYWHERE), BY_LEADER_IF_ANY], **operation(Status))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -19,11 +20,12 @@ from typing import Final
 
 import structlog
 
+from icewright.adapters.clock import SystemIds
 from icewright.adapters.http.client import Client
 from icewright.domain.application_size import application_size
 from icewright.domain.codec import from_json
 from icewright.domain.errors import IcewrightError, NotFound, Unavailable
-from icewright.domain.optimizers import Backlog, BacklogRequest, OptimizerSettings
+from icewright.domain.optimizers import Backlog, BacklogRequest, OptimizerSettings, Submitting
 from icewright.domain.tables import Instant
 from icewright.ports.launcher import Application, Launcher
 
@@ -35,16 +37,16 @@ _PAUSE_S_MAX: Final = 60.0
 _WRONG_USE: Final = 2
 _LAST_LOOK_S: Final = 0.2
 
-Look = Callable[[OptimizerSettings], Backlog]
-"""What waits for optimizers with these settings. Raises as :class:`Client` does."""
+Look = Callable[[OptimizerSettings, Submitting], Backlog]
+"""What waits for optimizers with these settings, which somebody submits. Raises as :class:`Client` does."""
 
 
-def look(settings: OptimizerSettings) -> Backlog:
-    """Ask the server."""
+def look(settings: OptimizerSettings, submitting: Submitting) -> Backlog:
+    """Ask the server, and tell it who asks."""
     with Client(settings.server_url, settings.token) as client:
         catalogs = [catalog.name for catalog in settings.catalogs]
         size = application_size(settings, os.cpu_count() or 1)
-        asked = BacklogRequest(settings.resource_group, size.cores, size.memory_bytes, settings.queues)
+        asked = BacklogRequest(settings.resource_group, size.cores, size.memory_bytes, settings.queues, submitting)
         return from_json(Backlog, client.backlog(asked, catalogs))
 
 
@@ -79,6 +81,7 @@ class Submitter:
     ) -> None:
         self._settings, self._launcher, self._applications_max = settings, launcher, applications_max
         self._look, self._clock = look, clock
+        self._submitter_id, self._host = SystemIds().new("submitter"), socket.gethostname()
         self._running: list[_Submitted] = []
         self._names: list[str] = []
         self._signals: list[int] = []
@@ -110,12 +113,14 @@ class Submitter:
         """One look around; 2 when no application can ever run as configured."""
         if self._forget_ended():
             return _WRONG_USE
-        free = self._applications_max - len(self._running)
-        if free <= 0 or self._clock() < self._not_before_s:
+        if self._clock() < self._not_before_s:
             return 0
+        running = len(self._running)
+        submitting = Submitting(self._submitter_id, self._host, running, self._applications_max)
         try:
             settings = self._settings()
-            backlog = self._look(settings)
+            # Also while no more may run: whoever asks what a task waits for is told of us.
+            backlog = self._look(settings, submitting)
         except (NotFound, Unavailable) as error:
             _log.warning("waiting for the server", detail=error.message)
             return 0
@@ -126,7 +131,7 @@ class Submitter:
         # One that has not introduced itself yet has not claimed what it was submitted for.
         on_their_way = sum(not one.is_heard_of(backlog) for one in self._running)
         wanted = backlog.tasks or min(1, backlog.probes)
-        for _ in range(min(free, wanted - on_their_way)):
+        for _ in range(min(self._applications_max - running, wanted - on_their_way)):
             self._submit(self._settings(), backlog)
         return 0
 

@@ -14,6 +14,7 @@ from icewright.cli.terminal import Column, Terminal
 from icewright.domain.codec import from_json
 
 if TYPE_CHECKING:
+    from icewright.domain.optimizers import SeenSubmitter
     from icewright.services.group_views import GroupDocument, GroupView
 
 app = typer.Typer(help="Resource groups: list, show.", no_args_is_help=True)
@@ -27,6 +28,7 @@ _GROUPS: Final = (
     Column("applications", is_number=True),
     Column("waiting", is_number=True),
     Column("optimizers", is_number=True),
+    Column("submitters", is_number=True),
     Column("takes no task because"),
 )
 _LANES: Final = (
@@ -104,6 +106,7 @@ def print_group(terminal: Terminal, found: GroupDocument) -> None:
         ("applications", _of(held.applications, None if defined is None else defined.applications_max)),
         ("optimizers at work", _of(held.optimizers, None if defined is None else defined.optimizers_max)),
         ("optimizers heard of", text.number(group.optimizers)),
+        *(("submitter", _submitter(one)) for one in group.submitters),
         ("large queue", "" if defined is None else f"{defined.large_share:.0%} of each cap"),
         *(("window", f"{one.cron} {one.time_zone} for {text.about(one.duration_ms)}") for one in windows),
         ("waiting", text.number(group.waiting)),
@@ -171,8 +174,15 @@ def group_cells(group: GroupView) -> tuple[str, ...]:
         _of(held.applications, None if defined is None else defined.applications_max),
         text.number(group.waiting),
         text.number(group.optimizers),
+        text.number(len(group.submitters)),
         "; ".join([*halted, *refused]),
     )
+
+
+def _submitter(seen: SeenSubmitter) -> str:
+    one = seen.submitter.submitting
+    running = f"{one.applications:,} of at most {one.applications_max:,} applications"
+    return f"{one.submitter_id} on {one.host}: {running}, asked {text.instant(seen.asked_at)}"
 
 
 def _origin(group: GroupView) -> str:

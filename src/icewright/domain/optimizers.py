@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.errors import InvalidMessage
 from icewright.domain.resource_groups import Queue
 from icewright.domain.tables import Instant
 
@@ -90,13 +91,52 @@ class WorkerEnvironment:
 
 
 @dataclass(frozen=True, slots=True)
+class Submitting:
+    """Who starts an application for each task that waits: on which host, how many run by now, and how many may."""
+
+    submitter_id: str
+    host: str
+    applications: int
+    applications_max: int
+
+    def __post_init__(self) -> None:
+        """Refuse what nobody could reckon with."""
+        if not self.submitter_id or self.applications < 0 or self.applications_max < 1:
+            raise InvalidMessage("a submitter has a name, starts at least one application, and no fewer than none run")
+
+
+@dataclass(frozen=True, slots=True)
 class BacklogRequest:
-    """Who wants to know what waits: applications that would take so much each, None where that cannot be told."""
+    """Who wants to know what waits: applications that would take so much each, None where that cannot be told.
+
+    ``submitting`` says who starts them, None of one that does not say so.
+    """
 
     resource_group: str
     cores: int | None = None
     memory_bytes: int | None = None
     queues: tuple[Queue, ...] = tuple(Queue)
+    submitting: Submitting | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitter:
+    """A submitter as it asked: for which group, with which catalogs, and what each application would take."""
+
+    submitting: Submitting
+    resource_group: str
+    catalogs: tuple[str, ...]
+    queues: tuple[Queue, ...]
+    cores: int | None
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSubmitter:
+    """A submitter, and when it asked last, to a few seconds, by the store's clock."""
+
+    submitter: Submitter
+    asked_at: Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,3 +56,5 @@ class TableCensus:
     oldest_event_at: Instant | None
     seen_at: Mapping[str, Sequence[Instant]] = field(default_factory=dict)
     """When each optimizer was last heard of, by resource group."""
+    asked_at: Mapping[str, Sequence[Instant]] = field(default_factory=dict)
+    """When each submitter last asked what waits, by resource group."""

@@ -34,6 +34,7 @@ from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.feed import Feed
 from icewright.ports.findings import Findings
 from icewright.ports.halts import Halts
+from icewright.ports.submitters import Submitters
 from icewright.ports.table_records import InventoryUpdate as InventoryUpdate  # noqa: PLC0414 - most find it here
 from icewright.ports.table_records import TableRecord as TableRecord  # noqa: PLC0414 - see above
 
@@ -249,6 +250,11 @@ class TableStore(Findings, Protocol):
 
     Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
     """
+
+    @property
+    def submitters(self) -> Submitters:
+        """Who starts optimizers for what waits."""
+        ...
 
     def record(self, table_id: TableId) -> TableRecord | None:
         """What is known of a table."""

@@ -9,12 +9,13 @@ from typing import Final
 from icewright.domain.admission import Facts, InLane, Refusal, Use
 from icewright.domain.errors import NotFound
 from icewright.domain.halts import PartKind
+from icewright.domain.optimizers import SeenSubmitter
 from icewright.domain.reasons import Reason
 from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.tables import Instant
 from icewright.ports.store import TableStore, TaskStore
 from icewright.scheduling.admission import summed
-from icewright.services.backlog import SEEN_MS
+from icewright.services.backlog import SEEN_MS, submitters_of
 from icewright.services.groups import Groups, Origin
 from icewright.services.halting import Halting, HaltView
 from icewright.services.resource_groups import OWN
@@ -42,7 +43,8 @@ class GroupView:
     """A resource group as it stands.
 
     ``definition`` is null of those that nobody defines, ``revision`` that of the policies where they say what it is.
-    ``optimizers`` are those heard of within five minutes. ``refused`` is why it takes no task at all now, whoever asks,
+    ``optimizers`` are those heard of within five minutes, ``submitters`` those that asked for work of it within them:
+    they start an application for each task that waits. ``refused`` is why it takes no task at all now, whoever asks,
     until ``refused_until`` where that is known; ``halts`` are those of it and of everything.
     """
 
@@ -53,6 +55,7 @@ class GroupView:
     held: Held
     waiting: int
     optimizers: int
+    submitters: tuple[SeenSubmitter, ...]
     refused: Reason | None
     refused_until: Instant | None
     halts: tuple[HaltView, ...]
@@ -104,6 +107,7 @@ class GroupViews:
             held=_held(facts.uses),
             waiting=sum(lane.waiting for lane in lanes),
             optimizers=self._seen(name),
+            submitters=tuple(submitters_of(self._tables, name, self._tasks.now())),
             refused=None if refusal is None else refusal.reason,
             refused_until=None if refusal is None else refusal.until,
             halts=tuple(one for one in halts if _concerns(one, name)),

@@ -114,9 +114,10 @@ class Halting:
             before = page[-1].task_id
 
     def groups(self) -> frozenset[str]:
-        """The resource groups that may be halted: those that somebody says something of, and those of optimizers."""
+        """The resource groups that may be halted: of which somebody says something, of optimizers and submitters."""
         seen = {optimizer.hello.resource_group for optimizer in self._tables.optimizers()}
-        return frozenset({DEFAULT_GROUP, *OWN, *self._known.present(), *seen})
+        asked_for = {one.submitter.resource_group for one in self._tables.submitters.noted()}
+        return frozenset({DEFAULT_GROUP, *OWN, *self._known.present(), *seen, *asked_for})
 
 
 def _view(halt: Halt, at_work: Sequence[ListedTask]) -> HaltView:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from icewright.domain.admission import Lane, Refusal, RefusalKind
+from icewright.domain.admission import Holding, Lane, Refusal, RefusalKind, Terms
 from icewright.domain.halts import halt_over
+from icewright.domain.optimizers import SeenSubmitter, Submitter
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES, ListedTask, Task, TaskState
@@ -16,7 +17,7 @@ from icewright.ports.admissions import AHEAD_MAX
 from icewright.ports.store import OptimizerRecord, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.admission import Admission
 from icewright.scheduling.lifecycle import LEASED_STATES
-from icewright.services.backlog import SEEN_MS
+from icewright.services.backlog import SEEN_MS, submitters_of
 from icewright.services.groups import Groups
 from icewright.services.resource_groups import OWN
 
@@ -26,6 +27,8 @@ LINE: Final = "line"
 """The code of others of its lane that go first."""
 TABLE_BUSY: Final = "table-busy"
 """The code of another task of its table that is at work."""
+TO_BE_SUBMITTED: Final = "to-be-submitted"
+"""The code of an application that a submitter has yet to start for it."""
 _OF_SUMS: Final = frozenset({RefusalKind.CAP, RefusalKind.TENANT_CAP, RefusalKind.SHARE})
 
 
@@ -38,13 +41,14 @@ class QueueWaits:
     def of(self, task: Task | ListedTask) -> tuple[Wait, ...]:
         """Everything that keeps a task from being started now; nothing of one that is not queued.
 
-        That others of its lane go first is the last of it, and there alone where nothing else keeps it.
+        That others of its lane go first is there alone where nothing else keeps it, and so is that an application has
+        to be started for it, where no optimizer stays that could take it.
         """
         if task.state is not TaskState.QUEUED:
             return ()
         now = self._tasks.now()
         found = [*self._halted(task), *_back_off(task, now), *self._busy(task), *self._of_its_group(task, now)]
-        return tuple(found or self._in_line(task))
+        return tuple(found or (*self._in_line(task), *self._to_be_submitted(task, now)))
 
     def _halted(self, task: Task | ListedTask) -> Iterator[Wait]:
         halt = halt_over(self._tasks.halts.present(), task.resource_group, task.table_id)
@@ -60,14 +64,20 @@ class QueueWaits:
         """What whoever could take it is told, if all of them are told to wait."""
         if task.resource_group in OWN:
             return
-        found = asking(self._tables, task, now)
+        found = [
+            (one.hello.optimizer_id, self._groups.terms_of(one.hello, lambda: now))
+            for one in asking(self._tables, task, now)
+        ]
+        found += [
+            (one.submitter.submitting.submitter_id, terms_of_submitter(self._groups, one.submitter, now))
+            for one in submitting(self._tables, task, now)
+        ]
         if not found:
             yield _nobody(task)
         facts = self._tasks.facts(task.resource_group)
         refusals: list[Refusal] = []
-        for one in found:
-            terms = self._groups.terms_of(one.hello, lambda: now)
-            refusal = Admission(terms, one.hello.optimizer_id, facts).obstacle(task.lane)
+        for who, terms in found:
+            refusal = Admission(terms, who, facts).obstacle(task.lane)
             if refusal is None:
                 return
             refusals.append(refusal)
@@ -105,10 +115,50 @@ class QueueWaits:
             text = f"{wording.count(ahead, 'task')}{more} of the same owner, as urgent as it, rank before it"
             yield Wait(Reason(LINE, text, {"place": ahead + 1, "urgency": task.lane.urgency.value}))
 
+    def _to_be_submitted(self, task: Task | ListedTask, now: Instant) -> Iterator[Wait]:
+        if task.resource_group in OWN or asking(self._tables, task, now):
+            return
+        for seen in submitting(self._tables, task, now)[:1]:
+            one, asked_ms = seen.submitter.submitting, max(0, now - seen.asked_at)
+            figures: dict[str, int | str] = {
+                "submitter_id": one.submitter_id,
+                "host": one.host,
+                "asked_at": seen.asked_at,
+                "applications": one.applications,
+                "applications_max": one.applications_max,
+            }
+            when = "" if one.applications < one.applications_max else " when one of these has ended"
+            text = (
+                f"submitter {one.submitter_id} on {wording.safe(one.host)}, which asked what waits "
+                f"{wording.about(asked_ms)} ago and has {one.applications:,} of at most {one.applications_max:,} "
+                f"applications, starts one for it{when}"
+            )
+            yield Wait(Reason(TO_BE_SUBMITTED, text, figures))
+
 
 def asking(tables: TableStore, task: Task | ListedTask, now: Instant) -> Sequence[OptimizerRecord]:
-    """The optimizers that could take a task, and were heard of lately."""
-    return [one for one in tables.optimizers() if one.seen_at > now - SEEN_MS and _could_take(one, task)]
+    """The optimizers that could take a task, and were heard of lately.
+
+    Where a submitter starts an application for each task, only those that stay: the others have theirs, or have ended.
+    """
+    is_submitted = bool(submitting(tables, task, now))
+    return [
+        one
+        for one in tables.optimizers()
+        if one.seen_at > now - SEEN_MS and _could_take(one, task) and (one.hello.is_resident or not is_submitted)
+    ]
+
+
+def submitting(tables: TableStore, task: Task | ListedTask, now: Instant) -> Sequence[SeenSubmitter]:
+    """The submitters that would start an application for a task, and asked lately, the latest first."""
+    found = submitters_of(tables, task.resource_group, now)
+    return [one for one in found if task.table_id.catalog in one.submitter.catalogs]
+
+
+def terms_of_submitter(groups: Groups, submitter: Submitter, now: Instant) -> Terms:
+    """On which terms an application would claim that a submitter starts."""
+    holding, queues = Holding(submitter.cores, submitter.memory_bytes, is_resident=False), frozenset(submitter.queues)
+    return groups.terms(submitter.resource_group, holding, queues, lambda: now)
 
 
 def _could_take(one: OptimizerRecord, task: Task | ListedTask) -> bool:
@@ -118,7 +168,7 @@ def _could_take(one: OptimizerRecord, task: Task | ListedTask) -> bool:
 def _nobody(task: Task | ListedTask) -> Wait:
     text = (
         f"no optimizer of group {task.resource_group} that reaches catalog {task.table_id.catalog} was heard of in the "
-        f"last {wording.duration(SEEN_MS)}; `icewright optimizer` starts one"
+        f"last {wording.duration(SEEN_MS)}, nor a submitter that would start one; `icewright optimizer` does"
     )
     return Wait(Reason("no-optimizer", text, {"resource_group": task.resource_group}))
 

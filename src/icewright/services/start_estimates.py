@@ -15,11 +15,19 @@ from icewright.scheduling.expected_start import MEASURED_MIN, NO_TIME, Spans, be
 from icewright.scheduling.lifecycle import LEASED_STATES
 from icewright.scheduling.rank import is_aged
 from icewright.services.groups import Groups
-from icewright.services.queue_waits import HOLDERS_LOOKED_AT, LINE, TABLE_BUSY, asking
+from icewright.services.queue_waits import (
+    HOLDERS_LOOKED_AT,
+    LINE,
+    TABLE_BUSY,
+    TO_BE_SUBMITTED,
+    asking,
+    submitting,
+    terms_of_submitter,
+)
 from icewright.services.resource_groups import OWN
 
 _OF_SUMS: Final = frozenset({RefusalKind.CAP.value, RefusalKind.TENANT_CAP.value, RefusalKind.SHARE.value})
-_UNTIL_ONE_ENDS: Final = frozenset({*_OF_SUMS, LINE, TABLE_BUSY})
+_UNTIL_ONE_ENDS: Final = frozenset({*_OF_SUMS, LINE, TABLE_BUSY, TO_BE_SUBMITTED})
 """What ends with tasks that run, so that it can be told by how long tasks take."""
 
 
@@ -110,9 +118,12 @@ class _Estimate:
         if self._codes & _OF_SUMS:
             return max(1, at_work)
         found = asking(self._tables, self._task, self._now)
-        slots = sum(one.hello.slots for one in found)
-        for one in found[:1]:
-            slots = min([slots, *_fitting(self._groups.terms_of(one.hello, lambda: self._now))])
+        submitters = [one.submitter for one in submitting(self._tables, self._task, self._now)]
+        slots = sum(one.hello.slots for one in found) + sum(one.submitting.applications_max for one in submitters)
+        terms = [self._groups.terms_of(one.hello, lambda: self._now) for one in found[:1]]
+        terms += [terms_of_submitter(self._groups, one, self._now) for one in submitters[:1]]
+        for one in terms[:1]:
+            slots = min([slots, *_fitting(one)])
         return max(1, slots, at_work)
 
     def _reason(self, at_work: Sequence[int], slots: int, busy: Spans, *, is_measured: bool) -> Reason:
@@ -123,6 +134,8 @@ class _Estimate:
         text += f", and {len(at_work):,} of {slots:,} that may run at once do"
         if is_measured:
             text += self._measured(figures)
+        if TO_BE_SUBMITTED in self._codes:
+            text += "; how long it takes until its application is up was not measured, and is not in it"
         if busy != NO_TIME:
             figures["busy_ms"] = busy.about_ms
             text += f"; the task of its table that is at work may take {wording.about(busy.about_ms)} more"
@@ -170,5 +183,11 @@ def _fitting(terms: Terms) -> Sequence[int]:
     group, holding = terms.group, terms.holding
     if group is None:
         return ()
-    caps = ((group.tasks_max, 1), (group.cores, holding.cores), (group.memory_bytes, holding.memory_bytes))
+    applications = (group.applications_max, 0 if holding.is_resident else 1)  # each for one task
+    caps = (
+        (group.tasks_max, 1),
+        applications,
+        (group.cores, holding.cores),
+        (group.memory_bytes, holding.memory_bytes),
+    )
     return [max(1, cap // needs) for cap, needs in caps if cap is not None and needs]

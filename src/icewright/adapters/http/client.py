@@ -103,10 +103,11 @@ class Client:
 
     def backlog(self, asked: BacklogRequest, catalogs: Sequence[str]) -> Json:
         """What waits for optimizers of a group that reach these catalogs: a ``Backlog``."""
-        told = {"cores": asked.cores, "memory_bytes": asked.memory_bytes}
-        size = {key: value for key, value in told.items() if value is not None}
+        told: dict[str, Any] = {"cores": asked.cores, "memory_bytes": asked.memory_bytes}
+        told |= {} if asked.submitting is None else to_json(asked.submitting)
+        said = {key: value for key, value in told.items() if value is not None}
         queues = [queue.value for queue in asked.queues]
-        parameters = {"resource_group": asked.resource_group, "catalog": list(catalogs), "queue": queues, **size}
+        parameters = {"resource_group": asked.resource_group, "catalog": list(catalogs), "queue": queues, **said}
         return self._object("GET", "/backlog", parameters)
 
     def login_code(self) -> Json:

@@ -10,6 +10,7 @@ from typing import Any
 from icewright.adapters.memory.findings import MemoryFindings
 from icewright.adapters.memory.inbox import MemoryInbox
 from icewright.adapters.memory.names import MemoryNames
+from icewright.adapters.memory.submitters import MemorySubmitters
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
 from icewright.domain.actions import ActionKind
@@ -65,6 +66,7 @@ class MemoryTableStore(MemoryFindings):
         self._waiting: dict[tuple[TableId, ActionKind], WaitingPlan] = {}
         self._inbox = MemoryInbox()
         self._optimizers: dict[str, OptimizerRecord] = {}
+        self.submitters = MemorySubmitters(clock)
 
     def record(self, table_id: TableId) -> TableRecord | None:
         """See the port."""
@@ -318,6 +320,9 @@ class MemoryTableStore(MemoryFindings):
             present = [record for record in self._records.values() if record.dropped_at is None]
             waiting = [stored for stored in self._inbox.events if stored.done_at is None]
             seen: dict[str, list[Instant]] = {}
+            asked: dict[str, list[Instant]] = {}
+            for one in self.submitters.noted():
+                asked.setdefault(one.submitter.resource_group, []).append(one.asked_at)
             for optimizer in self._optimizers.values():
                 seen.setdefault(optimizer.hello.resource_group, []).append(optimizer.seen_at)
             return TableCensus(
@@ -327,6 +332,7 @@ class MemoryTableStore(MemoryFindings):
                 events_waiting=len(waiting),
                 oldest_event_at=min((stored.received_at for stored in waiting), default=None),
                 seen_at={group: sorted(times) for group, times in sorted(seen.items())},
+                asked_at={group: sorted(times) for group, times in sorted(asked.items())},
             )
 
     def _inventory(self, table_id: TableId) -> _StoredInventory:

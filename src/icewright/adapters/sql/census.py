@@ -10,10 +10,12 @@ from sqlalchemy import Connection, TextClause, func, select, text
 
 from icewright.adapters.sql.documents import load
 from icewright.adapters.sql.schema import inbox, optimizers, state_is, tables, tasks, totals
+from icewright.adapters.sql.servers_schema import submitters
 from icewright.adapters.sql.transactions import server_epoch
 from icewright.domain.actions import ActionKind
 from icewright.domain.jobs import OptimizerHello
 from icewright.domain.names import TableName
+from icewright.domain.optimizers import Submitter
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskState
 from icewright.domain.totals import Total, TotalKey
@@ -83,6 +85,9 @@ def table_census(connection: Connection) -> TableCensus:
     seen: dict[str, list[Instant]] = {}
     for hello, seen_at in connection.execute(select(optimizers.c.hello, optimizers.c.seen_at)):
         seen.setdefault(load(OptimizerHello, hello).resource_group, []).append(seen_at)
+    asked: dict[str, list[Instant]] = {}
+    for submitter, asked_at in connection.execute(select(submitters.c.submitter, submitters.c.asked_at)):
+        asked.setdefault(load(Submitter, submitter).resource_group, []).append(asked_at)
     return TableCensus(
         tables=known,
         put_aside=put_aside,
@@ -90,4 +95,5 @@ def table_census(connection: Connection) -> TableCensus:
         events_waiting=waiting,
         oldest_event_at=oldest_event_at,
         seen_at={group: sorted(times) for group, times in sorted(seen.items())},
+        asked_at={group: sorted(times) for group, times in sorted(asked.items())},
     )

@@ -1,4 +1,4 @@
-"""The tables of the servers of a store, and of what they removed; see :mod:`icewright.adapters.sql.schema`."""
+"""The tables of servers, of what they removed, and of submitters; see :mod:`icewright.adapters.sql.schema`."""
 
 from __future__ import annotations
 
@@ -27,4 +27,13 @@ prunings = Table(
     Column("left_count", BigInteger, nullable=False),
     Column("oldest_at", BigInteger),
     PrimaryKeyConstraint("kind", name="pk_prunings"),
+)
+
+submitters = Table(
+    "submitters",
+    metadata,
+    Column("submitter_id", Key, nullable=False),
+    Column("submitter", Text, nullable=False),
+    Column("asked_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("submitter_id", name="pk_submitters"),
 )

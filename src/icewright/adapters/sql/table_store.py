@@ -43,6 +43,7 @@ from icewright.adapters.sql.schema import (
     tasks,
     waiting_plans,
 )
+from icewright.adapters.sql.submitters import SqlSubmitters
 from icewright.adapters.sql.table_rows import (
     id_columns,
     is_table,
@@ -96,6 +97,7 @@ class SqlTableStore(SqlFindings):
     def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
         super().__init__(engine)
         self._clock = clock
+        self.submitters = SqlSubmitters(engine, clock)
 
     def record(self, table_id: TableId) -> TableRecord | None:
         """See the port."""
@@ -346,12 +348,10 @@ class SqlTableStore(SqlFindings):
         with writing(self._engine) as connection:
             connection.execute(delete(waiting_plans).where(not_(_of_no_dropped_table())))
             worked_on = (inbox.c.done_at < now - keep.events_ms,)
-            silent = (optimizers.c.seen_at < now - keep.optimizers_ms,)
+            of, silent = optimizers.c, (optimizers.c.seen_at < now - keep.optimizers_ms,)
             return {
                 RowKind.EVENTS: _delete_oldest(connection, inbox.c.event_id, inbox.c.event_id, worked_on, limit),
-                RowKind.OPTIMIZERS: _delete_oldest(
-                    connection, optimizers.c.optimizer_id, optimizers.c.seen_at, silent, limit
-                ),
+                RowKind.OPTIMIZERS: _delete_oldest(connection, of.optimizer_id, of.seen_at, silent, limit),
                 RowKind.PLANS: _delete_oldest(connection, plans.c.plan_id, plans.c.planned_at, unneeded, limit),
                 RowKind.FINDINGS: prune_findings(connection, now, keep.findings_ms, limit),
             }

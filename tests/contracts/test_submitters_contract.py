@@ -1,0 +1,52 @@
+"""Who starts applications for what waits: noted as they ask, for all servers of a store, and forgotten after a day."""
+
+from dataclasses import replace
+
+import pytest
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.errors import InvalidMessage
+from icewright.domain.optimizers import SeenSubmitter, Submitter, Submitting
+from icewright.domain.resource_groups import Queue
+from icewright.ports.submitters import SUBMITTERS_KEPT_MS
+from tests.contracts.stores import Stores
+
+FIRST = Submitter(Submitting("submitter-1", "edge-1", 0, 4), "default", ("lake",), tuple(Queue), 2, 2**31)
+SECOND = Submitter(Submitting("submitter-2", "edge-2", 1, 1), "etl", (), (Queue.LARGE,), None, None)
+
+
+def test_each_is_noted_as_it_asked_last(stores: Stores, clock: ManualClock) -> None:
+    came_at = clock.now()
+    stores.tables().submitters.note(SECOND)
+    clock.advance(5_000)
+    stores.tables().submitters.note(FIRST)
+    clock.advance(5_000)
+    later = replace(FIRST, submitting=replace(FIRST.submitting, applications=3))
+    stores.tables().submitters.note(later)
+    assert stores.tables().submitters.noted() == [
+        SeenSubmitter(later, came_at + 10_000),
+        SeenSubmitter(SECOND, came_at),
+    ]
+
+
+def test_who_asks_no_more_is_forgotten_after_a_day(stores: Stores, clock: ManualClock) -> None:
+    stores.tables().submitters.note(FIRST)
+    clock.advance(SUBMITTERS_KEPT_MS)
+    stores.tables().submitters.note(SECOND)
+    assert len(stores.tables().submitters.noted()) == 2
+    clock.advance(1)
+    stores.tables().submitters.note(SECOND)
+    assert [seen.submitter for seen in stores.tables().submitters.noted()] == [SECOND]
+
+
+def test_they_are_counted_by_their_groups(stores: Stores, clock: ManualClock) -> None:
+    assert stores.tables().census().asked_at == {}
+    stores.tables().submitters.note(SECOND)
+    stores.tables().submitters.note(FIRST)
+    assert stores.tables().census().asked_at == {"default": [clock.now()], "etl": [clock.now()]}
+
+
+@pytest.mark.parametrize("wrong", [("", "h", 0, 1), ("s", "h", -1, 1), ("s", "h", 0, 0)])
+def test_what_nobody_could_reckon_with_is_refused(wrong: tuple[str, str, int, int]) -> None:
+    with pytest.raises(InvalidMessage):
+        Submitting(*wrong)
