@@ -30,7 +30,7 @@ ALERTS = yaml.safe_load((DEPLOY / "prometheus/alerts.yaml").read_text(encoding="
 DASHBOARD = json.loads((DEPLOY / "grafana/icewright.json").read_text(encoding="utf-8"))
 OPERATIONS = Path(__file__).parents[2] / "docs/operations.md"
 
-FUNCTIONS = {"rate": 1, "increase": 1, "histogram_quantile": 2}
+FUNCTIONS = {"rate": 1, "increase": 1, "histogram_quantile": 2, "vector": 1}
 AGGREGATIONS = frozenset({"sum", "max", "min"})
 WORDS = frozenset({"by", "and", "or"})
 OF_SCRAPES = frozenset({"instance", "job"})
@@ -102,6 +102,7 @@ def known() -> dict[str, dict[str, set[str]]]:
     served.append(TableName("lake", ("db",), "events"), "more")
     served.control.keeper.look(TableName("lake", ("db",), "events"))
     served.post("/optimizers", hello())
+    served.get("/backlog", resource_group="default", submitter_id="submitter-1")
     served.control.loop._round_ended_at = served.clock.now()
     served.prunings.note(dict.fromkeys(RowKind, 1), {})
     found: dict[str, dict[str, set[str]]] = {}
