@@ -43,6 +43,7 @@ from icewright.domain.inventory import ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello, TaskReport
 from icewright.domain.names import TableName
 from icewright.domain.notifications import Message
+from icewright.domain.optimizers import Submitter
 from icewright.domain.orphans import FinishedPass
 from icewright.domain.ownership import SeenClaim
 from icewright.domain.plans import Estimate, Plan, Prediction, Reason, RewritePrediction, Risk
@@ -97,6 +98,7 @@ KINDS: dict[str, Any] = {
     "Reason": Reason,
     "Reporting": Reporting,
     "SeenClaim": SeenClaim,
+    "Submitter": Submitter,
     "TableName": TableName,
     "TaskReport": TaskReport,
     "WaitingPlan": WaitingPlan,
