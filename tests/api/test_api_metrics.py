@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
+from icewright.domain.codec import from_json
 from icewright.domain.errors import StoreAway
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
@@ -19,7 +20,8 @@ from icewright.domain.retention import RowKind, Rows
 from icewright.domain.tasks import AttemptState, TaskState
 from icewright.ports.store import Change
 from icewright.scheduling import lifecycle
-from icewright.services.history import LATE_MS, HistoryProgress
+from icewright.services.backlog import SEEN_MS
+from icewright.services.history import HOLD_MS, LATE_MS, HistoryProgress, HistoryStatus
 from icewright.services.loop import ROUND_MS_MAX
 from tests.api.served import V1, Served, hello, problem
 from tests.contracts.samples import HOSTILE_PARTS, OUTCOME, new_task, record
@@ -203,17 +205,38 @@ def test_a_history_that_does_not_grow_is_told_and_is_no_reason_to_be_unready() -
         (found,) = [one for one in served.get("/readyz")["parts"] if one["name"] == "history"]
         return found["is_well"], found["detail"]
 
+    def said() -> HistoryStatus:
+        return from_json(HistoryStatus, served.get("/status")["history"])
+
     assert "icewright_history_lag_seconds" not in families(served)
+    assert said() == HistoryStatus(None, None, is_late=False, is_waited_for=True, hold_ms=HOLD_MS)
     assert part() == (True, "it was not asked yet")
     history.begun(served.clock.now())
     served.clock.advance(LATE_MS)
     assert part() == (True, "60 minutes behind")
+    assert (said().lag_ms, said().is_late) == (LATE_MS, False)
     served.clock.advance(60_000)
     assert part() == (False, "61 minutes behind")
+    assert (said().is_late, said().is_waited_for) == (True, True)
     assert value(families(served), "icewright_history_lag_seconds") == 61 * 60
     history.copied(served.clock.now() - 1_000)
     assert value(families(served), "icewright_history_lag_seconds") == 1
     assert part() == (True, "0 minutes behind")
+    assert said() == HistoryStatus(
+        served.clock.now() - 1_000, 1_000, is_late=False, is_waited_for=False, hold_ms=HOLD_MS
+    )
+
+
+def test_the_status_names_submitters_that_asked_lately(served: Served) -> None:
+    served.get("/backlog", resource_group="default", catalog="lake", submitter_id="submitter-1", host="edge-1")
+    (one,) = served.get("/status")["submitters"]
+    assert (one["submitter"]["submitting"]["submitter_id"], one["asked_at"]) == ("submitter-1", served.clock.now())
+    served.clock.advance(SEEN_MS)
+    assert served.get("/status")["submitters"] == []
+
+
+def test_without_a_history_nothing_is_said_of_it(served: Served) -> None:
+    assert served.get("/status")["history"] is None
 
 
 def test_a_ready_server_says_so_part_by_part(served: Served) -> None:

@@ -171,6 +171,21 @@ class TestLists:
                 "nowhere": {},
             }
 
+    def test_t2_submitters_are_named_that_reach_ones_catalogs_and_no_others_are_named(self, two: Served) -> None:
+        for name, catalogs in (("of-both", ["lake", "other"]), ("of-other", ["other"])):
+            two.get("/backlog", resource_group="default", catalog=catalogs, submitter_id=name)
+        seen = {}
+        for scope in ("*", "lake.db", "nowhere"):
+            found = client_of(two, Role.VIEWER, scope).get(f"{V1}/status").json()["submitters"]
+            seen[scope] = {
+                one["submitter"]["submitting"]["submitter_id"]: one["submitter"]["catalogs"] for one in found
+            }
+        assert seen == {
+            "*": {"of-both": ["lake", "other"], "of-other": ["other"]},
+            "lake.db": {"of-both": ["lake"]},
+            "nowhere": {},
+        }
+
 
 class TestReasons:
     """What is stored once for all readers, and names a table of another namespace."""

@@ -158,6 +158,19 @@ def test_a_task_that_is_not_in_the_history_waits_for_it() -> None:
     assert not [entry for entry in logs if entry["log_level"] == "warning"]
 
 
+def test_it_is_said_whether_old_tasks_wait_for_the_history() -> None:
+    history, now, kept_ms = HistoryProgress(hold_ms=DAY_MS), 100 * DAY_MS, 90 * DAY_MS
+    history.begun(now - 1_000)
+    found = history.status(now, kept_ms)
+    assert (found.through, found.lag_ms, found.is_late, found.is_waited_for) == (None, 1_000, False, True)
+    history.copied(now - kept_ms - 1)  # far behind, and what is old enough to go is not in it
+    found = history.status(now, kept_ms)
+    assert (found.is_late, found.is_waited_for, found.hold_ms) == (True, True, DAY_MS)
+    history.copied(now - kept_ms)
+    found = history.status(now, kept_ms)
+    assert (found.is_late, found.is_waited_for) == (True, False)
+
+
 def test_what_the_history_does_not_have_is_held_so_long_and_then_told_of() -> None:
     world = World(history=HistoryProgress(hold_ms=DAY_MS))
     world.end(2)

@@ -15,10 +15,11 @@ from icewright.domain.access import EVERYWHERE, Permission, Scopes
 from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage, NotFound
 from icewright.domain.jobs import ClaimRequest, OptimizerHello, TableCheck, TaskSpec
-from icewright.domain.optimizers import Backlog, BacklogRequest, Submitting
+from icewright.domain.optimizers import Backlog, BacklogRequest, SeenSubmitter, Submitting
 from icewright.domain.resource_groups import Queue
 from icewright.domain.storage import ProbeReports, Probes
 from icewright.ports.store import OptimizerRecord
+from icewright.services.backlog import SEEN_MS
 from icewright.services.control import ControlPlane
 
 router = APIRouter(tags=["optimizers"])
@@ -46,6 +47,20 @@ def optimizers_for(control: ControlPlane, within: Scopes) -> tuple[OptimizerReco
         for one in found
     )
     return tuple(one for one in reached if one.hello.catalogs)
+
+
+def submitters_for(control: ControlPlane, within: Scopes) -> tuple[SeenSubmitter, ...]:
+    """Submitters that asked lately, as :func:`optimizers_for` has optimizers."""
+    since = control.tasks.now() - SEEN_MS
+    found = [one for one in control.tables.submitters.noted() if one.asked_at > since]
+    if within == EVERYWHERE:
+        return tuple(found)
+    theirs = {scope.catalog for scope in within}
+    reached = (
+        replace(one, submitter=replace(one.submitter, catalogs=tuple(c for c in one.submitter.catalogs if c in theirs)))
+        for one in found
+    )
+    return tuple(one for one in reached if one.submitter.catalogs)
 
 
 @router.get("/optimizers", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(OptimizerRecord)))

@@ -14,13 +14,14 @@ from icewright.api.door import has_token
 from icewright.api.lookups import is_about
 from icewright.api.messages import render
 from icewright.api.needs import PUBLIC, On, needs
-from icewright.api.optimizers import optimizers_for
+from icewright.api.optimizers import optimizers_for, submitters_for
 from icewright.api.passing import BY_LEADER_IF_ANY
 from icewright.api.queue import halts_for
 from icewright.api.schema import operation
 from icewright.domain.access import EVERYTHING, Permission, Scope, covers
 from icewright.domain.errors import Forbidden, IcewrightError, Unavailable
 from icewright.domain.jobs import PROTOCOL_VERSION
+from icewright.domain.optimizers import SeenSubmitter
 from icewright.domain.people import OF_PERSON
 from icewright.domain.plans import Reason
 from icewright.domain.servers import SeenServer, leader_of
@@ -28,7 +29,7 @@ from icewright.domain.tables import Instant
 from icewright.ports.store import OptimizerRecord
 from icewright.services.control import ControlPlane
 from icewright.services.halting import HaltView
-from icewright.services.history import LATE_MS
+from icewright.services.history import LATE_MS, HistoryStatus
 from icewright.services.pulse import Doing
 
 router = APIRouter(tags=["server"])
@@ -108,7 +109,8 @@ class Status:
 
     ``doing`` is what the threads beside the loop are at: expiries and other commits of the server's own
     (``housekeeper``), and files that are looked for, removed and put back (``removals``). One that hangs is silent.
-    ``halts`` is what of the queue is paused, draining or stopped.
+    ``halts`` is what of the queue is paused, draining or stopped. ``history`` is null where nobody wants one, and for
+    whoever may not read everything. ``submitters`` start an application for each task, and asked within five minutes.
     """
 
     version: str
@@ -122,6 +124,8 @@ class Status:
     receivers: tuple[ReceiverStatus, ...]
     servers: tuple[ServerView, ...] = ()
     halts: tuple[HaltView, ...] = ()
+    history: HistoryStatus | None = None
+    submitters: tuple[SeenSubmitter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +231,14 @@ def status(control: Control, led: LedOrOwn, servers: Servers, caller: Caller) ->
             servers=server_views(servers) if EVERYTHING in within else (),
             halts=halts_for(control, within),
             receivers=_receivers(control) if EVERYTHING in within else (),
+            submitters=submitters_for(control, within),
+            history=_history(led) if EVERYTHING in within else None,
         )
     )
+
+
+def _history(led: ControlPlane) -> HistoryStatus | None:
+    return None if led.history is None else led.history.status(led.tasks.now(), led.retention.tasks_ms)
 
 
 def server_views(servers: Sequence[SeenServer]) -> tuple[ServerView, ...]:

@@ -106,7 +106,7 @@ def print_group(terminal: Terminal, found: GroupDocument) -> None:
         ("applications", _of(held.applications, None if defined is None else defined.applications_max)),
         ("optimizers at work", _of(held.optimizers, None if defined is None else defined.optimizers_max)),
         ("optimizers heard of", text.number(group.optimizers)),
-        *(("submitter", _submitter(one)) for one in group.submitters),
+        *(("submitter", submitter_said(one)) for one in group.submitters),
         ("large queue", "" if defined is None else f"{defined.large_share:.0%} of each cap"),
         *(("window", f"{one.cron} {one.time_zone} for {text.about(one.duration_ms)}") for one in windows),
         ("waiting", text.number(group.waiting)),
@@ -179,7 +179,8 @@ def group_cells(group: GroupView) -> tuple[str, ...]:
     )
 
 
-def _submitter(seen: SeenSubmitter) -> str:
+def submitter_said(seen: SeenSubmitter) -> str:
+    """Who it is, where it runs, how many applications it has, and when it asked last."""
     one = seen.submitter.submitting
     running = f"{one.applications:,} of at most {one.applications_max:,} applications"
     return f"{one.submitter_id} on {one.host}: {running}, asked {text.instant(seen.asked_at)}"

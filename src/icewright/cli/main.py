@@ -30,6 +30,7 @@ from icewright.cli import (
     queue,
     scan,
     sessions,
+    status,
     store,
     tables,
     tasks,
@@ -110,7 +111,7 @@ app.command("feed")(feed.feed)
 app.add_typer(notifications.app, name="notifications")
 app.add_typer(events.app, name="events")
 app.command("notify")(events.notify)
-app.command("status")(tasks.status)
+app.command("status")(status.status)
 app.add_typer(configuration.app, name="config")
 app.add_typer(store.app, name="store")
 app.add_typer(access.app, name="token")

@@ -1,8 +1,8 @@
-"""``icewright tasks ...`` and ``status``: the server's queue, from the command line."""
+"""``icewright tasks ...``: the server's queue, from the command line."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -134,20 +134,6 @@ def expedite(
 app.command()(attempts)
 
 
-def status(context: typer.Context, *, as_json: AsJson = False, show_api: ShowApi = False) -> None:
-    """Say what the server sees and does at this moment."""
-    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
-
-    invocation = begin(context, as_json=as_json)
-    with server(invocation, show_api=show_api) as client:
-        answer = client.status()
-        waiting = None if as_json else client.waiting()
-    if waiting is None:
-        invocation.terminal.document(answer)
-    else:
-        _print_status(invocation.terminal, client.url, answer, waiting)
-
-
 def read_task(data: Json) -> TaskView:
     """A task as the server sent it. Raises :class:`~icewright.domain.errors.InvalidMessage`."""
     from icewright.api.task_views import TaskView  # noqa: PLC0415 - `--help` stays quick
@@ -265,63 +251,6 @@ def _print_document(terminal: Terminal, found: TaskDocument) -> None:
         terminal.say()
         terminal.say("Attempts", style="bold")
         terminal.table(_ATTEMPTS, [_attempt_cells(attempt) for attempt in found.attempts])
-
-
-def _print_status(terminal: Terminal, url: str, answer: Json, waiting: Page) -> None:
-    from icewright.cli.queue import say_halts  # noqa: PLC0415 - `--help` stays quick
-    from icewright.ports.store import OptimizerRecord  # noqa: PLC0415 - see above
-    from icewright.services.pulse import Doing  # noqa: PLC0415 - see above
-
-    tasks = ", ".join(f"{count:,} {state}" for state, count in sorted(answer.get("tasks", {}).items()) if count)
-    terminal.pairs(
-        [
-            ("server", f"{url} (icewright {answer.get('version', '?')})"),
-            ("tasks", tasks or "none"),
-            ("catalogs", ", ".join(_catalog_text(catalog) for catalog in answer.get("catalogs", ())) or "none"),
-        ]
-    )
-    say_halts(terminal, answer)
-    optimizers = [from_json(OptimizerRecord, item) for item in answer.get("optimizers", ())]
-    for record in optimizers:
-        hello, seen = record.hello, text.instant(record.seen_at)
-        terminal.say(f"optimizer {hello.optimizer_id}: {hello.slots} at once, Spark {hello.spark_version}, seen {seen}")
-        if hello.workers is not None:
-            packages = ", ".join(f"{name} {version}" for name, version in sorted(hello.workers.packages.items()))
-            terminal.say(f"  its workers: Python {hello.workers.python}, Spark {hello.workers.spark}, {packages}")
-    if not optimizers:
-        terminal.say("no optimizer yet: `icewright optimizer` starts one")
-    for doing in (from_json(Doing, item) for item in answer.get("doing", ())):
-        step = doing.step.replace("_", " ") or "between two rounds"
-        terminal.say(f"{doing.thread}: {step}, since {text.instant(doing.since)}")
-        if doing.is_silent:
-            heard = text.instant(doing.heard_at)
-            said = f"{doing.thread} hangs: no sign of life since {heard}; see the server's log, and restart it"
-            terminal.say(said, style="red")
-    for server in answer.get("servers", ()):
-        part = "leads" if server["leads"] else "follows"
-        terminal.say(f"server {server['server_id']}: {part}, {server['url']}, seen {text.instant(server['seen_at'])}")
-        if server["is_silent"]:
-            terminal.say("  it is silent: it has died, or the store does not answer it", style="red")
-    _print_receivers(terminal, answer)
-    if waiting.items:
-        said = text.count(len(waiting.items), "plan") + (" and more" if waiting.next_cursor else "")
-        terminal.say(f"waiting for a person: {said} (`icewright approve`)")
-    for table in answer.get("unreadable", ()):
-        terminal.say(f"unreadable: {table['name']}: {table['reason']['text']}", style="red")
-
-
-def _print_receivers(terminal: Terminal, answer: Json) -> None:
-    for receiver in answer.get("receivers", ()):
-        if receiver["trouble"]:
-            said = f"receiver {receiver['name']}: {receiver['trouble']} (`icewright notifications list`)"
-            terminal.say(said, style="red")
-
-
-def _catalog_text(catalog: dict[str, Any]) -> str:
-    paused = catalog.get("paused_until")
-    return str(catalog["name"]) + (
-        "" if paused is None else f" (does not answer; left alone until {text.instant(paused)})"
-    )
 
 
 def _progress(task: TaskView) -> str:

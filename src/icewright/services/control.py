@@ -9,6 +9,7 @@ from types import MappingProxyType
 from icewright.domain.actions import FILE_MOVES, ActionKind
 from icewright.domain.policy import PolicyRule
 from icewright.domain.resource_groups import ResourceGroup
+from icewright.domain.retention import Retention
 from icewright.planning.place_rules import PlaceRules
 from icewright.ports.catalog import Catalog
 from icewright.ports.claims import ClaimStore
@@ -91,6 +92,7 @@ class ControlPlane:
     starts: StartEstimates
     halting: Halting
     prunings: Prunings | None
+    retention: Retention
     history: HistoryProgress | None
     group_views: GroupViews
     approvals: Approvals
@@ -231,6 +233,7 @@ def build_control_plane(
         starts,
         halting,
         keeping.prunings,
+        keeping.retention,
         keeping.history,
         GroupViews(tasks, tables, queue, halting),
         approvals,

@@ -34,6 +34,22 @@ LATE_MS: Final = 3_600_000
 HOLD_MS: Final = HISTORY_HOLD_DAYS * DAY_MS
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryStatus:
+    """How far the table of tasks that ended is behind.
+
+    All tasks that ended before ``through`` are in it, null before it was known; ``lag_ms`` is for how long tasks have
+    not come into it, null before it was asked. ``is_late``: it is more behind than it should be. ``is_waited_for``:
+    tasks are old enough to be forgotten and stay because they are not in it, for ``hold_ms`` at most.
+    """
+
+    through: Instant | None
+    lag_ms: int | None
+    is_late: bool
+    is_waited_for: bool
+    hold_ms: int
+
+
 class HistoryProgress:
     """How far the history is, for who forgets tasks and for who looks. One for each time that a server leads.
 
@@ -68,6 +84,17 @@ class HistoryProgress:
         """For how long tasks that ended have not come into the table; None before it was ever asked."""
         since = self._begun_at if self._through is None else self._through
         return None if since is None else max(0, now - since)
+
+    def status(self, now: Instant, kept_ms: int) -> HistoryStatus:
+        """How far it is, where tasks are forgotten that ended ``kept_ms`` ago."""
+        lag_ms, old = self.lag_ms(now), now - kept_ms
+        return HistoryStatus(
+            through=self._through,
+            lag_ms=lag_ms,
+            is_late=(lag_ms or 0) > LATE_MS,
+            is_waited_for=self.may_go(old) < old,
+            hold_ms=self._hold_ms,
+        )
 
 
 @dataclass(frozen=True, slots=True)
