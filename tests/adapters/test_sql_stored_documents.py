@@ -18,13 +18,18 @@ from typing import Any
 import pytest
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from icewright.adapters import sql
 from icewright.adapters.clock import SystemClock
+from icewright.adapters.sql.deletion_store import SqlDeletionStore
 from icewright.adapters.sql.documents import load
 from icewright.adapters.sql.engine import open_store
-from icewright.adapters.sql.migrations.versions import v0007_estimates_by_model, v0008_kinds_of_predictions
+from icewright.adapters.sql.migrations.versions import (
+    v0007_estimates_by_model,
+    v0008_kinds_of_predictions,
+    v0033_approvals_listed,
+)
 from icewright.adapters.sql.schema import plans, task_actions, tasks
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
@@ -32,9 +37,10 @@ from icewright.adapters.sql.transactions import writing
 from icewright.domain.access import Grants, Principal
 from icewright.domain.actions import Action, ActionFigures
 from icewright.domain.answers import Answer
+from icewright.domain.approvals import Approval
 from icewright.domain.audit import Detail
 from icewright.domain.codec import to_json
-from icewright.domain.deletion import Approval, DeletionRun, Intent
+from icewright.domain.deletion import DeletionRun, Intent
 from icewright.domain.events import CommitEvent, Reporting
 from icewright.domain.feed import Fact
 from icewright.domain.first_sight import Mark
@@ -156,6 +162,26 @@ def test_optimizers_and_policies_of_before_there_were_resource_groups_are_read()
     revision = next(document for kind, document in STORED if kind == "PolicyRevision")
     rules = {**revision, "policies": {"rules": revision["policies"]["rules"]}}
     assert load(PolicyRevision, json.dumps(rules)).policies.groups == ()
+
+
+def test_approvals_of_before_their_plans_were_kept_with_them_are_read() -> None:
+    document = next(document for kind, document in STORED if kind == "Approval")
+    before = {name: value for name, value in document.items() if name != "plan"}
+    assert load(Approval, json.dumps(before)).plan is None
+
+
+def test_approvals_of_before_they_were_listed_are_listed_by_when_they_were_given(store_url: str) -> None:
+    engine = open_store(store_url)
+    given = Approval("abc", "Ada", 1_700_000_000_000)
+    SqlDeletionStore(engine).approve(given)
+    with writing(engine) as connection:
+        connection.execute(text("DROP INDEX ix_deletion_approvals_at"))
+        for column in ("approved_at", "catalog", "table_uuid"):
+            connection.execute(text(f"ALTER TABLE deletion_approvals DROP COLUMN {column}"))
+        with Operations.context(MigrationContext.configure(connection)):
+            v0033_approvals_listed.upgrade()
+        assert connection.scalar(text("SELECT approved_at FROM deletion_approvals")) == given.approved_at
+    assert SqlDeletionStore(engine).approvals(limit=9) == [given]
 
 
 def test_runs_of_before_they_had_a_grace_of_their_own_are_read() -> None:

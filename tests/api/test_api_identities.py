@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 
 from icewright.domain.access import Role
 from icewright.domain.actions import ActionKind
+from icewright.domain.approvals import Approval
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.audit import GENESIS, AuditEntry, verify
 from icewright.domain.codec import from_json, to_json
@@ -101,10 +102,24 @@ def test_nobody_approves_what_they_asked_for_themselves(served: Served) -> None:
     assert "token:ada asked for plan" in refused["detail"]
     assert other.post(f"{V1}/plans/{plan_id}/approve", json=approval).status_code == 202
     (approved,) = [entry for entry in entries(served) if entry.action == "plan.approved"]
-    assert approved.detail == {"approved_by": "token:bob"}, "not what they call themselves"
+    kept = {"approved_by": "token:bob", "plan_id": plan_id, "kind": "expire_snapshots"}
+    assert approved.detail == kept, "not what they call themselves"
     found = served.get(f"/plans/{plan_id}/approval")
     assert (found["plan_id"], found["table"], found["approved_by"]) == (plan_id, "lake.db.events", "token:bob")
-    assert (found["approved_at"], found["beyond"]) == (served.clock.now(), None)
+    assert (found["approved_at"], found["plan_hash"]) == (served.clock.now(), approved.resource.removeprefix("plan "))
+    assert found["because"] == to_json(served.control.tables.plan(plan_id).reason), "why it waited"
+    assert served.get("/approvals") == {"items": [found], "next_cursor": None}
+    assert served.get("/approvals", table=uuid, catalog="lake")["items"] == [found]
+    assert given(served, "eve", Role.VIEWER, scopes=("lake.other",)).get(f"{V1}/approvals").json()["items"] == []
+
+
+def test_approvals_come_in_pages_the_latest_first(served: Served) -> None:
+    for number in range(3):
+        served.control.deletions.approve(Approval(f"hash-{number}", "Ada", number))
+    first = served.get("/approvals", limit=2)
+    assert [one["plan_hash"] for one in first["items"]] == ["hash-2", "hash-1"]
+    second = served.get("/approvals", limit=2, cursor=first["next_cursor"])
+    assert ([one["plan_hash"] for one in second["items"]], second["next_cursor"]) == (["hash-0"], None)
 
 
 def test_the_owner_approves_nothing_of_their_own_by_another_name_and_never_as_a_token(served: Served) -> None:
@@ -120,7 +135,7 @@ def test_the_owner_approves_nothing_of_their_own_by_another_name_and_never_as_a_
         problem(answer, 400, "invalid-message")
     assert served.http.post(f"{V1}/plans/{other}/approve", json={"approved_by": "Ada"}).status_code == 202
     (approved,) = [entry for entry in entries(served) if entry.action == "plan.approved"]
-    assert approved.detail == {"approved_by": "owner (Ada)"}
+    assert approved.detail["approved_by"] == "owner (Ada)"
 
 
 def test_t2_an_approver_queues_nothing_that_waits_for_no_approval(served: Served) -> None:

@@ -13,8 +13,9 @@ from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.needs import Declared, On, Public, declarations, needs, require_declarations
 from icewright.domain.access import OWNER, Grant, Permission, Principal, Role, Scope
+from icewright.domain.approvals import Approval
 from icewright.domain.asked import AskedExpireSnapshots
-from icewright.domain.deletion import Approval, Cause, DeletionRun
+from icewright.domain.deletion import Cause, DeletionRun
 from icewright.domain.identity import NewToken
 from icewright.domain.jobs import ANY_TASK
 from icewright.domain.names import TableId
@@ -74,6 +75,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/plans/{rewrite}/apply"): (OPERATORS, TABLE),
     ("POST", "/plans/{expiry}/apply"): (REMOVERS, TABLE),
     ("POST", "/plans/{rewrite}/approve"): (APPROVERS, TABLE),
+    ("GET", "/approvals"): (READERS, SOME),
     ("GET", "/policies"): (READERS, ALL),
     ("GET", "/policies/revisions"): (READERS, ALL),
     ("GET", "/policies/revisions/{number}"): (READERS, ALL),

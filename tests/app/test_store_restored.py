@@ -26,7 +26,7 @@ from icewright.app.store import back_up, check, restore
 from icewright.config.load import load_config
 from icewright.config.model import Config
 from icewright.domain.access import Role
-from icewright.domain.deletion import Approval
+from icewright.domain.approvals import Approval
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound, Unreadable
 from icewright.domain.feed import FeedFilter
 from icewright.domain.identity import NewToken

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.approvals import Approval
 from icewright.domain.audit import GENESIS, PRUNED, SERVER, Act, verify
-from icewright.domain.deletion import Approval
 from icewright.domain.plans import Reason
 from icewright.ports.audit import AuditLog, acting_as
 from tests.contracts.samples import HOSTILE_PARTS, new_task

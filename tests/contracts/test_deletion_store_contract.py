@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from icewright.adapters.memory.clock import ManualClock
+from icewright.domain.actions import ActionKind
+from icewright.domain.approvals import Approval, ApprovalPlace, ApprovedPlan
 from icewright.domain.deletion import (
     INTENT_TRANSITIONS,
-    Approval,
     Cause,
     Checked,
     DeletionRun,
@@ -179,6 +180,32 @@ def test_a_run_rests(store: DeletionStore) -> None:
     begun(store)
     store.rest("run-1", store.epoch(), 777)
     assert store.run("run-1").next_at == 777
+
+
+def approval(number: int, table: int = 1, at: int = 1) -> Approval:
+    """An approval of a plan for a table."""
+    name = TableName("lake", ("ns",), HOSTILE_PARTS[1])
+    because = Reason("beyond-budget", HOSTILE_PARTS[2], {"files": number})
+    plan = ApprovedPlan(f"plan-{number}", table_id(table), name, ActionKind.EXPIRE_SNAPSHOTS, because)
+    return Approval(f"hash-{number}", "Ada", at, plan)
+
+
+def test_approvals_are_listed_the_latest_first_page_by_page(store: DeletionStore, stores: Stores) -> None:
+    assert store.approvals(limit=9) == []
+    of_before = Approval("hash-0", "Bob", 5)
+    given = [approval(2, at=5), of_before, approval(3, table=2, at=4), approval(1, at=3)]
+    for one in reversed(given):
+        store.approve(one)
+    assert stores.deletions().approvals(limit=9) == given
+    for limit in (1, 2, 3):
+        found: list[Approval] = []
+        before = None
+        while page := store.approvals(limit=limit, before=before):
+            found += page
+            before = ApprovalPlace(page[-1].approved_at, page[-1].plan_hash)
+        assert found == given
+    assert store.approvals(table_id=table_id(2), limit=9) == [given[2]]
+    assert store.approvals(table_id=table_id(1), limit=1) == [given[0]]
 
 
 def test_the_first_approval_stays(store: DeletionStore, stores: Stores) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
 from icewright.domain.actions import ActionKind
+from icewright.domain.approvals import Approval, ApprovalPlace, ApprovedPlan
 from icewright.domain.deletion import Checked, IntentState, Step
 from icewright.domain.events import Channel, CommitEvent, Reporting
 from icewright.domain.names import TableId, TableName
@@ -77,6 +78,8 @@ def lake(stores: Stores) -> Lake:
         tasks.enqueue(new_task(f"task-{number:03d}", table=number, catalog=catalog, name=at_first))
         one = plan(f"plan-{number:03d}", table=number)
         tables.wait(WaitingPlan(one.plan_id, known.table_id, at_first, ActionKind.EXPIRE_SNAPSHOTS, REASON, 7))
+        approved = ApprovedPlan(one.plan_id, known.table_id, at_first, ActionKind.EXPIRE_SNAPSHOTS, None)
+        deletions.approve(Approval(f"hash-{number:03d}", "Ada", 7, approved))
         run = replace(a_run(deletions, f"run-{number:03d}", table=number), table_id=known.table_id)
         deletions.begin(run, some_intents(1, run.run_id))
         tables.receive(CommitEvent(name, number), channel=Channel.KAFKA if number % 2 else Channel.HTTP)
@@ -142,6 +145,12 @@ def test_t2_a_list_of_scopes_is_the_filter_of_the_whole_list(lake: Lake, within:
     assert held == paged(
         lambda before: lake.deletions.with_held(limit=limit, before=before, within=within), lambda one: one, limit
     )
+    approvals = [one for one in lake.deletions.approvals(limit=999) if one.plan is None or is_in(one.plan.table_id)]
+    assert approvals == paged(
+        lambda before: lake.deletions.approvals(limit=limit, before=before, within=within),
+        lambda one: ApprovalPlace(one.approved_at, one.plan_hash),
+        limit,
+    )
     known = {one.name for one in tables}
     events = [
         one
@@ -167,6 +176,9 @@ def test_t2_who_may_read_nothing_gets_empty_lists(lake: Lake) -> None:
     assert lake.tables.waiting(limit=9, within=()) == []
     assert lake.tasks.listed(TaskFilter(within=()), limit=9) == []
     assert lake.deletions.with_held(limit=9, within=()) == []
+    lake.deletions.approve(Approval("of-before", "Ada", 1))
+    assert lake.deletions.approvals(limit=9, within=()) == []
+    assert "of-before" not in [one.plan_hash for one in lake.deletions.approvals(limit=99, within=SCOPES)]
     assert lake.tables.event_figures(limit=9, within=()).channels == ()
     assert lake.tables.received(EventFilter(within=()), limit=9) == []
     assert set(lake.tasks.counts(()).values()) == {0}

@@ -12,12 +12,12 @@ from icewright.adapters.memory.deletion_store import MemoryDeletionStore
 from icewright.adapters.memory.objects import MemoryObjects
 from icewright.adapters.memory.quarantine import AFTER, BEFORE, MemoryQuarantine
 from icewright.domain import faults
+from icewright.domain.approvals import Approval
 from icewright.domain.deletion import (
     BUDGET_FILES,
     FUTURE_MAX_MS,
     GRACE_FLOOR_MS,
     WINDOW_FLOOR_MS,
-    Approval,
     Candidate,
     Cause,
     DeletePlan,

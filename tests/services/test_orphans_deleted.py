@@ -6,7 +6,8 @@ import pytest
 
 from icewright.adapters.memory.deletion_store import MemoryDeletionStore
 from icewright.adapters.memory.quarantine import MemoryQuarantine
-from icewright.domain.deletion import Approval, Candidate, Cause, DeletePlan, DeleteSettings, plan_deletes
+from icewright.domain.approvals import Approval
+from icewright.domain.deletion import Candidate, Cause, DeletePlan, DeleteSettings, plan_deletes
 from icewright.domain.knowledge import Complete
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 
 from icewright import __version__
 from icewright.api import (
+    approvals,
     events,
     feed,
     groups,
@@ -112,6 +113,7 @@ def create_app(
         identities,
         sessions,
         tables,
+        approvals,
         plans,
         policies,
         tasks,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
+from icewright.api.approval_views import ApprovalView, approval_view
 from icewright.api.deps import Caller, Control
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, named, needs, needs_as_its_actions
@@ -15,9 +16,6 @@ from icewright.api.task_views import TaskView, task_view
 from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Forbidden, NotFound
-from icewright.domain.plans import Reason
-from icewright.domain.tables import Instant
-from icewright.services.approvals import beyond_budget
 from icewright.services.plan_views import PlannedFileView, PlanView, WaitingView, plan_view, planned_files, waiting_view
 
 router = APIRouter(prefix="/plans", tags=["plans"])
@@ -34,17 +32,6 @@ class ApprovalGiven:
     """
 
     approved_by: str
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalView:
-    """Who let a plan go, and when. ``beyond`` is which budget it is beyond, null where it was the first of its kind."""
-
-    plan_id: str
-    table: str
-    approved_by: str
-    approved_at: Instant
-    beyond: Reason | None
 
 
 @router.get("/waiting", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(page_of(WaitingView)))
@@ -85,8 +72,7 @@ def show_approval(control: Control, plan_id: str) -> Response:
     approval = control.approvals.given(plan)
     if approval is None:
         raise NotFound(f"nobody has approved plan {plan_id}", hint="GET /api/v1/plans/waiting lists those that wait")
-    why = beyond_budget(plan)
-    return render(ApprovalView(plan_id, str(plan.table_name), approval.approved_by, approval.approved_at, why))
+    return render(approval_view(approval))
 
 
 @router.post(

@@ -18,7 +18,8 @@ from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage, NotFound
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client, Page
+    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
     from icewright.domain.identity import TokenRecord
 
 app = typer.Typer(help="Tokens for programs and people: create, list, revoke.", no_args_is_help=True)

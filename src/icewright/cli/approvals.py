@@ -1,4 +1,4 @@
-"""``icewright approve``: what goes beyond a budget, or happens to a table for the first time, a person decides."""
+"""``icewright approve`` and ``approvals``: what goes beyond a budget, or for the first time, a person decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from icewright.cli import figures as text
-from icewright.cli.invocation import AsJson, ShowApi, begin
+from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, begin
+from icewright.cli.lists import print_page
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected
@@ -18,10 +19,15 @@ from icewright.planning import wording
 
 if TYPE_CHECKING:
     from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
+    from icewright.api.approval_views import ApprovalView
     from icewright.services.plan_views import PlannedFileView, WaitingView
+
+app = typer.Typer(help="What people approved: list.", no_args_is_help=True)
 
 _WAITING: Final = (Column("plan"), Column("table"), Column("action"), Column("since"), Column("because"))
 _FILES: Final = (Column("file"), Column("bytes", is_number=True), Column("written"), Column("of no need since"))
+_GIVEN: Final = (Column("plan"), Column("table"), Column("action"), Column("approved"), Column("by"), Column("because"))
 _PAGE: Final = 100
 _FILES_SHOWN: Final = 20
 _ONE_BY_ONE: Final = frozenset({"beyond-budget", "taken-back"})
@@ -87,6 +93,42 @@ def approve(
     else:
         terminal.say("no plan waits for anybody")
     raise typer.Exit(FOUND if waiting else FINE)
+
+
+@app.command("list")
+def list_approvals(
+    context: typer.Context,
+    *,
+    table: Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only those for this table.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """List approvals that were given, the latest first: who let which plan go, when, and why it had to wait."""
+    from icewright.api.approval_views import ApprovalView  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+
+    def ask(client: Client) -> Page:
+        of_table = None if table is None else client.table(table_name(invocation.config, table))
+        return client.approvals(table=of_table, limit=limit, cursor=cursor)
+
+    none = "nobody has approved anything"
+    print_page(invocation, ask, ApprovalView, _GIVEN, approval_cells, none=none, show_api=show_api)
+
+
+def approval_cells(one: ApprovalView) -> tuple[str, ...]:
+    """An approval as a row; of one of before its plan was kept with it, what it was given for is its hash."""
+    return (
+        one.plan_id or f"hash {one.plan_hash}",
+        one.table or "-",
+        "-" if one.kind is None else one.kind.value,
+        text.instant(one.approved_at),
+        one.approved_by,
+        "" if one.because is None else one.because.text,
+    )
 
 
 def logged_in() -> str:

@@ -20,7 +20,8 @@ from icewright.domain.codec import from_json, to_json
 from icewright.domain.errors import InvalidMessage, Unreadable
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client, Page
+    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
     from icewright.domain.audit import AuditEntry, Head
 
 app = typer.Typer(help="What was done by whom: list, verify, export.", no_args_is_help=True)

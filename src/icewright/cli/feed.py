@@ -17,7 +17,8 @@ from icewright.domain.codec import from_json
 from icewright.domain.feed import FactKind
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client, Page
+    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
     from icewright.services.feed_views import FactView
 
 _FACTS = (Column("when"), Column("what"), Column("table"), Column("task"), Column("because"))

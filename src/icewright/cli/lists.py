@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 from icewright.domain.codec import from_json
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client, Page
+    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
     from icewright.cli.invocation import Invocation
     from icewright.cli.terminal import Column
     from icewright.domain.tables import Json

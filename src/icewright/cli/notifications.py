@@ -13,7 +13,8 @@ from icewright.cli.terminal import FOUND, Column
 from icewright.domain.codec import from_json
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client, Page
+    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
     from icewright.services.notifications import DeadLetter, ReceiverView
 
 app = typer.Typer(help="Receivers of messages: list them, test one, see what did not arrive.", no_args_is_help=True)

@@ -20,7 +20,8 @@ from icewright.domain.errors import Conflict, Rejected
 from icewright.planning import wording
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client, Page
+    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
     from icewright.cli.invocation import Invocation
     from icewright.config.policy_files import PolicyFiles
     from icewright.domain.policies import Policies, PolicyRevision, Rule

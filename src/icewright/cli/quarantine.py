@@ -14,7 +14,8 @@ from icewright.cli.terminal import FINE, FOUND, Column, Terminal
 from icewright.domain.codec import from_json
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client, Page
+    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
     from icewright.domain.reasons import Reason
     from icewright.services.quarantine_views import QuarantineView
 

@@ -14,7 +14,8 @@ from icewright.domain.codec import from_json
 from icewright.domain.errors import InvalidMessage
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client, Page
+    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
     from icewright.domain.identity import SessionView
 
 app = typer.Typer(help="Who is logged in to the page: list them, end that.", no_args_is_help=True)

@@ -11,7 +11,7 @@ from icewright.cli.invocation import AsJson, ShowApi, begin
 from icewright.domain.codec import from_json
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Page
+    from icewright.adapters.http.connection import Page
     from icewright.cli.terminal import Terminal
     from icewright.domain.tables import Json
 

@@ -32,7 +32,8 @@ from icewright.domain.undo import UNDO_WINDOW_MS, SecondTable, UndoExpiryFigures
 from icewright.domain.undo_data import UndoExpireDataFigures, UndoExpireDataPrediction
 
 if TYPE_CHECKING:
-    from icewright.adapters.http.client import Client, Page
+    from icewright.adapters.http.client import Client
+    from icewright.adapters.http.connection import Page
     from icewright.api.task_views import AttemptView, TaskDocument, TaskView
     from icewright.services.measures import Measured
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from icewright.adapters.http.client import Page
+from icewright.adapters.http.connection import Page
 from icewright.domain.tables import Json
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, Step
+from icewright.domain.approvals import Approval
+from icewright.domain.deletion import DeletionRun, Intent, IntentState, Step
 from icewright.domain.halts import Halt, Part
 from icewright.domain.policies import PolicyRevision
 from icewright.domain.tables import Instant
@@ -185,7 +186,10 @@ def of_run(run: DeletionRun, files: int) -> Act:
 
 def of_approval(approval: Approval) -> Act:
     """That somebody let a plan go beyond its budget, or for the first time."""
-    return Act("plan.approved", f"plan {approval.plan_hash}", {"approved_by": approval.approved_by})
+    detail: Detail = {"approved_by": approval.approved_by}
+    if approval.plan is not None:
+        detail = {**detail, "plan_id": approval.plan.plan_id, "kind": approval.plan.kind.value}
+    return Act("plan.approved", f"plan {approval.plan_hash}", detail)
 
 
 def of_policies(revision: PolicyRevision) -> Act:

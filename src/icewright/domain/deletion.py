@@ -188,15 +188,6 @@ def plan_deletes(
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
-    """Somebody's word that a plan may go beyond the budget; it is for this very plan."""
-
-    plan_hash: str
-    approved_by: str
-    approved_at: Instant
-
-
-@dataclass(frozen=True, slots=True)
 class DeletionRun:
     """The carrying out of one plan, with the evidence that all its intents have in common.
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState
+from icewright.domain.approvals import Approval, ApprovalPlace
+from icewright.domain.deletion import DeletionRun, Intent, IntentState
 from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
 
@@ -98,4 +99,18 @@ class DeletionStore(Protocol):
 
     def approval(self, plan_hash: str) -> Approval | None:
         """Who approved a plan."""
+        ...
+
+    def approvals(
+        self,
+        *,
+        table_id: TableId | None = None,
+        limit: int,
+        before: ApprovalPlace | None = None,
+        within: Scopes = EVERYWHERE,
+    ) -> Sequence[Approval]:
+        """Approvals of plans of one table or of all, the latest first, those behind a place.
+
+        ``within``: of tables in these scopes, by their records.
+        """
         ...

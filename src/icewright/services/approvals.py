@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
 
 from icewright.domain import codec
+from icewright.domain.access import Scopes
 from icewright.domain.actions import ActionKind, cause_of
-from icewright.domain.deletion import Approval, plan_hash_of
+from icewright.domain.approvals import Approval, ApprovalPlace, ApprovedPlan
+from icewright.domain.deletion import plan_hash_of
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.expire_data import ExpireData
+from icewright.domain.names import TableId
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
@@ -57,6 +61,12 @@ class Approvals:
         """Who approved this very plan."""
         return self._deletions.approval(approval_hash(plan))
 
+    def all_given(
+        self, *, table_id: TableId | None, limit: int, before: ApprovalPlace | None, within: Scopes
+    ) -> Sequence[Approval]:
+        """Approvals, the latest first; see :meth:`icewright.ports.deletions.DeletionStore.approvals`."""
+        return self._deletions.approvals(table_id=table_id, limit=limit, before=before, within=within)
+
     def figures(self, plan: Plan) -> dict[str, str]:
         """Who approved it, as a task's reason says it; nothing where nobody had to."""
         approval = self.given(plan)
@@ -70,7 +80,14 @@ class Approvals:
         name = approved_by.strip()
         if not name or len(name) > NAME_LENGTH_MAX or not name.isprintable():
             raise InvalidMessage("nobody is named who approves", hint=f"a name of 1 to {NAME_LENGTH_MAX} characters")
-        return self._deletions.approve(Approval(approval_hash(plan), name, self._clock.now()))
+        return self._deletions.approve(Approval(approval_hash(plan), name, self._clock.now(), self._approved(plan)))
+
+    def _approved(self, plan: Plan) -> ApprovedPlan:
+        """The plan as it is kept with its approval: its first action says of which kind it is."""
+        kind = ActionKind(plan.actions[0].kind)
+        waiting = self._tables.waits(plan.table_id, kind)
+        because = waiting.reason if waiting is not None and waiting.plan_id == plan.plan_id else beyond_budget(plan)
+        return ApprovedPlan(plan.plan_id, plan.table_id, plan.table_name, kind, because)
 
     def wait(self, plan: Plan, reason: Reason) -> None:
         """Let a plan wait for a person, in place of one of the same kind that waits for the table already."""

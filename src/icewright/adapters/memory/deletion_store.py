@@ -9,8 +9,9 @@ from dataclasses import replace
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.names import MemoryNames
 from icewright.domain.access import EVERYWHERE, Scopes
+from icewright.domain.approvals import Approval, ApprovalPlace
 from icewright.domain.audit import of_approval, of_files, of_run
-from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, changed
+from icewright.domain.deletion import DeletionRun, Intent, IntentState, changed
 from icewright.domain.errors import Conflict, NotFound, StoreTaken
 from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
@@ -150,6 +151,25 @@ class MemoryDeletionStore:
         """See the port."""
         with self._lock:
             return self._approvals.get(plan_hash)
+
+    def approvals(
+        self,
+        *,
+        table_id: TableId | None = None,
+        limit: int,
+        before: ApprovalPlace | None = None,
+        within: Scopes = EVERYWHERE,
+    ) -> Sequence[Approval]:
+        """See the port."""
+        with self._lock:
+            found = sorted(self._approvals.values(), key=lambda one: (one.approved_at, one.plan_hash), reverse=True)
+            return [
+                one
+                for one in found
+                if (before is None or (one.approved_at, one.plan_hash) < (before.approved_at, before.plan_hash))
+                and (table_id is None or (one.plan is not None and one.plan.table_id == table_id))
+                and (within == EVERYWHERE or (one.plan is not None and self._names.is_in(one.plan.table_id, within)))
+            ][:limit]
 
     def _stored(self, intent: Intent) -> Intent:
         found = self._intents.get(intent.run_id, {}).get(intent.number)

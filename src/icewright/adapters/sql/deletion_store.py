@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Engine, bindparam, func, insert, select, tuple_, update
 
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.audit import record
@@ -16,9 +16,10 @@ from icewright.adapters.sql.schema import deletion_approvals, deletion_intents, 
 from icewright.adapters.sql.table_rows import id_columns, is_table
 from icewright.adapters.sql.transactions import FOLLOWS, reading, server_epoch, taken_over, writing
 from icewright.domain.access import EVERYWHERE, Scopes
+from icewright.domain.approvals import Approval, ApprovalPlace
 from icewright.domain.audit import of_approval, of_files
 from icewright.domain.audit import of_run as act_of_run
-from icewright.domain.deletion import Approval, DeletionRun, Intent, IntentState, changed
+from icewright.domain.deletion import DeletionRun, Intent, IntentState, changed
 from icewright.domain.errors import Conflict, NotAllowed, NotFound
 from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
@@ -180,8 +181,9 @@ class SqlDeletionStore:
             found = _approval(connection, approval.plan_hash)
             if found is not None:
                 return found
-            row = {"plan_hash": approval.plan_hash, "approval": dump(approval)}
-            connection.execute(insert(deletion_approvals).values(row))
+            row = {"plan_hash": approval.plan_hash, "approval": dump(approval), "approved_at": approval.approved_at}
+            of_table = {} if approval.plan is None else id_columns(approval.plan.table_id)
+            connection.execute(insert(deletion_approvals).values(**row, **of_table))
             record(connection, transactions.now(connection, self._clock), of_approval(approval))
             return approval
 
@@ -189,6 +191,25 @@ class SqlDeletionStore:
         """See the port."""
         with reading(self._engine) as connection:
             return _approval(connection, plan_hash)
+
+    def approvals(
+        self,
+        *,
+        table_id: TableId | None = None,
+        limit: int,
+        before: ApprovalPlace | None = None,
+        within: Scopes = EVERYWHERE,
+    ) -> Sequence[Approval]:
+        """See the port."""
+        place = deletion_approvals.c.approved_at, deletion_approvals.c.plan_hash
+        query = select(deletion_approvals.c.approval).where(*of_tables_in(within, deletion_approvals))
+        query = query.order_by(*(column.desc() for column in place)).limit(limit)
+        if table_id is not None:
+            query = query.where(*is_table(deletion_approvals, table_id))
+        if before is not None:
+            query = query.where(tuple_(*place) < (before.approved_at, before.plan_hash))
+        with reading(self._engine) as connection:
+            return [load(Approval, text) for text in connection.scalars(query)]
 
 
 def _require(connection: Connection, epoch: int) -> None:

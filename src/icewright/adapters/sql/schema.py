@@ -441,5 +441,9 @@ deletion_approvals = Table(
     metadata,
     Column("plan_hash", _Key, nullable=False),
     Column("approval", Text, nullable=False),
+    Column("approved_at", BigInteger, nullable=False, server_default="0"),
+    Column("catalog", _Key),
+    Column("table_uuid", _Key),
     PrimaryKeyConstraint("plan_hash", name="pk_deletion_approvals"),
+    Index("ix_deletion_approvals_at", "approved_at", "plan_hash"),
 )
