@@ -14,7 +14,7 @@ TEST_ARGS ?=
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 B ?=
 
-.PHONY: help setup servers demo test check bench campaign acceptance docs lock clean
+.PHONY: help setup programs demo test check bench campaign acceptance docs lock clean
 
 help: ## what there is to do
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,10 +33,10 @@ $(READY): requirements.lock pyproject.toml scripts/check_machine.py
 demo: $(READY) ## the whole loop on real data: make demo DEMO_ARGS="--once --no-browser"
 	@$(BIN)/icewright demo $(DEMO_ARGS)
 
-servers: ## the servers that tests need and Python packages do not bring
-	@$(PYTHON) scripts/install_servers.py
+programs: ## the programs that tests need and Python packages do not bring
+	@$(PYTHON) scripts/install_programs.py
 
-test: check servers ## every test there is
+test: check programs ## every test there is
 	@$(BIN)/pytest $(WORKERS) $(TEST_ARGS)
 
 check: $(READY) ## style, types, floors

@@ -109,7 +109,7 @@ def _url(database: str, folder: Path) -> Iterator[str]:
         return
     programs = find_programs()
     if programs is None:
-        raise RuntimeError("PostgreSQL's programs are not installed: scripts/install_servers.py says how")
+        raise RuntimeError("PostgreSQL's programs are not installed: scripts/install_programs.py says how")
     with postgres_server(programs, settings=("shared_buffers=128MB",)) as server:
         yield server.new_database()
 

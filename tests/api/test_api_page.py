@@ -22,6 +22,11 @@ def browser() -> TestClient:
     return client
 
 
+def scripts(browser: TestClient) -> str:
+    """All that the page runs."""
+    return "".join(browser.get(f"/assets/{name}").text for name in ("page.js", "parts.js"))
+
+
 class Elements(HTMLParser):
     """What a page asks the browser to load and to run."""
 
@@ -59,7 +64,7 @@ def test_the_page_loads_its_own_parts_alone_and_has_nothing_inline(browser: Test
 
 
 def test_the_script_cannot_make_markup_or_code_of_text(browser: TestClient) -> None:
-    script = browser.get("/assets/page.js").text
+    script = scripts(browser)
     for means in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "DOMParser"):
         assert means not in script
     assert not re.search(r"setTimeout\(\s*[\"'`]|\.srcdoc|javascript:|createContextualFragment|setHTML", script)
@@ -69,13 +74,13 @@ def test_the_script_cannot_make_markup_or_code_of_text(browser: TestClient) -> N
 
 
 def test_the_script_shows_hidden_characters_by_their_code(browser: TestClient) -> None:
-    script = browser.get("/assets/page.js").text
+    script = scripts(browser)
     assert r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]" in script
     assert "visible(String(child))" in script
 
 
 def test_the_script_finds_in_the_page_and_in_the_api_what_it_looks_for(browser: TestClient) -> None:
-    script = browser.get("/assets/page.js").text
+    script = scripts(browser)
     ids = set(re.findall(r"\$\(\"([a-z-]+)\"\)", script)) | set(re.findall(r"showEmpty\(\"([a-z-]+)\"", script))
     assert ids
     assert ids <= Elements(browser.get("/").text).ids
@@ -87,7 +92,7 @@ def test_the_script_finds_in_the_page_and_in_the_api_what_it_looks_for(browser: 
 
 
 def test_what_is_halted_stands_before_all_else_and_at_what_it_holds(browser: TestClient) -> None:
-    page, script = browser.get("/").text, browser.get("/assets/page.js").text
+    page, script = browser.get("/").text, scripts(browser)
     assert page.index('id="halts"') < page.index('id="totals"') < page.index('id="tables"')
     assert "halts = status.halts;" in script
     states = re.findall(r'"(\w+)"', script.partition("HALT_STATES = [")[2].partition("]")[0])
@@ -99,14 +104,14 @@ def test_what_is_halted_stands_before_all_else_and_at_what_it_holds(browser: Tes
 
 
 def test_messages_are_shown_by_the_fields_that_they_have_and_to_whom_may_see_them_alone(browser: TestClient) -> None:
-    script = browser.get("/assets/page.js").text
+    script = scripts(browser)
     shown = script.partition("function showMessages")[2].partition("\n}\n")[0]
     receivers, letters = shown.partition('keyed($("letters")')[::2]
     for part, view in ((receivers, ReceiverView), (letters, DeadLetter)):
         used = set(re.findall(r"each\.([a-z_]+)", part))
         assert used
         assert used <= {one.name for one in fields(view)}
-    assert "response.status === 403 ? Refused" in script
+    assert "403: Refused" in script
     assert 'id="messages-section" aria-labelledby="messages-title" hidden' in browser.get("/").text
 
 
@@ -124,13 +129,13 @@ def test_the_refusal_is_plain_words_whose_style_alone_is_allowed() -> None:
 
 
 def test_numbers_that_javascript_cannot_hold_keep_their_digits(browser: TestClient) -> None:
-    script = browser.get("/assets/page.js").text
+    script = scripts(browser)
     assert "JSON.parse(await response.text(), digits)" in script
     assert "context.source" in script
     assert ".json()" not in script
 
 
 def test_the_page_needs_no_other_host(browser: TestClient) -> None:
-    for path in ("/", "/assets/page.js", "/assets/page.css"):
+    for path in ("/", "/assets/page.js", "/assets/parts.js", "/assets/page.css"):
         text = browser.get(path).text
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text.replace(f"http://{HOST}", ""))

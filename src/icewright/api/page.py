@@ -33,6 +33,7 @@ LOGIN: Final = "/login"
 _ASSETS: Final = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    "parts.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 

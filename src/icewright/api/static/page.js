@@ -1,5 +1,7 @@
 // The plain page: reads the API every second and shows what it says. All text from outside goes through text nodes.
 
+import { bar, count, digits, el, fill, keyed, named, plural, size, tag, visible } from "./parts.js";
+
 const API = "/api/v1";
 const REWRITE = "rewrite_data_files";
 const PERIOD_MS = 1000;
@@ -8,7 +10,10 @@ const AWAY_AFTER_MS = 30000;
 const TABLES_SHOWN = 200;
 const PARTITIONS_SHOWN = 100;
 const TASKS_SHOWN = 25;
+const FAILED_SHOWN = 5;
 const WAITING_SHOWN = 25;
+const WAITS_SHOWN = 5;
+const FIND_FROM = 10;
 const WHY_MS = 5000;
 const MESSAGES_MS = 5000;
 const LETTERS_SHOWN = 10;
@@ -19,11 +24,18 @@ const planCache = new Map();
 const taskStates = new Map();
 const measuredCache = new Map();
 const whyCache = new Map();
+const waitsCache = new Map();
 let now = 0;
 let halts = [];
+let haltsTold = null;
+let news = [];
 
 class LoggedOut extends Error {}
-class Refused extends Error {}
+class Away extends Error {}
+class Answered extends Error {}
+class Refused extends Answered {}
+class NotThere extends Answered {}
+const REFUSALS = { 400: NotThere, 403: Refused, 404: NotThere };
 
 // Asking by itself keeps no session alive: only somebody who does something on the page does.
 const ATTENDED_MS = 60000;
@@ -31,60 +43,15 @@ let attendedAt = Date.now();
 for (const kind of ["pointerdown", "keydown", "wheel", "touchstart"]) addEventListener(kind, () => { attendedAt = Date.now(); }, { passive: true });
 const asking = () => (Date.now() - attendedAt < ATTENDED_MS ? {} : { "Icewright-Unattended": "1" });
 
-// 64-bit numbers keep their digits: those that JavaScript cannot hold stay text.
-const digits = (_key, value, context) =>
-  typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context ? context.source : value;
-
 async function get(path) {
-  const response = await fetch(API + path, { cache: "no-store", headers: asking(), signal: AbortSignal.timeout(10000) });
+  const options = { cache: "no-store", headers: asking(), signal: AbortSignal.timeout(10000) };
+  const [response, text] = await fetch(API + path, options).then(async (found) => [found, await found.text()])
+    .catch((error) => { throw new Away(error.message); });
   if (response.status === 401) throw new LoggedOut();
-  const data = JSON.parse(await response.text(), digits);
-  if (!response.ok) throw new (response.status === 403 ? Refused : Error)(data.detail);
+  if (!response.headers.get("content-type")?.includes("json")) throw new Away(`status ${response.status}`);
+  const data = JSON.parse(text, digits);
+  if (!response.ok) throw new (REFUSALS[response.status] ?? Answered)(data.detail);
   return data;
-}
-
-// Characters that would hide or re-order what stands around them are shown by their code.
-const visible = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (hidden) => `\\u{${hidden.codePointAt(0).toString(16)}}`);
-
-function el(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children.filter((child) => child !== null).map((child) => (child instanceof Node ? child : visible(String(child)))));
-  return element;
-}
-
-// Children by key, so that what stands stays where it is: focus, selection and scrolling survive each update.
-function keyed(parent, items, keyOf, create, update) {
-  const before = new Map([...parent.children].map((child) => [child.dataset.key, child]));
-  const after = items.map((item) => {
-    const key = keyOf(item);
-    let child = before.get(key);
-    if (!child) {
-      child = create(item);
-      child.dataset.key = key;
-    }
-    update(child, item);
-    return child;
-  });
-  after.forEach((child, index) => parent.children[index] !== child && parent.insertBefore(child, parent.children[index] ?? null));
-  while (parent.children.length > after.length) parent.lastElementChild.remove();
-}
-
-function fill(parent, ...children) {
-  const fresh = el("div", {}, ...children);
-  const same = parent.childNodes.length === fresh.childNodes.length
-    && [...parent.childNodes].every((node, index) => node.isEqualNode(fresh.childNodes[index]));
-  if (!same) parent.replaceChildren(...fresh.childNodes);
-}
-
-const count = (number) => Number(number).toLocaleString("en");
-const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
-
-function size(bytes) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  let unit = 0;
-  while (bytes >= 1024 && unit < units.length - 1) [bytes, unit] = [bytes / 1024, unit + 1];
-  return `${bytes.toLocaleString("en", { maximumFractionDigits: unit && bytes < 100 ? 1 : 0 })} ${units[unit]}`;
 }
 
 function ago(at) {
@@ -95,22 +62,11 @@ function ago(at) {
   return `${Math.floor(seconds / 86400)} days ago`;
 }
 
+const instant = (at) => `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
 function timeOf(at, words = ago(at)) {
   const stamp = new Date(at).toISOString();
   return el("time", { datetime: stamp, title: stamp }, words);
-}
-
-const named = (text) => el("span", { class: "name", title: visible(text.slice(0, 500)) }, text);
-const tag = (text, tone) => el("span", { class: "tag", "data-tone": tone }, text);
-
-function bar(...parts) {
-  const whole = el("span", { class: "bar", "aria-hidden": "true" });
-  for (const [share, kind] of parts.filter(([each]) => each > 0)) {
-    const part = el("span", { class: kind });
-    part.style.setProperty("--share", Math.min(1, Math.max(0, share)).toFixed(4));
-    whole.append(part);
-  }
-  return whole;
 }
 
 function showEmpty(id, isEmpty, ...words) {
@@ -146,35 +102,61 @@ function showHalts() {
       halt.why ? el("p", { class: "why" }, halt.why) : null,
       el("p", { class: "note" }, halt.running ? `${plural(halt.running, "attempt")} still at work` : "Nothing is at work here",
         ". It goes on by: ", el("code", {}, resumeCommand(halt)))));
+  const told = new Set(halts.map(haltSaid));
+  if (haltsTold) news.push(...[...told].filter((said) => !haltsTold.has(said)), ...[...haltsTold].filter((said) => !told.has(said)).map((said) => `No longer: ${said}`));
+  haltsTold = told;
 }
 
-function showTotals(tables, status) {
+// What needs somebody, in the words of `icewright status`.
+function showTroubles(status) {
+  const troubles = [
+    ...status.catalogs.filter((each) => each.paused_until !== null).map((each) => ["catalog", each.name, `It does not answer, and is left alone until ${instant(each.paused_until)}.`]),
+    ...status.doing.filter((each) => each.is_silent).map((each) => ["thread", each.thread, `It hangs: no sign of life since ${instant(each.heard_at)}; see the server's log, and restart it.`]),
+    ...status.servers.filter((each) => each.is_silent).map((each) => ["server", each.server_id, `It is silent since ${instant(each.seen_at)}: it has died, or the store does not answer it.`]),
+    ...[status.history].filter((each) => each?.is_late).map((each) => ["history", "history of tasks", `It is ${Math.floor(each.lag_ms / 3600000)} h behind.`]),
+    ...status.receivers.filter((each) => each.trouble).map((each) => ["receiver", each.name, each.trouble]),
+    ...status.unreadable.map((each) => ["unreadable", each.name, each.reason.text]),
+  ];
+  $("troubles-section").hidden = !troubles.length;
+  keyed($("troubles"), troubles, ([kind, name]) => `${kind} ${name}`, () => el("li"), (item, [kind, name, said]) =>
+    fill(item, el("div", { class: "line" }, tag(kind, "bad"), named(name)), el("p", { class: "why" }, said)));
+}
+
+function showTotals({ items: tables, next_cursor: more }, status) {
   const sum = (name) => tables.reduce((total, table) => total + (table.figures?.[name] ?? 0), 0);
+  const ofTables = (number) => (more ? `${count(number)} +` : count(number));
   const totals = [
-    ["Tables", count(tables.length)],
-    ["Data files", count(sum("data_files"))],
-    ["Small files", count(sum("small_files"))],
+    ["Tables", ofTables(tables.length)],
+    ["Data files", ofTables(sum("data_files"))],
+    ["Small files", ofTables(sum("small_files"))],
     ["Running", count(status.tasks.running + status.tasks.committed + status.tasks.in_doubt)],
     ["Queued", count(status.tasks.queued)],
     ["Done and verified", count(status.tasks.succeeded)],
+    ["Failed", count(status.tasks.failed), status.tasks.failed ? "bad" : ""],
   ];
   keyed($("totals"), totals, ([name]) => name, ([name]) => el("div", {}, el("dt", {}, name), el("dd")),
-    (box, [, value]) => fill(box.lastElementChild, value));
+    (box, [, value, tone = ""]) => fill(box.lastElementChild, el("span", { class: tone }, value)));
 }
 
+const keyOf = (table) => `${table.catalog} ${table.uuid}`;
+const partId = (table) => `p-${encodeURIComponent(table.catalog)}-${table.uuid}`;
+const COLUMNS = [["Mode", ""], ["Files", "number"], ["Small", "number"], ["Size", "number"], ["Optimized", ""], ["What is to be done, and why", "why"]];
+
 function tableRow(table) {
-  const button = el("button", { class: "open", type: "button", "aria-expanded": "false", "aria-controls": `p-${table.uuid}` }, named(table.name));
+  const button = el("button", { class: "open", type: "button", "aria-expanded": "false", "aria-controls": partId(table) }, named(table.name));
   button.addEventListener("click", () => {
-    if (!opened.delete(table.uuid)) opened.add(table.uuid);
+    if (!opened.delete(keyOf(table))) opened.add(keyOf(table));
+    button.setAttribute("aria-expanded", String(opened.has(keyOf(table))));
     tick();
   });
-  const row = el("tr", {}, el("th", { scope: "row" }, button));
-  for (const kind of ["", "number", "number", "number", "", "why"]) row.append(el("td", { class: kind }));
+  // Roles are said, since the narrow page lays rows out as cards and browsers then forget what they are.
+  const row = el("tr", { role: "row" }, el("th", { scope: "row", role: "rowheader" }, button));
+  for (const [name, kind] of COLUMNS) row.append(el("td", { role: "cell", class: kind, "data-label": name }));
   return row;
 }
 
-function updateTableRow(row, table) {
-  row.querySelector("button").setAttribute("aria-expanded", String(opened.has(table.uuid)));
+function updateTableRow(row, table, task) {
+  row.querySelector("button").setAttribute("aria-expanded", String(opened.has(keyOf(table))));
   const [mode, files, small, bytes, ratio, why] = [...row.children].slice(1);
   const figures = table.figures;
   fill(mode, table.mode ? tag(table.mode, table.mode === "auto" ? "good" : "plain") : "");
@@ -186,7 +168,9 @@ function updateTableRow(row, table) {
   const said = table.problem?.text ?? table.plan?.reason.text ?? "not planned yet";
   const waits = table.plan?.can_apply && table.mode !== "auto" && !table.problem;
   const halt = haltOver(table);
-  fill(why, halt ? el("div", { class: "bad" }, haltSaid(halt)) : null, el("span", { class: table.problem ? "bad" : "" }, said),
+  fill(why, halt ? el("div", { class: "bad" }, haltSaid(halt)) : null,
+    task ? el("div", {}, tag(task.state.replace("_", " "), TONES[task.state] ?? "plain"), " ", task.task_id) : null,
+    el("span", { class: table.problem ? "bad" : "" }, said),
     waits ? el("div", {}, el("code", {}, table.mode === "approve" ? `icewright apply ${table.plan.plan_id}` : "only observed: set icewright.mode to approve or auto")) : null);
 }
 
@@ -226,7 +210,7 @@ function planLines(plan) {
 
 // Why something happens to a table, or nothing: asked for every few seconds, since that reads more than a list does.
 async function whyOf(table, of) {
-  const key = `${table.catalog} ${table.uuid}`;
+  const key = keyOf(table);
   const known = whyCache.get(key);
   if (known && Date.now() - known.at < WHY_MS) return known.why;
   const why = await get(`/tables/${encodeURIComponent(table.uuid)}/why?${of}`);
@@ -236,7 +220,7 @@ async function whyOf(table, of) {
 
 function whyLines(why) {
   const told = why.kinds.filter((each) => each.stance !== "off" && each.stance !== "nothing-to-do");
-  return [el("p", { class: "note" }, why.answer), ...why.says.map((line) => el("p", { class: "note" }, line)),
+  return [el("h3", {}, "Why"), el("p", { class: "answer" }, why.answer), ...why.says.map((line) => el("p", { class: "note" }, line)),
     ...told.flatMap((each) => [el("p", { class: "note" }, tag(each.stance.replaceAll("-", " "), "plain"), " ", each.kind.replaceAll("_", " ")),
       ...each.says.map((line) => el("p", { class: "note" }, line))])];
 }
@@ -265,10 +249,12 @@ async function partitionsOf(table) {
   const most = Math.max(1, ...rows.map((row) => Math.max(row.data_files, row.before ?? 0)));
   const grid = el("div", { class: "partitions" });
   grid.append(...whyLines(why));
-  grid.append(...place.findings.map((reason) => el("p", { class: "note" }, `Nothing may be deleted here: ${reason.text}`)));
-  if (place.unknown_count) grid.append(el("p", { class: "note" }, `Nothing may be deleted here as long as it is not known where these have files: ${place.unknown.map((gap) => gap.what).join(", ")}${place.unknown_count > place.unknown.length ? ", ..." : ""}`));
-  grid.append(...unneededLines(unneeded));
-  if (plan?.prediction?.kind === REWRITE) grid.append(...planLines(plan));
+  const deletes = place.findings.map((reason) => el("p", { class: "note" }, `Nothing may be deleted here: ${reason.text}`));
+  if (place.unknown_count) deletes.push(el("p", { class: "note" }, `Nothing may be deleted here as long as it is not known where these have files: ${place.unknown.map((gap) => gap.what).join(", ")}${place.unknown_count > place.unknown.length ? ", ..." : ""}`));
+  deletes.push(...unneededLines(unneeded));
+  if (deletes.length) grid.append(el("h3", {}, "What may be deleted"), ...deletes);
+  if (plan?.prediction?.kind === REWRITE) grid.append(el("h3", {}, "Plan"), ...planLines(plan));
+  grid.append(el("h3", {}, "Partitions"));
   for (const row of rows) grid.append(...partitionCells(row, most));
   if (page.next_cursor) grid.append(el("p", { class: "note" }, `The first ${PARTITIONS_SHOWN} partitions; the API has the rest.`));
   if (!rows.length) grid.append(el("p", { class: "note" }, "No data files."));
@@ -294,24 +280,78 @@ function partitionCells(row, most) {
   return [named(row.path || "(unpartitioned)"), bars, el("span", { class: "said" }, words.join(" · "))];
 }
 
-async function showTables(tables, nextCursor) {
+// Tables whose names have in them what somebody looks for; one that is not among the first by its full name.
+async function found({ items, next_cursor: more }) {
+  const wanted = $("find").value.trim();
+  $("find-line").hidden = !wanted && !more && items.length < FIND_FROM;
+  const here = items.filter((table) => table.name.toLowerCase().includes(wanted.toLowerCase()));
+  let said = wanted ? `${count(here.length)} of ${plural(items.length, "table")} ${more ? "here " : ""}have that in their names.` : "";
+  if (more) said = `${said} Here are the first ${TABLES_SHOWN} tables; others are found by their full names.`.trim();
+  fill($("tables-more"), said);
+  if (here.length || !more || !wanted.includes(".")) return here;
+  return get(`/tables?name=${encodeURIComponent(wanted)}`).then((page) => page.items, (error) => {
+    if (error instanceof NotThere) return [];
+    throw error;
+  });
+}
+
+async function showTables(page, tasks) {
   const grids = new Map();
-  for (const table of tables.filter((each) => opened.has(each.uuid))) {
-    grids.set(table.uuid, await partitionsOf(table).catch((error) => {
-      if (error instanceof LoggedOut) throw error;
+  const tables = await found(page);
+  for (const table of tables.filter((each) => opened.has(keyOf(each)))) {
+    grids.set(keyOf(table), await partitionsOf(table).catch((error) => {
+      if (!(error instanceof Answered)) throw error;
       return el("p", { class: "bad" }, error.message);
     }));
   }
-  const rows = tables.flatMap((table) => (grids.has(table.uuid) ? [{ table }, { table, grid: grids.get(table.uuid) }] : [{ table }]));
-  keyed($("tables"), rows, (row) => `${row.table.catalog} ${row.table.uuid} ${row.grid ? "open" : ""}`,
-    (row) => (row.grid ? el("tr", { id: `p-${row.table.uuid}` }, el("td", { colspan: "7" })) : tableRow(row.table)),
-    (element, row) => (row.grid ? fill(element.firstElementChild, row.grid) : updateTableRow(element, row.table)));
+  const working = tasksOfTables(tasks);
+  const rows = tables.flatMap((table) => (grids.has(keyOf(table)) ? [{ table }, { table, grid: grids.get(keyOf(table)) }] : [{ table }]));
+  keyed($("tables"), rows, (row) => `${keyOf(row.table)} ${row.grid ? "open" : ""}`,
+    (row) => (row.grid ? el("tr", { id: partId(row.table), role: "row" }, el("td", { colspan: "7", role: "cell" })) : tableRow(row.table)),
+    (element, row) => (row.grid ? fill(element.firstElementChild, row.grid) : updateTableRow(element, row.table, working.get(keyOf(row.table)))));
   $("tables-frame").hidden = !tables.length;
-  $("tables-more").hidden = !nextCursor;
-  fill($("tables-more"), `The first ${TABLES_SHOWN} tables; the API has the rest.`);
+}
+
+// Of each table the task that is at work or waits, else its latest if that failed, as far as they are shown.
+function tasksOfTables({ urgent, latest }) {
+  const working = new Map();
+  for (const task of latest) if (!working.has(keyOf(task))) working.set(keyOf(task), task);
+  for (const task of urgent) if (task.state !== "failed") working.set(keyOf(task), task);
+  for (const [key, { state }] of working) if (["succeeded", "cancelled", "superseded"].includes(state)) working.delete(key);
+  return working;
 }
 
 const TONES = { succeeded: "good", failed: "bad", in_doubt: "bad", running: "busy", committed: "busy" };
+
+// Tasks at work and those that failed, then the latest: a long queue hides none of them.
+async function fetchTasks() {
+  const [working, failed, latest] = await Promise.all([
+    get(`/tasks?state=running&state=in_doubt&state=committed&limit=${TASKS_SHOWN}`),
+    get(`/tasks?state=failed&limit=${FAILED_SHOWN}`), get(`/tasks?limit=${TASKS_SHOWN}`)]);
+  const urgent = [...working.items, ...failed.items];
+  const shown = new Set(urgent.map((task) => task.task_id));
+  return { urgent, latest: latest.items, shown: [...urgent, ...latest.items.filter((task) => !shown.has(task.task_id))] };
+}
+
+// What the first tasks of those that are queued wait for, and about when they start; asked for every few seconds.
+async function fetchWaits(tasks) {
+  const first = tasks.filter((task) => task.state === "queued").slice(0, WAITS_SHOWN);
+  for (const id of waitsCache.keys()) if (!first.some((task) => task.task_id === id)) waitsCache.delete(id);
+  await Promise.all(first.filter(({ task_id: id }) => Date.now() - (waitsCache.get(id)?.at ?? 0) >= WHY_MS).map(async ({ task_id: id }) => {
+    const { waits, start } = await get(`/tasks/${encodeURIComponent(id)}`);
+    waitsCache.set(id, { at: Date.now(), lines: waitLines(waits ?? [], start) });
+  }));
+}
+
+// In the words of `icewright tasks show`.
+function waitLines(waits, start) {
+  const lines = waits.map(({ reason, until }) => `Waits: ${reason.text}${until === null ? "" : `, until ${instant(until)}`}.`);
+  if (!start) return lines;
+  const soonest = start.soonest_at === null ? "" : `, not before ${instant(start.soonest_at)}`;
+  const when = start.at === null ? `it is not known when${soonest}` : `about ${instant(start.at)}, by an estimate`;
+  const isSaid = waits.some(({ reason }) => reason.text === start.reason.text);
+  return [...lines, `Starts: ${when}${isSaid ? "" : `: ${start.reason.text}`}.`];
+}
 
 // What a task took beside what its plan predicted; asked for once a change of a task that was tried.
 async function fetchMeasured(tasks) {
@@ -342,7 +382,10 @@ function updateTask(item, task) {
     el("p", { class: "why" }, task.reason.text),
   ];
   const halt = haltOver(task);
-  const isHeld = task.state === "queued" || (task.state === "running" && halt?.state === "stopped");
+  const waits = task.state === "queued" ? waitsCache.get(task.task_id)?.lines ?? [] : [];
+  const isHeld = (task.state === "queued" && !waits.length) || (task.state === "running" && halt?.state === "stopped");
+  parts.push(...waits.map((line) => el("p", { class: "why" }, line)));
+  if (task.state === "in_doubt") parts.push(el("p", { class: "why" }, "Nobody heard whether its attempt committed: the table is asked next."));
   if (halt && isHeld) parts.push(el("p", { class: "bad" }, haltSaid(halt)));
   if (progress) {
     const said = `${progress.phase}, ${count(progress.groups_done)} of ${plural(progress.groups_total, "group")}`;
@@ -352,6 +395,8 @@ function updateTask(item, task) {
   if (task.state === "succeeded" && was) parts.push(el("div", { class: "pair" }, bar([1, "small"]), bar([is / was, "good"])));
   const measured = measuredCache.get(`${task.task_id} ${task.updated_at}`);
   if (measured && task.prediction.kind === REWRITE) parts.push(el("p", { class: "note" }, measuredWords(task.prediction, measured)));
+  parts.push(el("p", { class: "note" }, task.task_id, task.attempt ? ` · try ${task.attempt} of ${task.attempts_max}` : "",
+    ...(task.state === "failed" ? [" · It is queued again by: ", el("code", {}, `icewright tasks retry ${task.task_id}`)] : [])));
   fill(item, ...parts);
 }
 
@@ -361,7 +406,7 @@ function showTasks(tasks) {
     el("code", {}, "icewright apply PLAN_ID"), ".");
   for (const task of tasks) {
     const before = taskStates.get(task.task_id);
-    if (before && before !== task.state) fill($("news"), `${task.table}: ${task.state.replace("_", " ")}. ${task.outcome?.reason.text ?? ""}`);
+    if (before && before !== task.state) news.push(`${task.table}: ${task.state.replace("_", " ")}. ${task.outcome?.reason.text ?? ""}`);
     taskStates.set(task.task_id, task.state);
   }
 }
@@ -375,14 +420,20 @@ function showWaiting({ items, next_cursor: more }) {
   if (more) $("waiting").append(el("li", { class: "note", "data-key": "more" }, `The first ${WAITING_SHOWN}; icewright approve lists all.`));
 }
 
-function showOptimizers(optimizers) {
+function showOptimizers({ optimizers, submitters = [] }) {
   keyed($("optimizers"), optimizers, (each) => each.hello.optimizer_id, () => el("li"), (item, { hello, seen_at: seenAt }) => {
     const away = now - seenAt > AWAY_AFTER_MS;
     fill(item, el("div", { class: "line" }, tag(away ? "away" : "ready", away ? "bad" : "good"), named(hello.optimizer_id),
       el("span", { class: "note" }, `${plural(hello.slots, "slot")} · Spark ${hello.spark_version} · Iceberg ${hello.iceberg_version} · group ${hello.resource_group}`),
       timeOf(seenAt, `heard of ${ago(seenAt)}`)));
   });
-  showEmpty("optimizers-empty", !optimizers.length, "No optimizer has introduced itself yet. ", el("code", {}, "icewright optimizer"),
+  keyed($("submitters"), submitters, ({ submitter: { submitting } }) => submitting.submitter_id, () => el("li"), (item, { submitter, asked_at: askedAt }) => {
+    const one = submitter.submitting;
+    fill(item, el("div", { class: "line" }, tag("submitter", "plain"), named(`${one.submitter_id} on ${one.host}`),
+      el("span", { class: "note" }, `${count(one.applications)} of at most ${plural(one.applications_max, "application")} · group ${submitter.resource_group}`),
+      timeOf(askedAt, `asked ${ago(askedAt)}`)));
+  });
+  showEmpty("optimizers-empty", !optimizers.length && !submitters.length, "No optimizer has introduced itself yet. ", el("code", {}, "icewright optimizer"),
     " starts one; Spark needs some seconds to come up. Tables are observed and planned without it.");
 }
 
@@ -417,27 +468,28 @@ function showMessages() {
 
 function showStatus(status) {
   fill($("about"), `version ${status.version} · ` + status.catalogs.map((each) => `catalog ${each.name}${each.paused_until ? " (does not answer)" : ""}`).join(", "));
-  keyed($("unreadable"), status.unreadable, (each) => each.name, () => el("li"), (item, each) =>
-    fill(item, el("div", { class: "line" }, tag("cannot be read", "bad"), named(each.name)), el("p", { class: "why" }, each.reason.text)));
+  showTroubles(status);
 }
 
 async function show() {
   const [status, tables, tasks, waiting] = await Promise.all([get("/status"), get(`/tables?limit=${TABLES_SHOWN}`),
-    get(`/tasks?limit=${TASKS_SHOWN}`), get(`/plans/waiting?limit=${WAITING_SHOWN}`)]);
+    fetchTasks(), get(`/plans/waiting?limit=${WAITING_SHOWN}`)]);
   now = status.now;
   halts = status.halts;
   showStatus(status);
   showHalts();
-  showTotals(tables.items, status);
-  await showTables(tables.items, tables.next_cursor);
+  showTotals(tables, status);
+  await showTables(tables, tasks);
   showEmpty("tables-empty", !tables.items.length, "No tables yet: the server looks for them in ", status.catalogs.map((each) => each.name).join(", ") || "no catalog",
     " every minute, and at once when it is told of a commit: ", el("code", {}, "icewright notify NAME --snapshot-id N"), ".");
   showWaiting(waiting);
-  await fetchMeasured(tasks.items);
-  showTasks(tasks.items);
-  showOptimizers(status.optimizers);
+  await Promise.all([fetchMeasured(tasks.shown), fetchWaits(tasks.shown)]);
+  showTasks(tasks.shown);
+  showOptimizers(status);
   await fetchMessages();
   showMessages();
+  if (news.length) fill($("news"), news.join(" "));
+  news = [];
 }
 
 let timer = 0;
@@ -464,7 +516,12 @@ async function tick() {
       return;
     }
     pauseMs = Math.min(PERIOD_MAX_MS, pauseMs * 2);
-    connection("away", "the server does not answer; what is shown may be old");
+    if (error instanceof Away) connection("away", "the server does not answer; what is shown may be old");
+    else if (error instanceof Answered) connection("away", `the server answers with an error; what is shown may be old: ${visible(error.message)}`);
+    else {
+      connection("away", "this page has failed; what is shown may be old: load it anew");
+      console.error(error);
+    }
   } finally {
     busy = false;
   }
@@ -488,5 +545,7 @@ $("logout").addEventListener("click", async () => {
 });
 
 showWho().catch(() => { $("logout").hidden = true; });
+$("find").addEventListener("input", tick);
+addEventListener("online", tick);
 document.addEventListener("visibilitychange", () => document.hidden || tick());
 tick();

@@ -1,0 +1,75 @@
+"""Chromium for the tests of the page, and a lake in memory behind a port."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from scripts.install_programs import BROWSERS
+from tests.api.served import TOKEN, V1, Served, at_a_port
+from tests.browser.lake import full_lake
+
+WIDE, NARROW = (1280, 900), (390, 844)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """The system's Chromium, driven by Playwright, which brings none of its own here."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (make setup)")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"Chromium is not installed (on Debian: apt-get install {BROWSERS[0]})")
+    with playwright.sync_playwright() as started:
+        # Its sandbox refuses root; it opens nothing but the server of these tests.
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def served() -> Served:
+    return full_lake()
+
+
+@pytest.fixture
+def url(served: Served) -> Iterator[str]:
+    with at_a_port(served.control) as found:
+        yield found
+
+
+def one_time_link(url: str) -> str:
+    """What ``icewright login`` prints."""
+    answer = httpx2.post(f"{url}{V1}/login-codes", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.status_code == 201, answer.text
+    return url + str(answer.json()["path"])
+
+
+class Opened:
+    """The page as somebody has it open; ``troubles`` is what the browser complained of."""
+
+    def __init__(self, chromium: Any, size: tuple[int, int] = WIDE, scheme: str = "light") -> None:
+        self.context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        self.troubles: list[str] = []
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("console", self._hear)
+        self.page.on("dialog", self._refuse)
+
+    def _hear(self, message: Any) -> None:
+        """What Chromium logs, broken policies and failed requests among it."""
+        if message.type in {"error", "warning"}:
+            self.troubles.append(message.text)
+
+    def _refuse(self, dialog: Any) -> None:
+        self.troubles.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def log_in(self, url: str) -> Any:
+        self.page.goto(one_time_link(url))
+        self.page.wait_for_selector("#connection[data-state=live]")
+        return self.page
