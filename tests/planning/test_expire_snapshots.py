@@ -87,6 +87,36 @@ def test_a_table_never_loses_what_it_is_at(metadata: TableMetadata, rule: Expiry
     ]
 
 
+@pytest.mark.parametrize(
+    ("ages_ms", "rule"),
+    [
+        ((3 * HOUR_MS, -HOUR_MS, HOUR_MS, 0), EVERYTHING),
+        ((9 * DAY_MS, 5 * DAY_MS - 1, 5 * DAY_MS + 1, DAY_MS), AGED),
+    ],
+)
+def test_a_snapshot_that_says_it_is_younger_than_those_behind_it_stays(
+    ages_ms: tuple[int, ...], rule: ExpiryRule
+) -> None:
+    metadata = line(*ages_ms)
+    action = decided(metadata, rule).action
+    assert action is not None
+    assert action.snapshot_ids == (1, 3)
+    assert check_expiry(action, metadata, policy(metadata), now=NOW, first_seen=None) == ()
+
+
+@given(
+    st.lists(st.integers(-HOUR_MS, 9 * HOUR_MS), min_size=2, max_size=8), st.integers(0, 3), st.integers(0, 8 * HOUR_MS)
+)
+def test_whatever_writers_clocks_say_the_plan_stands_up_to_its_check(
+    ages_ms: list[int], retained: int, age_ms: int
+) -> None:
+    metadata = line(*ages_ms)
+    for rule in (ExpiryRule(0, 1 + retained), ExpiryRule(age_ms, 1 + retained)):
+        action = decided(metadata, rule).action
+        if action is not None:
+            assert check_expiry(action, metadata, policy(metadata), now=NOW, first_seen=None) == ()
+
+
 def test_e1_each_branch_keeps_its_own_last_ones() -> None:
     side = [of(9, 9 * DAY_MS, 2), of(10, 7 * DAY_MS, 9)]
     metadata = replace(DAYS, snapshots=(*DAYS.snapshots, *side))

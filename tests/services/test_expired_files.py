@@ -8,7 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from icewright.domain.asked import AskedExpireSnapshots
+from icewright.domain.errors import Conflict
 from icewright.domain.locations import CanonicalPath
+from icewright.domain.tasks import Task
 from icewright.planning.expiry_settings import REMOVES_FILES_KEY
 from icewright.planning.orphan_settings import REMOVES_KEY
 from tests.services.lakehouse import BONN, HOUR_MS, MINUTE_MS, NAME, Lakehouse
@@ -31,12 +33,14 @@ def commit(house: Lakehouse, *, remove: tuple[CanonicalPath, ...] = ()) -> Canon
     return CanonicalPath(file.path)
 
 
-def expire_all_but_the_last(house: Lakehouse) -> None:
+def expire_all_but_the_last(house: Lakehouse) -> str:
+    """The id of the task that did."""
     house.pass_time(MINUTE_MS)
     plan = house.control.keeper.plan_asked(NAME, AskedExpireSnapshots("PT0S", 1))
-    house.control.dispatcher.apply(plan.plan_id)
+    task = house.control.dispatcher.apply(plan.plan_id)
     house.rounds(4)
     assert len(house.metadata().snapshots) == 1
+    return task.task_id
 
 
 def hours(house: Lakehouse, count: int) -> None:
@@ -64,6 +68,50 @@ def test_i1_i10_a_file_that_a_later_expiry_took_the_last_need_of_has_its_day_fro
     assert file in house.storage.objects
     hours(house, 48)
     assert file not in house.storage.objects
+
+
+def test_i10_a_removal_that_waited_while_its_snapshots_came_back_and_expired_again_begins_anew(
+    house: Lakehouse,
+) -> None:
+    assert house.storage is not None
+    house.create(NAME, REMOVES)
+    commit(house)
+    first = CanonicalPath(house.metadata().snapshots[0].manifest_list)
+    commit(house)
+    expiry = expire_all_but_the_last(house)
+    house.pass_time(25 * HOUR_MS)
+    house.rounds(4, MINUTE_MS)
+    (waiting,) = house.tables.waiting(limit=10)
+    house.control.dispatcher.apply(house.control.undoer.plan(expiry).plan_id)
+    house.rounds(4)
+    assert len(house.metadata().snapshots) == 2
+    expire_all_but_the_last(house)
+    house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.rounds(8, MINUTE_MS)
+    assert first in house.storage.objects
+    assert house.removals.store.runs(limit=10) == []
+    hours(house, 48)
+    assert first not in house.storage.objects
+
+
+def test_i10_that_is_asked_before_each_batch(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert house.storage is not None
+    house.create(NAME, REMOVES)
+    commit(house)
+    first = CanonicalPath(house.metadata().snapshots[0].manifest_list)
+    commit(house)
+    expire_all_but_the_last(house)
+    asked: list[str] = []
+
+    def only_once(task: Task, _seen: object) -> None:
+        asked.append(task.task_id)
+        if len(asked) > 1:
+            raise Conflict("needed until lately")
+
+    monkeypatch.setattr(house.control.removal_rounds._remover, "_require_grace", only_once)
+    hours(house, 26)
+    assert len(asked) > 1
+    assert first in house.storage.objects
 
 
 def test_a_table_that_is_dropped_before_its_turn_is_no_trouble(house: Lakehouse) -> None:

@@ -47,7 +47,9 @@ class Gone(World):
         of_gone = Deleter(self.store, self.objects, self.quarantine, tables.needs, tables.place, aliases=Aliases())
         hands = Hands(self.deleter(), self.needs, None, OfGone(of_gone, tables))  # type: ignore[arg-type] # not asked
         tasks = MemoryTaskStore(self.clock)
-        remover = Remover({"lake": hands}, self.store, tasks, lambda _ms: None, lambda _id: self.called)
+        remover = Remover(
+            {"lake": hands}, self.store, tasks, lambda _ms: None, lambda _id: self.called, lambda _task, _seen: None
+        )
         return remover.purge_gone("run-1", wait_s=1)
 
 

@@ -35,7 +35,9 @@ class Looked(Remover):
     def __init__(self, world: World) -> None:
         hands = Hands(world.deleter(), world.needs, NOBODY)
         self.queue = MemoryTaskStore(world.clock)
-        super().__init__({"lake": hands}, world.store, self.queue, lambda _ms: None, lambda _table_id: None)
+        super().__init__(
+            {"lake": hands}, world.store, self.queue, lambda _ms: None, lambda _id: None, lambda _task, _seen: None
+        )
         self.runs: list[str] = []
         self.trouble: Callable[[str], None] = lambda _run_id: None
 

@@ -4,7 +4,8 @@ Asked twice, when an expiry is planned and again right before its commit, of wha
 
 - **Clocks** (of writers) may be wrong, and a rollback makes old snapshots new again. So a snapshot counts as no older
   than the last time that it became the current one, or that it ceased to be by a rollback; and what expires by itself
-  no older than our own first sight of it.
+  no older than our own first sight of it. And one that is younger than any age that the table or the rule knows stays,
+  also where Iceberg's walk along a branch ends before it, at one that says that it is older and came later.
 - **Holds**: consumers and tasks that go on from a snapshot need it and all that came after it.
 """
 
@@ -65,6 +66,9 @@ def staying(
     by_clock = retained_snapshots(as_counted, rule, now) | {
         one for one, at in since.items() if at > times[one] and at >= oldest_at
     }
+    ages_ms = [ref.max_snapshot_age_ms for ref in metadata.refs if ref.max_snapshot_age_ms is not None]
+    age_ms = min([rule.older_than_ms, *ages_ms])
+    by_clock |= {one for one, at in times.items() if at >= now - age_ms}
     refs = retained_refs(as_counted, now)
     if first_seen is not None:
         young = {one for one, at in since.items() if at > now - AGE_FLOOR_MS}

@@ -152,11 +152,11 @@ def build_control_plane(
     dispatcher = Dispatcher(
         tasks, tables, observer, access, ids, limits, source, unfit=unfit, approvals=approvals, groups=queue
     )
-    remover = build_remover(removals, registry, tasks, tables, pause)
     kept = NothingKept() if kept is None else kept
     expired = ExpiredFilesPlanner(
         build_expired_doors(removals, registry, expiries), kept, tables, tasks, ids, planner.policy
     )
+    remover = build_remover(removals, registry, tasks, tables, expired, pause)
     finders = build_finders(removals, registry)
     orphans = OrphanPlanner(finders, catalogs, registry, tables, clock, ids, planner.policy)
     moves = dict.fromkeys(FILE_MOVES, remover)

@@ -6,14 +6,15 @@ needed now is read anew from all metadata. A file at such a path that was writte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from icewright.domain.actions import ActionKind
 from icewright.domain.deletion import GRACE_FLOOR_MS, Candidate, Cause
-from icewright.domain.errors import InvalidLocation, TableReplaced, Unavailable, Unreadable
+from icewright.domain.errors import Conflict, InvalidLocation, TableReplaced, Unavailable, Unreadable
 from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.knowledge import Partial
 from icewright.domain.locations import Aliases, CanonicalPath
@@ -23,14 +24,14 @@ from icewright.domain.policy import Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesPrediction
 from icewright.domain.remove_orphan_files import FILES_MAX
 from icewright.domain.tables import Instant, TableMetadata
-from icewright.domain.tasks import Task
+from icewright.domain.tasks import TERMINAL_STATES, ListedTask, Task
 from icewright.planning import wording
 from icewright.planning.plan_beside import Decided, plan_beside
 from icewright.ports.clock import Ids
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.kept import KeptStore
 from icewright.ports.objects import Objects
-from icewright.ports.store import TableStore, TaskStore
+from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.services.kept_plans import keep_plan
 from icewright.services.needs import NeedsOf
@@ -39,6 +40,18 @@ PATHS_MAX: Final = 500_000
 """Files of expired snapshots that are looked at in one go, some 150 MB; what is beyond is left to other searches."""
 GRACE_MS: Final = GRACE_FLOOR_MS[Cause.EXPIRED]
 """How long after the verification of an expiry its files are left alone."""
+EXPIRIES_LOOKED_AT: Final = 200
+"""The latest expiries of a table: one an hour at most, for a week."""
+LatelyEnded = tuple[str, Instant]
+"""An expiry, and when it was changed last."""
+
+
+def ended_lately(expiries: Iterable[ListedTask], now: Instant) -> list[ListedTask]:
+    """Expiries that ended less than a grace period ago or have not ended, whatever became of them.
+
+    What they took may have been needed until they took it.
+    """
+    return [one for one in expiries if one.updated_at > now - GRACE_MS or one.state not in TERMINAL_STATES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,36 @@ class ExpiredFilesPlanner:
         )
         prediction = RemoveExpiredFilesPrediction(len(candidates), action.size_bytes, len(needs.needed), gone, later)
         return self._keep(now, action, prediction)
+
+    def require_grace(self, task: Task, seen: set[LatelyEnded]) -> None:
+        """Make sure that no expiry took the last need of a file of a planned removal less than a grace period ago.
+
+        A removal may wait for days, for a person or for its turn. Snapshots may have come back meanwhile, and expired
+        once more: then their files have their day from then on. ``seen`` are expiries that this was asked of before;
+        those that were asked of now are added. Raises :class:`~icewright.domain.errors.Conflict` with such a file, and
+        ``Unavailable`` where it cannot be told.
+        """
+        action, doors = task.action, self._doors.get(task.table_name.catalog)
+        if not isinstance(action, RemoveExpiredFiles) or doors is None:
+            return
+        latest = self._tasks.listed(
+            TaskFilter(table_id=task.table_id, kind=ActionKind.EXPIRE_SNAPSHOTS), limit=EXPIRIES_LOOKED_AT
+        )
+        lately = {(one.task_id, one.updated_at) for one in ended_lately(latest, self._tasks.now())} - seen
+        if not lately:
+            return
+        now, paths = doors.files.roots(task.table_name).metadata, {one.object.path for one in action.files}
+        if now.table_id != task.table_id:
+            return  # which the Deleter says, file by file
+        for task_id, _ in sorted(lately):
+            for path in self._needed_then(doors, now, self._tasks.get(task_id), in_full=True):
+                if path in paths:
+                    raise Conflict(
+                        f"{path} was needed until {task_id} let its snapshots expire, less than "
+                        f"{wording.duration(GRACE_MS)} ago",
+                        hint="it is planned anew when that is over",
+                    )
+        seen |= lately
 
     def _left(
         self, doors: ExpiredDoors, now: TableMetadata, task_ids: Sequence[str], lately: Sequence[str]

@@ -33,7 +33,7 @@ from icewright.scheduling.breaker import DEFAULT_THRESHOLDS, TASKS_LOOKED_AT, Th
 from icewright.scheduling.upkeep import UPKEEP_PRIORITY
 from icewright.services.approvals import Approvals
 from icewright.services.dispatcher import Dispatcher
-from icewright.services.expired_files import GRACE_MS, ExpiredFilesPlanner
+from icewright.services.expired_files import EXPIRIES_LOOKED_AT, GRACE_MS, ExpiredFilesPlanner, ended_lately
 from icewright.services.first_expiries import RESTORED_SINCE
 from icewright.services.housekeeper import Housekeeper
 from icewright.services.maintenance import closed
@@ -61,8 +61,6 @@ gives up after a minute or less. The first batch takes as long as reading the ta
 TASKS_A_ROUND: Final = 20
 TABLES_A_ROUND: Final = 100
 """Of so many tables it is asked in one round whether files of expired snapshots are due, until they are of one."""
-EXPIRIES_LOOKED_AT: Final = 200
-"""The latest expiries of a table: one an hour at most, for a week."""
 RUNS_A_PAGE: Final = 100
 _FIRST: Final = Reason("first-removal", "no file of this table was ever removed: look at what would go, and approve it")
 _TAKEN_BACK: Final = Reason(
@@ -233,7 +231,7 @@ class RemovalRounds:
     def _due_expiries(self, table_id: TableId, now: Instant) -> tuple[list[str], list[str]]:
         """Expiries that were verified a grace period ago, whose files nobody has removed, and that stand.
 
-        And those since then, whatever became of them: what they took may have been needed until they took it.
+        And those since then.
         """
 
         def of(kind: ActionKind) -> Sequence[ListedTask]:
@@ -259,8 +257,7 @@ class RemovalRounds:
             and GRACE_MS <= now - expiry.updated_at < UNDO_WINDOW_MS
             and expiry.task_id not in taken
         ]
-        lately = [one for one in expiries if one.updated_at > now - GRACE_MS or one.state not in TERMINAL_STATES]
-        return due, [one.task_id for one in lately]
+        return due, [one.task_id for one in ended_lately(expiries, now)]
 
     def _queue(self, plan: Plan) -> None:
         """Queue what a pass found; or let it wait for a person, the first time and beyond the budget."""

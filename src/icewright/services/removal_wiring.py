@@ -11,7 +11,7 @@ from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.ports.store import TableStore, TaskStore
 from icewright.services.deleter import Deleter
-from icewright.services.expired_files import ExpiredDoors
+from icewright.services.expired_files import ExpiredDoors, ExpiredFilesPlanner
 from icewright.services.foreign import MetadataUuids
 from icewright.services.gone_tables import GoneTables
 from icewright.services.needs import TableNeeds
@@ -39,9 +39,14 @@ def build_finders(ports: RemovalPorts, registry: Registry) -> Mapping[str, Orpha
 
 
 def build_remover(
-    ports: RemovalPorts, registry: Registry, tasks: TaskStore, tables: TableStore, pause: Callable[[int], None]
+    ports: RemovalPorts,
+    registry: Registry,
+    tasks: TaskStore,
+    tables: TableStore,
+    expired: ExpiredFilesPlanner,
+    pause: Callable[[int], None],
 ) -> Remover:
-    """What removes files, of the catalogs that have a quarantine."""
+    """What removes files, of the catalogs that have a quarantine. For the thread that ``expired`` is for."""
 
     def name_of(table_id: TableId) -> TableName | None:
         record = tables.record(table_id)
@@ -53,6 +58,7 @@ def build_remover(
         tasks,
         pause,
         name_of,
+        expired.require_grace,
     )
 
 

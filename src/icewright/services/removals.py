@@ -31,6 +31,7 @@ from icewright.ports.store import TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.services.deleter import ASKED_FILES, OUTDATED, RESTING, Batch, Deleter
+from icewright.services.expired_files import LatelyEnded
 from icewright.services.gone_tables import GoneTables
 from icewright.services.housekeeper import MayGoOn
 from icewright.services.needs import NeedsOf
@@ -76,12 +77,14 @@ class Remover:
         tasks: TaskStore,
         pause: Callable[[int], None],
         name_of: Callable[[TableId], TableName | None],
+        require_grace: Callable[[Task, set[LatelyEnded]], None],
     ) -> None:
         """``pause`` waits for so many ms, while files go no faster than they may.
 
-        ``name_of`` tells what a table is called by now, None where nobody knows.
+        ``name_of`` tells what a table is called by now, None where nobody knows. For ``require_grace`` see
+        :meth:`icewright.services.expired_files.ExpiredFilesPlanner.require_grace`.
         """
-        self._hands, self._store, self._tasks = dict(hands), store, tasks
+        self._hands, self._store, self._tasks, self._require_grace = dict(hands), store, tasks, require_grace
         self._pause, self._name_of = pause, name_of
 
     @property
@@ -125,10 +128,13 @@ class Remover:
         return tally[IntentState.QUARANTINED], tally[IntentState.PURGED]
 
     def _remove(self, hands: Hands, task: Task, may_commit: MayGoOn) -> None:
+        seen: set[LatelyEnded] = set()
+        self._require_grace(task, seen)
         with hands.lock:
             total = self._begun(hands, task)
 
         def may_go_on() -> None:
+            self._require_grace(task, seen)
             left = self._store.tally(task.task_id)[IntentState.PLANNED].files
             may_commit(Progress(REMOVING, total - left, total))
 
