@@ -68,14 +68,14 @@ class MemoryStores:
         self._sightings = MemorySightings(clock)
         self._claims = MemoryClaims()
         self._kept = MemoryKept()
-        self._deletions = MemoryDeletionStore(clock, self._audit, names)
+        self._deletions = MemoryDeletionStore(clock, self._audit, names, self._tables)
         self._identities = MemoryIdentities(clock, self._audit)
         self._cursors = MemoryCursors()
         self._servers = MemoryServers(clock)
         self._policies = MemoryPolicies(clock, self._audit)
         self._answers = MemoryAnswers(clock)
         self._messages = MemoryMessages(clock)
-        stores = (self._tasks, self._tables, self._kept, self._audit, self._messages)
+        stores = (self._tasks, self._tables, self._kept, self._audit, self._messages, self._deletions, self._policies)
         self._prunings = MemoryPrunings(clock, *stores)
 
     def tasks(self) -> TaskStore:

@@ -24,8 +24,8 @@ from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.objects import ListedObject
 from icewright.domain.plans import Reason
-from icewright.ports.deletions import DeletionStore, Tally
-from tests.contracts.samples import HOSTILE_PARTS, table_id
+from icewright.ports.deletions import OPEN_STATES, DeletionStore, Tally
+from tests.contracts.samples import HOSTILE_PARTS, REASON, new_task, plan, table_id
 from tests.contracts.stores import Stores
 
 ALL = frozenset(IntentState)
@@ -67,6 +67,17 @@ def some_intents(count: int = 3, run_id: str = "run-1") -> list[Intent]:
         )
         for number in range(count)
     ]
+
+
+def remove(store: DeletionStore, run_id: str, *, table: int = 1, files: int = 3, last: str = "purged") -> None:
+    """A run that is closed, with one file in the state ``last`` and the others purged."""
+    store.begin(a_run(store, run_id, table=table), some_intents(files, run_id))
+    intents = store.intents(run_id, ALL, limit=files)
+    begun = store.change(store.epoch(), [replace(one, state=IntentState.UNKNOWN) for one in intents])
+    ends = [*[IntentState.PURGED] * (files - 1), IntentState(last)]
+    store.change(store.epoch(), [replace(one, state=end) for one, end in zip(begun, ends, strict=True)])
+    if not {IntentState(last)} & OPEN_STATES:
+        store.close(run_id, store.epoch())
 
 
 def begun(store: DeletionStore, count: int = 3) -> list[Intent]:
@@ -223,3 +234,83 @@ def test_intents_come_in_pages(store: DeletionStore) -> None:
     assert list(store.intents("run-1", ALL, limit=9, after=2)) == intents[3:]
     assert store.intents("run-1", frozenset({IntentState.PURGED}), limit=9) == []
     assert store.intents("other", ALL, limit=9) == []
+
+
+class TestPruning:
+    def test_runs_go_when_nothing_was_done_with_them_for_long(self, store: DeletionStore, clock: ManualClock) -> None:
+        remove(store, "run-1")
+        first = clock.now()
+        clock.advance(10)
+        remove(store, "run-2")
+        assert store.prune(first, 9) == 0
+        assert store.prune(first + 1, 9) == 3
+        assert [run.run_id for run in store.runs(limit=9)] == ["run-2"]
+        with pytest.raises(NotFound):
+            store.run("run-1")
+        assert store.tally("run-1")[IntentState.PURGED] == Tally(0, 0)
+        assert store.prune(first + 10, 9) == 0
+        assert store.prune(first + 11, 9) == 3
+
+    def test_a_run_is_as_old_as_the_last_of_its_files(self, store: DeletionStore, clock: ManualClock) -> None:
+        remove(store, "run-1", last="quarantined")
+        first = clock.advance(10)
+        (held,) = store.intents("run-1", frozenset({IntentState.QUARANTINED}), limit=9)
+        (held,) = store.change(store.epoch(), [replace(held, state=IntentState.UNKNOWN)])
+        clock.advance(10)
+        store.change(store.epoch(), [replace(held, state=IntentState.PURGED)])
+        assert store.prune(first + 10, 9) == 0
+        assert store.prune(first + 11, 9) == 3
+
+    @pytest.mark.parametrize("last", ["quarantined", "unknown"])
+    def test_what_is_in_quarantine_or_unknown_keeps_its_run_with_all_its_files(
+        self, store: DeletionStore, clock: ManualClock, last: str
+    ) -> None:
+        remove(store, "run-1", last=last)
+        assert store.prune(clock.advance(10**12), 9) == 0
+        assert len(store.intents("run-1", ALL, limit=9)) == 3
+
+    def test_a_run_that_is_open_stays(self, store: DeletionStore, clock: ManualClock) -> None:
+        intents = begun(store)
+        store.change(store.epoch(), [replace(one, state=IntentState.SKIPPED) for one in intents])
+        store.begin(a_run(store, "run-2", table=2), some_intents(run_id="run-2"))
+        assert store.prune(clock.advance(10**12), 9) == 0
+        store.close("run-1", store.epoch())
+        assert store.prune(clock.advance(1), 9) == 3
+
+    def test_the_task_of_a_run_and_work_on_its_table_keep_it(self, stores: Stores, clock: ManualClock) -> None:
+        store, tasks = stores.deletions(), stores.tasks()
+        remove(store, "run-1")
+        tasks.enqueue(new_task("run-1", table=2))
+        tasks.enqueue(new_task("task-restore"))
+        for task_id in ("run-1", "task-restore"):
+            assert store.prune(clock.advance(10**12), 9) == 0
+            tasks.request_cancel(task_id, REASON)
+        assert store.prune(clock.now(), 9) == 0  # its task has ended, and is there
+        assert tasks.prune(clock.advance(1), 9) == 2
+        assert store.prune(clock.now(), 9) == 3
+
+    def test_so_many_files_go_at_once_and_a_run_with_its_last(self, store: DeletionStore, clock: ManualClock) -> None:
+        remove(store, "run-1")
+        clock.advance(1)
+        remove(store, "run-2")
+        now = clock.advance(1)
+        assert store.prune(now, 2) == 2
+        assert store.run("run-1") == replace(a_run(store), is_open=False)
+        assert store.prune(now, 2) == 2
+        assert [run.run_id for run in store.runs(limit=9)] == ["run-2"]
+        assert [store.prune(now, 2), store.prune(now, 2)] == [2, 0]
+        assert store.runs(limit=9) == []
+
+    def test_approvals_go_behind_their_plans(self, stores: Stores) -> None:
+        store, tables = stores.deletions(), stores.tables()
+        for number in range(3):
+            tables.save_plan(plan(f"plan-{number}", planned_at=number))
+            store.approve(approval(number, at=10 + number))
+        older = store.approve(Approval("hash-older", "Ada", 1))
+        assert store.prune_approvals(99, 9) == 0
+        tables.prune_plans(0, 99)
+        assert store.prune_approvals(10, 9) == 0
+        assert store.prune_approvals(12, 1) == 1
+        assert [store.approval(f"hash-{number}") is None for number in range(3)] == [True, False, False]
+        assert [store.prune_approvals(12, 9), store.prune_approvals(99, 9)] == [1, 1]
+        assert store.approval("hash-older") == older  # nobody knows of which plan it is

@@ -86,3 +86,20 @@ def test_x3_of_two_at_once_one_is_applied(stores: Stores) -> None:
     for thread in threads:
         thread.join()
     assert (len(refused), stores.policies().present()) == (3, 1)
+
+
+def test_what_was_replaced_long_ago_goes_and_the_present_one_stays(stores: Stores, clock: ManualClock) -> None:
+    store, begun = stores.policies(), clock.now()
+    for number in range(5):
+        store.apply(new(f"r{number}"), number)
+        clock.advance(10)
+    assert store.prune(begun + 10, 9) == 0  # the first was replaced then
+    assert store.prune(begun + 31, 1) == 1
+    assert [found.number for found in store.revisions(limit=9)] == [5, 4, 3, 2]
+    assert store.prune(begun + 31, 9) == 2
+    assert stores.policies().prune(clock.advance(10**12), 9) == 1
+    assert [found.number for found in stores.policies().revisions(limit=9)] == [5]
+    assert stores.policies().revision(0) == NO_REVISION
+    with pytest.raises(NotFound):
+        store.revision(4)
+    assert store.apply(new("again"), 5).number == 6

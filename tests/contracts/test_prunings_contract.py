@@ -10,12 +10,14 @@ from icewright.domain.events import CommitEvent
 from icewright.domain.names import TableId, TableName
 from icewright.domain.notifications import Message
 from icewright.domain.observation import WorkerAccess
+from icewright.domain.policies import NewRevision, Policies
 from icewright.domain.retention import Pruned, RowKind, Rows
 from icewright.domain.storage import AccessRecord
 from icewright.domain.undo import Kept
 from icewright.ports.prunings import Prunings
-from tests.contracts.samples import REASON, hello, new_task, plan
+from tests.contracts.samples import REASON, hello, new_task, plan, record
 from tests.contracts.stores import Stores
+from tests.contracts.test_deletion_store_contract import a_run, approval, remove
 from tests.contracts.test_messages_contract import message
 
 NAME = TableName("lake", ("db",), "t")
@@ -65,6 +67,13 @@ def fill(stores: Stores, clock: ManualClock, number: int) -> None:
     messages.compose("team", None if number == 0 else number, number + 1, made)
     messages.sent(made[0].message_id)
     messages.failed(made[1].message_id, "away", None)
+    remove(stores.deletions(), f"run-{number}", table=10 + number, files=1)
+    stores.deletions().begin(a_run(stores.deletions(), f"run-open-{number}", table=20 + number), [])
+    stores.deletions().approve(approval(number, at=clock.now()))
+    for _ in range(1 if number else 2):
+        stores.policies().apply(NewRevision(Policies(()), "ada"), stores.policies().present())
+    tables.save_record(record(30 + number, dropped_at=clock.now()))
+    tables.save_record(record(40 + number, name=TableName("lake", ("db",), f"there-{number}")))
 
 
 def test_what_went_is_added_up_and_what_is_left_is_as_it_was_noted_last(

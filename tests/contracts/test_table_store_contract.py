@@ -36,11 +36,13 @@ from icewright.ports.store import (
     InventoryUpdate,
     OptimizerRecord,
     PlanPlace,
+    TableRecord,
     TableStore,
     WaitingPlan,
 )
 from tests.contracts.samples import HOSTILE_PARTS, REASON, hello, manifest, new_task, plan, record, statistics, table_id
 from tests.contracts.stores import Stores
+from tests.contracts.test_deletion_store_contract import remove
 
 RUN = Run(Level.LEVEL_1, "sort(2)", 5)
 P1, P2, P3 = Partition(0, '["a"]'), Partition(0, '["b"]'), Partition(1, '["a"]')
@@ -574,7 +576,7 @@ class TestPruning:
         assert [each.event for each in waiting] == [third.event, first.event]
         assert waiting[1].event_id not in {first.event_id, second.event_id, third.event_id}
 
-    def test_plans_that_nothing_needs_are_deleted(self, stores: Stores, clock: ManualClock) -> None:
+    def test_plans_that_nothing_needs_are_deleted(self, stores: Stores) -> None:
         store = stores.tables()
         store.save_record(record())
         numbers = range(1, RETENTION.plans + 6)
@@ -585,14 +587,14 @@ class TestPruning:
         assert known is not None
         store.save_record(replace(known, plan_id="plan-03"))
         stores.tasks().enqueue(new_task("task-1", plan_id="plan-02"))
-        store.prune(clock.now())
+        store.prune_plans(RETENTION.plans, 99)
         kept = [f"plan-{number:02}" for number in numbers if number in (2, 3) or number > 5]
         assert [each.plan_id for each in store.plans(table_id(), limit=99)] == kept[::-1]
         assert store.plan("plan-of-another-table")
         with pytest.raises(NotFound):
             store.plan("plan-01")
 
-    def test_one_plan_of_a_kind_waits_for_a_table_and_is_kept(self, stores: Stores, clock: ManualClock) -> None:
+    def test_one_plan_of_a_kind_waits_for_a_table_and_is_kept(self, stores: Stores) -> None:
         expiry, removal = ActionKind.EXPIRE_SNAPSHOTS, ActionKind.REMOVE_ORPHAN_FILES
         first = WaitingPlan("plan-00", table_id(), record().name, expiry, REASON, 5)
         other = replace(first, plan_id="plan-01", kind=removal)
@@ -603,7 +605,7 @@ class TestPruning:
             stores.tables().save_record(record(number))
         for each in (first, other, elsewhere):
             stores.tables().wait(each)
-        stores.tables().prune(clock.now())
+        stores.tables().prune_plans(RETENTION.plans, 99)
         assert stores.tables().plan("plan-00")
         assert stores.tables().waiting(limit=9) == [first, other, elsewhere]
         assert stores.tables().waits(table_id(), expiry) == first
@@ -616,12 +618,12 @@ class TestPruning:
         assert stores.tables().waits(table_id(), expiry) is None
         assert stores.tables().waiting(limit=9) == [other, elsewhere]
 
-    def test_plans_of_tasks_that_ended_are_kept(self, stores: Stores, clock: ManualClock) -> None:
+    def test_plans_of_tasks_that_ended_are_kept(self, stores: Stores) -> None:
         for number in range(RETENTION.plans + 1):
             stores.tables().save_plan(plan(f"plan-{number:02}", planned_at=number))
         stores.tasks().enqueue(new_task("task-1", plan_id="plan-00"))
         stores.tasks().request_cancel("task-1", REASON)
-        stores.tables().prune(clock.now())
+        stores.tables().prune_plans(RETENTION.plans, 99)
         assert len(stores.tables().plans(table_id(), limit=99)) == RETENTION.plans + 1
 
     def test_optimizers_that_were_not_heard_of_for_long_are_forgotten(
@@ -645,11 +647,12 @@ class TestPruning:
             root = f"s3://bucket/{number}"
             store.save_access(AccessRecord("lake", root, WorkerAccess.PROVED, "", "optimizer-1", now + number))
             clock.advance(1)
-        keep = Retention(events_ms=1, optimizers_ms=1, findings_ms=1, plans=1)
+        keep = Retention(events_ms=1, optimizers_ms=1, findings_ms=1)
         clock.advance(10)
         first = store.prune(clock.now(), keep, 2)
-        kinds = {RowKind.EVENTS, RowKind.OPTIMIZERS, RowKind.PLANS, RowKind.FINDINGS}
+        kinds = {RowKind.EVENTS, RowKind.OPTIMIZERS, RowKind.FINDINGS}
         assert first == dict.fromkeys(kinds, 2)
+        assert store.prune_plans(1, 2) == 2
         assert [one.hello.optimizer_id for one in store.optimizers()] == ["optimizer-3", "optimizer-2"]
         assert [one.plan_id for one in store.plans(table_id(), limit=9)] == ["plan-3", "plan-2"]
         assert [store.access("lake", f"s3://bucket/{number}") is None for number in range(4)] == [
@@ -658,9 +661,74 @@ class TestPruning:
             False,
             False,
         ]
-        assert store.prune(clock.now(), keep, 9) == {**dict.fromkeys(kinds, 2), RowKind.PLANS: 1}
+        assert store.prune(clock.now(), keep, 9) == dict.fromkeys(kinds, 2)
+        assert [store.prune_plans(1, 9) for _ in range(2)] == [1, 0]
         assert store.prune(clock.now(), keep, 9) == dict.fromkeys(kinds, 0)
         assert [one.plan_id for one in store.plans(table_id(), limit=9)] == ["plan-3"]
+
+
+def known_table(stores: Stores, number: int, dropped_at: int | None) -> TableRecord:
+    """A table of which everything is there that a table can have."""
+    store, found = stores.tables(), record(number, dropped_at=dropped_at)
+    run = Run(Level.LEVEL_1, "hilbert(3,7)", 5)
+    store.apply_inventory(InventoryUpdate(found, [manifest(1, P1)], [], [statistics(P1)], [], {7: run}))
+    store.save_plan(plan(f"plan-{number}", table=number), is_present=False)
+    waiting = WaitingPlan(f"plan-{number}", found.table_id, found.name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5)
+    store.wait(waiting)
+    store.note_unfit(found.table_id, "not-sorted", Unfit(6, "x"))
+    sightings = stores.sightings()
+    sightings.begin(found.table_id)
+    return found
+
+
+class TestDropped:
+    """Tables that are gone are forgotten, with all that is known of them."""
+
+    def test_those_that_were_dropped_before_go_with_all_that_is_known_of_them(self, stores: Stores) -> None:
+        store = stores.tables()
+        gone, later, there = (known_table(stores, number, at) for number, at in ((1, 10), (2, 20), (3, None)))
+        assert store.prune_dropped(10, 9) == 0
+        assert store.prune_dropped(11, 9) == 1
+        assert store.record(gone.table_id) is None
+        assert store.manifest_keys(gone.table_id) == []
+        assert store.partitions(gone.table_id) == []
+        assert store.runs(gone.table_id) == {}
+        assert store.plans(gone.table_id, limit=9) == []
+        assert store.unfit(gone.table_id) == {}
+        assert store.waits(gone.table_id, ActionKind.EXPIRE_SNAPSHOTS) is None
+        for kept in (later, there):
+            assert store.record(kept.table_id) is not None
+            assert store.manifest_keys(kept.table_id) == [manifest(1).key]
+            assert len(store.plans(kept.table_id, limit=9)) == 1
+        assert store.prune_dropped(10**15, 9) == 1
+        assert store.record(there.table_id) == there
+
+    def test_one_that_comes_back_is_a_new_one(self, stores: Stores) -> None:
+        gone, store = known_table(stores, 1, 10), stores.tables()
+        store.prune_dropped(11, 9)
+        again = InventoryUpdate(record(), [manifest(2, P2)], [], [statistics(P2)], [])
+        store.apply_inventory(again)
+        assert store.manifest_keys(gone.table_id) == [manifest(2).key]
+        assert store.partitions(gone.table_id) == [statistics(P2)]
+
+    def test_tasks_and_removals_keep_their_table(self, stores: Stores, clock: ManualClock) -> None:
+        store, tasks, deletions = stores.tables(), stores.tasks(), stores.deletions()
+        for number in (1, 2):
+            known_table(stores, number, 10)
+        tasks.enqueue(new_task("task-1", plan_id="plan-1"))
+        tasks.request_cancel("task-1", REASON)
+        remove(deletions, "run-2", table=2)
+        assert store.prune_dropped(11, 9) == 0
+        tasks.prune(clock.advance(1), 9)
+        assert store.prune_dropped(11, 9) == 1
+        deletions.prune(clock.now(), 9)
+        assert store.prune_dropped(11, 9) == 1
+
+    def test_so_many_at_once_and_those_that_were_dropped_first_first(self, stores: Stores) -> None:
+        for number in range(1, 5):
+            stores.tables().save_record(record(number, dropped_at=100 - number))
+        assert stores.tables().prune_dropped(10**15, 3) == 3
+        assert stores.tables().record(table_id(1)) is not None
 
 
 class TestAccess:

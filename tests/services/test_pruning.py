@@ -9,21 +9,25 @@ from structlog.testing import capture_logs
 
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.memory.deletion_store import MemoryDeletionStore
 from icewright.adapters.memory.history import MemoryHistory
 from icewright.adapters.memory.kept import MemoryKept
 from icewright.adapters.memory.message_store import MemoryMessages
+from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.adapters.memory.prunings import MemoryPrunings
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.audit import Act, verify
 from icewright.domain.names import TableId
+from icewright.domain.policies import NewRevision, Policies
 from icewright.domain.retention import DAY_MS, RETENTION, Retention, RowKind
 from icewright.domain.undo import UNDO_KEPT_MS, Kept
 from icewright.ports.store import ROWS_AT_ONCE_MAX
 from icewright.services import pruning
 from icewright.services.history import SETTLED_MS, HistoryKeeper, HistoryProgress
-from icewright.services.pruning import PRUNING_INTERVAL_MS, Keeping, Pruner
-from tests.contracts.samples import REASON, new_task
+from icewright.services.pruning import PRUNING_INTERVAL_MS, Keeping, Past, Pruner
+from tests.contracts.samples import REASON, new_task, plan, record
+from tests.contracts.test_deletion_store_contract import approval, remove
 from tests.contracts.test_messages_contract import message
 
 
@@ -35,14 +39,17 @@ class World:
         self.audit, self.kept, self.messages = MemoryAudit(self.clock), MemoryKept(), MemoryMessages(self.clock)
         self.tasks = MemoryTaskStore(self.clock, self.audit)
         self.tables = MemoryTableStore(self.clock, self.tasks)
-        stores = (self.tasks, self.tables, self.kept, self.audit, self.messages)
+        self.deletions = MemoryDeletionStore(self.clock, self.audit, tables=self.tables)
+        self.policies = MemoryPolicies(self.clock, self.audit)
+        stores = (self.tasks, self.tables, self.kept, self.audit, self.messages, self.deletions, self.policies)
         self.prunings = MemoryPrunings(self.clock, *stores)
         self.retention, self.history = retention, history
         self.pruner = self.restarted()
 
     def restarted(self) -> Pruner:
         keeping = Keeping(self.retention, self.audit, self.prunings, self.history)
-        return Pruner(self.tasks, self.tables, self.kept, self.messages, self.clock, keeping)
+        past = Past(self.tasks, self.tables, self.kept, self.messages, self.deletions, self.policies)
+        return Pruner(past, self.clock, keeping)
 
     def end(self, count: int) -> None:
         for number in range(count):
@@ -54,7 +61,9 @@ class World:
 
 
 def test_each_kind_goes_when_its_own_span_is_over() -> None:
-    world = World(replace(RETENTION, audit_ms=100 * DAY_MS))
+    keep = replace(RETENTION, audit_ms=9_000 * DAY_MS, tables_ms=91 * DAY_MS)
+    keep = replace(keep, approvals_ms=keep.removals_ms + DAY_MS, policies_ms=keep.removals_ms + 2 * DAY_MS)
+    world = World(keep)
     begun = world.clock.now()
     world.end(1)
     world.kept.keep(Kept("task-0", TableId("lake", "u"), begun, b"x"))
@@ -63,13 +72,23 @@ def test_each_kind_goes_when_its_own_span_is_over() -> None:
     world.messages.sent(made[0].message_id)
     world.messages.failed(made[1].message_id, "away", None)
     world.audit.append(Act("a", "x"))
+    remove(world.deletions, "run-1")
+    world.deletions.approve(approval(1, at=begun))
+    for number in range(2):
+        world.policies.apply(NewRevision(Policies(()), "ada"), number)
+    world.tables.save_record(record(7, dropped_at=begun))
     there = {
+        RowKind.TABLES: keep.tables_ms,
+        RowKind.REMOVALS: keep.removals_ms,
+        RowKind.APPROVALS: keep.approvals_ms,
+        RowKind.POLICIES: keep.policies_ms,
         RowKind.MESSAGES: RETENTION.messages_ms,
         RowKind.KEPT: UNDO_KEPT_MS,
         RowKind.FEED: RETENTION.feed_ms,
         RowKind.DEAD_LETTERS: RETENTION.dead_letters_ms,
         RowKind.TASKS: RETENTION.tasks_ms,
     }
+    audited = world.count(RowKind.AUDIT)
     for kind, span_ms in sorted(there.items(), key=lambda one: one[1]):
         world.clock.advance(begun + span_ms - world.clock.now())
         world.restarted().prune()
@@ -77,7 +96,7 @@ def test_each_kind_goes_when_its_own_span_is_over() -> None:
         world.clock.advance(1)
         world.restarted().prune()
         assert world.count(kind) == 0, kind
-    assert world.count(RowKind.AUDIT) == 3
+    assert world.count(RowKind.AUDIT) == audited
 
 
 def test_t12_the_audit_is_kept_for_good_unless_somebody_says_otherwise() -> None:
@@ -197,3 +216,28 @@ def test_of_what_ended_since_the_last_copy_nothing_goes() -> None:
     world.clock.advance(SETTLED_MS)
     world.pruner.prune()
     assert [task.task_id for task in world.tasks.ended(None, world.clock.now(), 9)] == ["task-late"]
+
+
+def test_plans_are_looked_through_once_their_tasks_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "TASKS_AT_ONCE", 2)
+    monkeypatch.setattr(pruning, "BATCHES_MAX", 1)
+    world = World(replace(RETENTION, plans=0))
+    world.end(3)
+    world.tables.save_plan(plan("plan-1"))  # that of all these tasks
+    world.clock.advance(RETENTION.tasks_ms + 1)
+    world.pruner.prune()
+    assert (world.count(RowKind.TASKS), world.count(RowKind.PLANS)) == (1, 1)
+    world.pruner.prune()
+    assert (world.count(RowKind.TASKS), world.count(RowKind.PLANS)) == (0, 0)
+
+
+def test_a_table_goes_behind_the_removals_of_its_files() -> None:
+    world = World()
+    world.tables.save_record(record(dropped_at=world.clock.now()))
+    remove(world.deletions, "run-1")
+    world.clock.advance(RETENTION.tables_ms + 1)
+    world.pruner.prune()
+    assert world.tables.record(record().table_id) is not None
+    world.clock.advance(RETENTION.removals_ms)
+    world.pruner.prune()
+    assert world.tables.record(record().table_id) is None

@@ -52,6 +52,10 @@ class ServerConfig:
     keep_findings_days: int = RETENTION.findings_ms // DAY_MS
     keep_optimizers_days: int = RETENTION.optimizers_ms // DAY_MS
     keep_audit_days: int = 0
+    keep_removals_days: int = RETENTION.removals_ms // DAY_MS
+    keep_approvals_days: int = RETENTION.approvals_ms // DAY_MS
+    keep_policies_days: int = RETENTION.policies_ms // DAY_MS
+    keep_dropped_tables_days: int = RETENTION.tables_ms // DAY_MS
 
     @property
     def retention(self) -> Retention:
@@ -66,6 +70,10 @@ class ServerConfig:
             findings_ms=self.keep_findings_days * DAY_MS,
             optimizers_ms=self.keep_optimizers_days * DAY_MS,
             audit_ms=self.keep_audit_days * DAY_MS or None,
+            removals_ms=self.keep_removals_days * DAY_MS,
+            approvals_ms=self.keep_approvals_days * DAY_MS,
+            policies_ms=self.keep_policies_days * DAY_MS,
+            tables_ms=self.keep_dropped_tables_days * DAY_MS,
         )
 
     @property

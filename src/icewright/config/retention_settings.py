@@ -8,9 +8,11 @@ from icewright.domain.retention import (
     HISTORY_HOLD_DAYS,
     KEEP_AUDIT_DAYS_MIN,
     KEEP_DAYS_MAX,
+    KEEP_EVIDENCE_DAYS_MIN,
     KEEP_FINDINGS_DAYS_MIN,
     KEEP_PLANS_MAX,
     KEEP_PLANS_MIN,
+    KEEP_TABLES_DAYS_MIN,
     KEEP_TASKS_DAYS_MIN,
     SETTING_OF,
     RowKind,
@@ -77,5 +79,27 @@ RETENTION = (
         default=0,
         allowed=f"0, or {KEEP_AUDIT_DAYS_MIN} to {KEEP_DAYS_MAX}",
         accepts=lambda value: value == 0 or KEEP_AUDIT_DAYS_MIN <= value <= KEEP_DAYS_MAX,
+    ),
+    _days(
+        RowKind.REMOVALS,
+        "How long it is kept which files were removed, with the evidence, in days since a removal last changed; what "
+        "is in quarantine stays.",
+        KEEP_EVIDENCE_DAYS_MIN,
+    ),
+    _days(
+        RowKind.APPROVALS,
+        "How long approvals are kept of plans that are not there any more, in days.",
+        KEEP_EVIDENCE_DAYS_MIN,
+    ),
+    _days(
+        RowKind.POLICIES,
+        "How long revisions of the policies are kept that were replaced, in days since then.",
+        KEEP_EVIDENCE_DAYS_MIN,
+    ),
+    _days(
+        RowKind.TABLES,
+        "How long it is kept what is known of tables that were dropped, in days; longer where a task or a removal of "
+        "theirs is kept.",
+        KEEP_TABLES_DAYS_MIN,
     ),
 )

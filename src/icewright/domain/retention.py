@@ -36,6 +36,14 @@ class RowKind(StrEnum):
     """What tasks took from the metadata of tables, aged by when it was written down."""
     AUDIT = "audit"
     """Entries of the audit."""
+    REMOVALS = "removals"
+    """Files that removals were about and nothing more becomes of, with their runs; aged by the last of their run."""
+    APPROVALS = "approvals"
+    """Approvals of plans, aged by when they were given."""
+    POLICIES = "policies"
+    """Revisions of the policies that are not present any more; aged by when the next one was applied."""
+    TABLES = "tables"
+    """Tables that were dropped, with all that is known of them; aged by when that was seen."""
 
 
 KEEP_DAYS_MAX: Final = 36_500
@@ -46,6 +54,10 @@ KEEP_TASKS_DAYS_MIN: Final = UNDO_KEPT_MS // DAY_MS
 """A task that is forgotten cannot be undone, nor does one that undid an expiry keep others from following it."""
 KEEP_AUDIT_DAYS_MIN: Final = 90
 """Shorter than that, what was done would be forgotten before anybody asks."""
+KEEP_EVIDENCE_DAYS_MIN: Final = 90
+"""Of what tells why something was done: as the audit."""
+KEEP_TABLES_DAYS_MIN: Final = UNDO_KEPT_MS // DAY_MS
+"""A catalog may not show a table for a while."""
 KEEP_FINDINGS_DAYS_MIN: Final = 2
 """Tables that are looked after have their storages found out anew once a day."""
 KEEP_PLANS_MIN: Final = 5
@@ -71,6 +83,10 @@ class Retention:
     findings_ms: int = 30 * DAY_MS
     optimizers_ms: int = 30 * DAY_MS
     audit_ms: int | None = None
+    removals_ms: int = 1_095 * DAY_MS
+    approvals_ms: int = 1_095 * DAY_MS
+    policies_ms: int = 1_095 * DAY_MS
+    tables_ms: int = 90 * DAY_MS
 
     def kept_ms(self, kind: RowKind) -> int | None:
         """How long rows of a kind are kept; None where they do not go by their age."""
@@ -85,6 +101,10 @@ class Retention:
             RowKind.OPTIMIZERS: self.optimizers_ms,
             RowKind.KEPT: UNDO_KEPT_MS,
             RowKind.AUDIT: self.audit_ms,
+            RowKind.REMOVALS: self.removals_ms,
+            RowKind.APPROVALS: self.approvals_ms,
+            RowKind.POLICIES: self.policies_ms,
+            RowKind.TABLES: self.tables_ms,
         }[kind]
 
 
@@ -101,6 +121,10 @@ SETTING_OF: Final[Mapping[RowKind, str]] = {
     RowKind.FINDINGS: "keep_findings_days",
     RowKind.OPTIMIZERS: "keep_optimizers_days",
     RowKind.AUDIT: "keep_audit_days",
+    RowKind.REMOVALS: "keep_removals_days",
+    RowKind.APPROVALS: "keep_approvals_days",
+    RowKind.POLICIES: "keep_policies_days",
+    RowKind.TABLES: "keep_dropped_tables_days",
 }
 """By which setting of ``[server]``; what is not in it has none."""
 

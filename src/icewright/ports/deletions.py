@@ -10,6 +10,7 @@ from icewright.domain.deletion import DeletionRun, Intent, IntentState
 from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
 
+OVER_STATES: Final = frozenset({IntentState.PURGED, IntentState.RESTORED, IntentState.SKIPPED})
 OPEN_STATES: Final = frozenset({IntentState.PLANNED, IntentState.UNKNOWN})
 HELD_STATES: Final = frozenset({IntentState.QUARANTINED, IntentState.UNKNOWN})
 
@@ -112,5 +113,21 @@ class DeletionStore(Protocol):
         """Approvals of plans of one table or of all, the latest first, those behind a place.
 
         ``within``: of tables in these scopes, by their records.
+        """
+        ...
+
+    def prune(self, changed_before: Instant, limit: int) -> int:
+        """Forget at most so many files of runs that are over, those that changed longest ago first; how many.
+
+        A run goes with the last of its files. Over is one that is not open, with no file that is planned, unknown or
+        in quarantine, that did not change since ``changed_before``, by the store's clock, whose task is forgotten, and
+        whose table has no task that has not ended.
+        """
+        ...
+
+    def prune_approvals(self, approved_before: Instant, limit: int) -> int:
+        """Forget at most so many approvals, the oldest first, of plans that are not there any more; how many.
+
+        One that does not say of which plan it is stays.
         """
         ...

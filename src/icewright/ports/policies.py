@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from icewright.domain.policies import NewRevision, PolicyRevision
+from icewright.domain.tables import Instant
 
 
 class PolicyStore(Protocol):
-    """All revisions, which never change. Each method is one transaction, the same for all servers of a store.
+    """Revisions, which never change. Each method is one transaction, the same for all servers of a store.
 
     All methods raise :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
     """
@@ -17,7 +18,7 @@ class PolicyStore(Protocol):
         ...
 
     def revision(self, number: int) -> PolicyRevision:
-        """One revision; 0 is empty. Raises :class:`~icewright.domain.errors.NotFound`."""
+        """One revision; 0 is empty. Raises :class:`~icewright.domain.errors.NotFound`, also where it is forgotten."""
         ...
 
     def revisions(self, *, limit: int, before: int | None = None) -> Sequence[PolicyRevision]:
@@ -30,4 +31,8 @@ class PolicyStore(Protocol):
         Raises :class:`~icewright.domain.errors.Conflict`, and changes nothing, when the present revision is another
         one than ``expected``.
         """
+        ...
+
+    def prune(self, replaced_before: Instant, limit: int) -> int:
+        """Forget at most so many that were replaced before an instant, oldest first; how many."""
         ...

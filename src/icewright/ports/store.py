@@ -396,11 +396,24 @@ class TableStore(Findings, Protocol):
         """Delete what nothing needs any more, at most ``limit`` rows of a kind, the oldest first; how many of each.
 
         Those are events that were worked on, what was found out of storages and optimizers that were not heard of,
-        each as long ago as ``keep`` says, and plans; and findings and questions that count no more after a day, which
-        are not counted.
+        each as long ago as ``keep`` says; and findings and questions that count no more after a day, which are not
+        counted.
+        """
+        ...
+
+    def prune_plans(self, keep: int, limit: int) -> int:
+        """Forget at most so many plans that nothing needs, the oldest first; how many. No single transaction.
 
         Needed are a table's present plan, plans that wait for a person, the plans that tasks were made from, and the
-        newest of each table, as many as ``keep`` says. No plan of a table that was dropped waits any more.
+        ``keep`` newest of each table. No plan of a table that was dropped waits any more.
+        """
+        ...
+
+    def prune_dropped(self, dropped_before: Instant, limit: int) -> int:
+        """Forget at most so many tables that were dropped before an instant, with all that is known of them; how many.
+
+        Each in a transaction of its own, the ones that were dropped first first; none of which a task or a removal is
+        left: what was done to it is found by its record.
         """
         ...
 

@@ -46,7 +46,7 @@ from icewright.services.owners import Owners
 from icewright.services.planner import Planner
 from icewright.services.policy_book import PolicyBook
 from icewright.services.policy_source import PolicySource
-from icewright.services.pruning import Keeping, Pruner
+from icewright.services.pruning import Keeping, Past, Pruner
 from icewright.services.pulse import Pulse, heard
 from icewright.services.queue_waits import QueueWaits
 from icewright.services.registry import Registry
@@ -204,7 +204,7 @@ def build_control_plane(
         registry=registry,
         removals=rounds,
         pulse=pulse,
-        pruner=Pruner(tasks, tables, kept, telling.store, clock, keeping),
+        pruner=Pruner(Past(tasks, tables, kept, telling.store, removals.store, policies), clock, keeping),
         tidings=tidings,
     )
     halting = Halting(tasks, tables, queue, catalogs, wake or loop.wake)

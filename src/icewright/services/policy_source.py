@@ -9,7 +9,7 @@ from icewright.domain.errors import NotAllowed, NotFound
 from icewright.domain.policies import NO_REVISION, NewRevision, Policies, PolicyRevision, Rule
 from icewright.domain.policy import Policy
 from icewright.domain.resource_groups import ResourceGroup
-from icewright.domain.tables import TableMetadata
+from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning.policy import effective_policy
 from icewright.ports.policies import PolicyStore
 
@@ -36,6 +36,11 @@ class NothingApplied:
         """See the port."""
         del new, expected
         raise NotAllowed("policies cannot be applied here: nothing keeps them")
+
+    def prune(self, replaced_before: Instant, limit: int) -> int:
+        """See the port."""
+        del replaced_before, limit
+        return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,11 @@ class MemoryFindings:
             if key[0] in catalogs and is_free(question.asked_at)
         ]
 
+    def forget_unfit(self, table_id: TableId) -> None:
+        """Forget what was found of a table's files."""
+        with self._lock:
+            self._unfit = {key: one for key, one in self._unfit.items() if key[0] != table_id}
+
     def _prune_findings(self, now: Instant, access_ms: int, limit: int) -> int:
         """How many answers of storages went, the oldest first; what counts for a day alone goes all at once."""
         with self._lock:

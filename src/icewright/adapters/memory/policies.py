@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from icewright.adapters.memory.audit import MemoryAudit
 from icewright.domain.audit import of_policies
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.policies import NO_REVISION, NewRevision, PolicyRevision
+from icewright.domain.retention import RowKind
+from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
 
 
@@ -20,22 +22,27 @@ class MemoryPolicies:
         self._clock = clock
         self._audit = audit or MemoryAudit(clock)
         self._lock = threading.Lock()
-        self._revisions = [NO_REVISION]
+        self._revisions: dict[int, PolicyRevision] = {NO_REVISION.number: NO_REVISION}
+        self._replaced_at: dict[int, Instant] = {}
 
     def present(self) -> int:
         """See the port."""
-        return len(self._revisions) - 1
+        return max(self._revisions)
 
     def revision(self, number: int) -> PolicyRevision:
         """See the port."""
-        if not 0 <= number < len(self._revisions):
+        found = self._revisions.get(number)
+        if found is None:
             raise NotFound(f"there is no revision {number} of the policies")
-        return self._revisions[number]
+        return found
 
     def revisions(self, *, limit: int, before: int | None = None) -> Sequence[PolicyRevision]:
         """See the port."""
-        found = self._revisions[1:] if before is None else self._revisions[1 : max(1, before)]
-        return found[::-1][:limit]
+        with self._lock:
+            found = [
+                one for number, one in self._revisions.items() if number > 0 and (before is None or number < before)
+            ]
+        return sorted(found, key=lambda one: one.number, reverse=True)[:limit]
 
     def apply(self, new: NewRevision, expected: int) -> PolicyRevision:
         """See the port."""
@@ -44,5 +51,20 @@ class MemoryPolicies:
                 raise Conflict(f"the policies are at revision {self.present()} by now, not at {expected}")
             made = PolicyRevision(expected + 1, new.policies, self._clock.now(), new.applied_by, new.note)
             self._audit.append(of_policies(made))
-            self._revisions.append(made)
+            if expected != NO_REVISION.number:
+                self._replaced_at[expected] = made.applied_at
+            self._revisions[made.number] = made
             return made
+
+    def prune(self, replaced_before: Instant, limit: int) -> int:
+        """See the port."""
+        with self._lock:
+            old = sorted(number for number, at in self._replaced_at.items() if at < replaced_before)[:limit]
+            for number in old:
+                del self._revisions[number], self._replaced_at[number]
+            return len(old)
+
+    def ages(self) -> Mapping[RowKind, Sequence[Instant]]:
+        """When those that are not present any more were replaced."""
+        with self._lock:
+            return {RowKind.POLICIES: list(self._replaced_at.values())}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -38,6 +38,7 @@ from icewright.ports.store import (
     TableRecord,
     WaitingPlan,
 )
+from icewright.scheduling.lifecycle import LIVE_STATES
 
 
 @dataclass(slots=True)
@@ -67,6 +68,8 @@ class MemoryTableStore(MemoryFindings):
         self._inbox = MemoryInbox()
         self._optimizers: dict[str, OptimizerRecord] = {}
         self.submitters = MemorySubmitters(clock)
+        self.has_removals: Callable[[TableId], bool] = lambda _: False
+        """Whether a removal is there of a table; the store of removals beside this one says so."""
 
     def record(self, table_id: TableId) -> TableRecord | None:
         """See the port."""
@@ -276,32 +279,72 @@ class MemoryTableStore(MemoryFindings):
             silent = [one for one in reversed(self.optimizers()) if one.seen_at < now - keep.optimizers_ms][:limit]
             for one in silent:
                 del self._optimizers[one.hello.optimizer_id]
+            return {
+                RowKind.EVENTS: self._inbox.forget(now - keep.events_ms, limit),
+                RowKind.OPTIMIZERS: len(silent),
+                RowKind.FINDINGS: self._prune_findings(now, keep.findings_ms, limit),
+            }
+
+    def prune_plans(self, keep: int, limit: int) -> int:
+        """See the port."""
+        with self._lock:
             self._waiting = {key: one for key, one in self._waiting.items() if self._is_there(one.table_id)}
             needed = {record.plan_id for record in self._records.values()}
             needed |= {one.plan_id for one in self._waiting.values()}
             if self._tasks is not None:
                 needed |= self._tasks.plan_ids()
             for table_id in {plan.table_id for plan in self._plans.values()}:
-                needed |= {plan.plan_id for plan in self.plans(table_id, limit=keep.plans)}
+                needed |= {plan.plan_id for plan in self.plans(table_id, limit=keep)}
             unneeded = sorted((plan.planned_at, plan_id) for plan_id, plan in self._plans.items())
             unneeded = [one for one in unneeded if one[1] not in needed][:limit]
             for _, plan_id in unneeded:
                 del self._plans[plan_id]
-            return {
-                RowKind.EVENTS: self._inbox.forget(now - keep.events_ms, limit),
-                RowKind.OPTIMIZERS: len(silent),
-                RowKind.PLANS: len(unneeded),
-                RowKind.FINDINGS: self._prune_findings(now, keep.findings_ms, limit),
-            }
+            return len(unneeded)
+
+    def prune_dropped(self, dropped_before: Instant, limit: int) -> int:
+        """See the port."""
+        with self._lock:
+            dropped = sorted(
+                (record.dropped_at, table_id)
+                for table_id, record in self._records.items()
+                if record.dropped_at is not None and record.dropped_at < dropped_before
+            )
+            old = [table_id for _, table_id in dropped if not self._is_referred_to(table_id)][:limit]
+            for table_id in old:
+                del self._records[table_id]
+                self.names.pop(table_id, None)
+                self._inventories.pop(table_id, None)
+                self.forget_unfit(table_id)
+                self._plans = {key: plan for key, plan in self._plans.items() if plan.table_id != table_id}
+                self._waiting = {key: one for key, one in self._waiting.items() if one.table_id != table_id}
+            return len(old)
+
+    def _is_referred_to(self, table_id: TableId) -> bool:
+        has_tasks = self._tasks is not None and bool(self._tasks.states_of(table_id))
+        return has_tasks or self.has_removals(table_id)
+
+    def has_plan(self, plan_id: str) -> bool:
+        """Whether a plan is there."""
+        with self._lock:
+            return plan_id in self._plans
+
+    def has_task(self, task_id: str) -> bool:
+        """Whether a task is there, of the queue beside this store."""
+        return self._tasks is not None and self._tasks.has_task(task_id)
+
+    def is_worked_on(self, table_id: TableId) -> bool:
+        """Whether a table has a task that has not ended, in the queue beside this store."""
+        return self._tasks is not None and bool(self._tasks.states_of(table_id) & LIVE_STATES)
 
     def ages(self) -> Mapping[RowKind, Sequence[Instant]]:
-        """When events were worked on, optimizers heard of, plans made, and storages found out."""
+        """When events were worked on, optimizers heard of, plans made, storages found out, and tables dropped."""
         with self._lock:
             return {
                 RowKind.EVENTS: [one.done_at for one in self._inbox.events if one.done_at is not None],
                 RowKind.OPTIMIZERS: [one.seen_at for one in self._optimizers.values()],
                 RowKind.PLANS: [plan.planned_at for plan in self._plans.values()],
                 RowKind.FINDINGS: [one.decided_at for one in self._accesses.values()],
+                RowKind.TABLES: [one.dropped_at for one in self._records.values() if one.dropped_at is not None],
             }
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:

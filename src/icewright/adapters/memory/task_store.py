@@ -394,6 +394,16 @@ class MemoryTaskStore:
         with self._lock:
             return frozenset(task.plan_id for task in self._tasks.values())
 
+    def has_task(self, task_id: str) -> bool:
+        """Whether a task is there."""
+        with self._lock:
+            return task_id in self._tasks
+
+    def states_of(self, table_id: TableId) -> frozenset[TaskState]:
+        """In which states tasks of a table are."""
+        with self._lock:
+            return frozenset(task.state for task in self._tasks.values() if task.table_id == table_id)
+
     def _is_busy(self, table_id: TableId) -> bool:
         return any(task.table_id == table_id and task.state in ACTIVE_STATES for task in self._tasks.values())
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, bindparam, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Engine, bindparam, delete, exists, func, insert, select, tuple_, update
 
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.audit import record
+from icewright.adapters.sql.deletions_schema import deletion_approvals, deletion_intents, deletion_runs
 from icewright.adapters.sql.documents import dump, load
 from icewright.adapters.sql.places import of_tables_in
-from icewright.adapters.sql.schema import deletion_approvals, deletion_intents, deletion_runs
+from icewright.adapters.sql.schema import plans, state_is, tasks
 from icewright.adapters.sql.table_rows import id_columns, is_table
 from icewright.adapters.sql.transactions import FOLLOWS, reading, server_epoch, taken_over, writing
 from icewright.domain.access import EVERYWHERE, Scopes
@@ -25,6 +26,7 @@ from icewright.domain.names import TableId
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import HELD_STATES, OPEN_STATES, Tally
+from icewright.scheduling.lifecycle import LIVE_STATES
 
 _NUMBERS_AT_ONCE: Final = 500
 """How many values one statement may list."""
@@ -70,10 +72,11 @@ class SqlDeletionStore:
             )
             if connection.scalar(query) is not None:
                 raise Conflict(f"another run of table {run.table_id} is under way")
-            connection.execute(insert(deletion_runs).values(_run_row(run)))
+            now = transactions.now(connection, self._clock)
+            connection.execute(insert(deletion_runs).values(**_run_row(run), changed_at=now))
             if intents:
                 connection.execute(insert(deletion_intents), [_intent_row(intent) for intent in intents])
-            record(connection, transactions.now(connection, self._clock), act_of_run(run, len(intents)))
+            record(connection, now, act_of_run(run, len(intents)))
             return run
 
     def run(self, run_id: str) -> DeletionRun:
@@ -112,6 +115,7 @@ class SqlDeletionStore:
             if connection.scalar(query):
                 raise Conflict(f"run {run_id} has files whose outcome is open")
             _save(connection, run, is_open=False)
+            _note_change(connection, {run_id}, transactions.now(connection, self._clock))
 
     def intents(
         self, run_id: str, states: frozenset[IntentState], *, limit: int, after: int | None = None
@@ -150,6 +154,7 @@ class SqlDeletionStore:
             become = [changed(stored[one.run_id, one.number], one, now) for one in changes]
             if become:
                 connection.execute(_REPLACE, [_replacement(one) for one in become])
+                _note_change(connection, {one.run_id for one in become}, now)
                 record(connection, now, *of_files(become))
             return become
 
@@ -182,8 +187,9 @@ class SqlDeletionStore:
             if found is not None:
                 return found
             row = {"plan_hash": approval.plan_hash, "approval": dump(approval), "approved_at": approval.approved_at}
-            of_table = {} if approval.plan is None else id_columns(approval.plan.table_id)
-            connection.execute(insert(deletion_approvals).values(**row, **of_table))
+            plan = approval.plan
+            of_plan = {} if plan is None else {"plan_id": plan.plan_id, **id_columns(plan.table_id)}
+            connection.execute(insert(deletion_approvals).values(**row, **of_plan))
             record(connection, transactions.now(connection, self._clock), of_approval(approval))
             return approval
 
@@ -210,6 +216,46 @@ class SqlDeletionStore:
             query = query.where(tuple_(*place) < (before.approved_at, before.plan_hash))
         with reading(self._engine) as connection:
             return [load(Approval, text) for text in connection.scalars(query)]
+
+    def prune(self, changed_before: Instant, limit: int) -> int:
+        """See the port."""
+        run_id, file = deletion_runs.c.run_id, (deletion_intents.c.run_id, deletion_intents.c.number)
+        of_run = deletion_intents.c.run_id == run_id
+        of_table = (tasks.c.catalog == deletion_runs.c.catalog, tasks.c.table_uuid == deletion_runs.c.table_uuid)
+        query = (
+            select(run_id)
+            .where(
+                ~deletion_runs.c.is_open,
+                deletion_runs.c.changed_at < changed_before,
+                ~exists().where(of_run, deletion_intents.c.state.in_(_values(OPEN_STATES | HELD_STATES))),
+                ~exists().where(tasks.c.task_id == run_id),
+                ~exists().where(*of_table, state_is(*LIVE_STATES)),
+            )
+            .order_by(deletion_runs.c.changed_at, run_id)
+            .limit(limit)
+        )
+        with writing(self._engine) as connection:
+            over = connection.scalars(query).all()
+            files = select(*file).where(file[0].in_(over)).order_by(*file).limit(limit)
+            removed = connection.execute(delete(deletion_intents).where(tuple_(*file).in_(files))).rowcount
+            connection.execute(delete(deletion_runs).where(run_id.in_(over), ~exists().where(of_run)))
+            return removed
+
+    def prune_approvals(self, approved_before: Instant, limit: int) -> int:
+        """See the port."""
+        plan_hash, at = deletion_approvals.c.plan_hash, deletion_approvals.c.approved_at
+        gone = (
+            deletion_approvals.c.plan_id.is_not(None),
+            ~exists().where(plans.c.plan_id == deletion_approvals.c.plan_id),
+        )
+        old = select(plan_hash).where(at < approved_before, *gone).order_by(at, plan_hash).limit(limit)
+        with writing(self._engine) as connection:
+            return connection.execute(delete(deletion_approvals).where(plan_hash.in_(old))).rowcount
+
+
+def _note_change(connection: Connection, run_ids: Collection[str], now: Instant) -> None:
+    """Removals are as old as what was last done with them."""
+    connection.execute(update(deletion_runs).where(deletion_runs.c.run_id.in_(run_ids)).values(changed_at=now))
 
 
 def _require(connection: Connection, epoch: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.audit import record
@@ -14,6 +14,7 @@ from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.audit import of_policies
 from icewright.domain.errors import Conflict, NotFound
 from icewright.domain.policies import NO_REVISION, NewRevision, PolicyRevision
+from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
 
 
@@ -59,8 +60,17 @@ class SqlPolicies:
             now = transactions.now(connection, self._clock)
             made = PolicyRevision(expected + 1, new.policies, now, new.applied_by, new.note)
             record(connection, now, of_policies(made))
+            replaced = policy_revisions.c.number == expected
+            connection.execute(update(policy_revisions).where(replaced).values(replaced_at=now))
             connection.execute(insert(policy_revisions).values(number=made.number, revision=pack(made)))
             return made
+
+    def prune(self, replaced_before: Instant, limit: int) -> int:
+        """See the port."""
+        number, at = policy_revisions.c.number, policy_revisions.c.replaced_at
+        old = select(number).where(at < replaced_before).order_by(number).limit(limit)
+        with writing(self._engine) as connection:
+            return connection.execute(delete(policy_revisions).where(number.in_(old))).rowcount
 
 
 def _present(connection: Connection) -> int:

@@ -11,5 +11,6 @@ policy_revisions = Table(
     metadata,
     Column("number", BigInteger, nullable=False, autoincrement=False),
     Column("revision", LargeBinary, nullable=False),
+    Column("replaced_at", BigInteger),  # NULL for the present one
     PrimaryKeyConstraint("number", name="pk_policy_revisions"),
 )

@@ -6,33 +6,55 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, Table, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Table, func, insert, select, update
 
 from icewright.adapters.sql import transactions
-from icewright.adapters.sql.feed_schema import feed, messages
+from icewright.adapters.sql.deletions_schema import deletion_approvals, deletion_intents, deletion_runs
+from icewright.adapters.sql.feed_schema import feed, messages, receivers
+from icewright.adapters.sql.findings_schema import probes
+from icewright.adapters.sql.halts_schema import halts
 from icewright.adapters.sql.kept_schema import kept_of_tasks
-from icewright.adapters.sql.schema import inbox, optimizers, plans, state_is, tasks, worker_access
-from icewright.adapters.sql.schema_access import audit
-from icewright.adapters.sql.servers_schema import prunings
+from icewright.adapters.sql.policies_schema import policy_revisions
+from icewright.adapters.sql.schema import (
+    attempts,
+    claims,
+    counters,
+    event_cursors,
+    inbox,
+    optimizers,
+    plans,
+    state_is,
+    tables,
+    task_actions,
+    task_history,
+    tasks,
+    totals,
+    worker_access,
+)
+from icewright.adapters.sql.schema_access import answers, audit, audit_start, login_codes, sessions, tokens
+from icewright.adapters.sql.servers_schema import prunings, servers, submitters
+from icewright.adapters.sql.table_pruning import OF_TABLES
 from icewright.adapters.sql.transactions import reading, writing
+from icewright.adapters.sql.turns_schema import turns
 from icewright.domain.notifications import MessageState
 from icewright.domain.retention import Pruned, RowKind, Rows
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TERMINAL_STATES
 from icewright.ports.clock import Clock
+from icewright.ports.deletions import OVER_STATES
 
 
 @dataclass(frozen=True)
 class _Place:
     """Where rows of a kind are. ``order``: the column that grows with their age where that one has no index."""
 
-    table: Table
+    table: FromClause
     at: ColumnElement[int]
     only: tuple[ColumnElement[bool], ...] = ()
     order: ColumnElement[Any] | None = None
 
 
-_PLACES: Final[Mapping[RowKind, _Place]] = {
+PLACES: Final[Mapping[RowKind, _Place]] = {
     RowKind.TASKS: _Place(tasks, tasks.c.updated_at, (state_is(*TERMINAL_STATES),)),
     RowKind.EVENTS: _Place(inbox, inbox.c.done_at, (inbox.c.done_at.is_not(None),)),
     RowKind.FEED: _Place(feed, feed.c.at, order=feed.c.sequence),
@@ -43,7 +65,48 @@ _PLACES: Final[Mapping[RowKind, _Place]] = {
     RowKind.OPTIMIZERS: _Place(optimizers, optimizers.c.seen_at),
     RowKind.KEPT: _Place(kept_of_tasks, kept_of_tasks.c.kept_at),
     RowKind.AUDIT: _Place(audit, audit.c.at, order=audit.c.number),
+    RowKind.REMOVALS: _Place(
+        deletion_intents.join(deletion_runs),
+        deletion_runs.c.changed_at,
+        (~deletion_runs.c.is_open, deletion_intents.c.state.in_(sorted(state.value for state in OVER_STATES))),
+        order=deletion_runs.c.changed_at,
+    ),
+    RowKind.APPROVALS: _Place(deletion_approvals, deletion_approvals.c.approved_at),
+    RowKind.POLICIES: _Place(
+        policy_revisions, policy_revisions.c.replaced_at, (policy_revisions.c.replaced_at.is_not(None),)
+    ),
+    RowKind.TABLES: _Place(tables, tables.c.dropped_at, (tables.c.dropped_at.is_not(None),)),
 }
+
+GOES_WITH: Final[Mapping[Table, RowKind]] = {
+    task_actions: RowKind.TASKS,
+    task_history: RowKind.TASKS,
+    attempts: RowKind.TASKS,
+    deletion_runs: RowKind.REMOVALS,
+    probes: RowKind.FINDINGS,
+    deletion_intents: RowKind.REMOVALS,
+    **{table: RowKind.TABLES for table in OF_TABLES if table not in (tables, plans)},
+}
+"""Tables of the database whose rows go with those of a kind, or by the same call."""
+
+BOUNDED: Final[Mapping[Table, str]] = {
+    counters: "one row for each counter that there is in the code",
+    totals: "one row for each kind of action, by a closed set of states, ends and bounds",
+    prunings: "one row for each kind of row",
+    audit_start: "one row",
+    event_cursors: "one row for each log that is configured, or was",
+    receivers: "one row for each receiver that is configured, or was",
+    servers: "a server that is not heard of is removed by the next one that says it is there",
+    submitters: "a submitter that is not heard of is removed by the next one that asks",
+    sessions: "those that are over go when the next one begins",
+    login_codes: "those that are over go when the next one is made",
+    answers: "those that are over go when the next request with a key comes",
+    tokens: "one row for each token that an administrator ever made: a name is never given twice",
+    halts: "a person makes each and ends it, and there are at most so many",
+    turns: "one row for each resource group and owner of tables who ever had a turn",
+    claims: "one row for each table of the catalogs; a name that is gone is forgotten",
+}
+"""Tables of the database that nothing prunes, and why they do not grow without bound all the same."""
 
 
 class SqlPrunings:
@@ -58,7 +121,7 @@ class SqlPrunings:
     def rows(self) -> Mapping[RowKind, Rows]:
         """See the port."""
         with reading(self._engine) as connection:
-            return {kind: _rows(connection, _PLACES[kind]) for kind in RowKind}
+            return {kind: _rows(connection, PLACES[kind]) for kind in RowKind}
 
     def note(self, removed: Mapping[RowKind, int], left: Mapping[RowKind, Rows]) -> None:
         """See the port."""
@@ -79,7 +142,7 @@ class SqlPrunings:
 def _rows(connection: Connection, place: _Place) -> Rows:
     count = connection.scalar(select(func.count()).select_from(place.table).where(*place.only)) or 0
     oldest = select(func.min(place.at)) if place.order is None else select(place.at).order_by(place.order).limit(1)
-    return Rows(int(count), connection.scalar(oldest.where(*place.only)))
+    return Rows(int(count), connection.scalar(oldest.select_from(place.table).where(*place.only)))
 
 
 def _note(connection: Connection, kind: RowKind, now: Instant, removed: int, left: Rows | None) -> None:

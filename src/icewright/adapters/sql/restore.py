@@ -16,6 +16,7 @@ from sqlalchemy import Connection, delete, func, insert, select, text, update
 
 from icewright.adapters.sql import task_queries as queries
 from icewright.adapters.sql.audit import record
+from icewright.adapters.sql.deletions_schema import deletion_approvals
 from icewright.adapters.sql.feed import last_told
 from icewright.adapters.sql.feed_schema import FEED_FORGOTTEN
 from icewright.adapters.sql.schema import (
@@ -24,7 +25,6 @@ from icewright.adapters.sql.schema import (
     SERVER_EPOCH,
     attempts,
     counters,
-    deletion_approvals,
     orphan_passes,
     orphan_sightings,
     state_is,

@@ -22,10 +22,10 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     literal_column,
-    text,
 )
 
 from icewright.adapters.sql import (  # noqa: F401 - their tables
+    deletions_schema,
     feed_schema,
     findings_schema,
     halts_schema,
@@ -37,7 +37,6 @@ from icewright.adapters.sql import (  # noqa: F401 - their tables
 from icewright.adapters.sql.schema_access import Key as _Key
 from icewright.adapters.sql.schema_access import metadata as metadata  # noqa: PLC0414 - the tables of all these modules
 from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, TaskState
-from icewright.ports.deletions import HELD_STATES
 from icewright.scheduling.lifecycle import LEASED_STATES, LIVE_STATES
 
 FENCING_TOKEN = "fencing_token"  # noqa: S105 - a counter's name, not a secret
@@ -171,6 +170,7 @@ Index(
 )
 Index("ix_tasks_table", tasks.c.catalog, tasks.c.table_uuid, tasks.c.task_id)
 Index("ix_tasks_state", tasks.c.state, tasks.c.task_id)
+Index("ix_tasks_plan", tasks.c.plan_id)
 
 # What a task is to do, packed: megabytes where it names many files. Apart from the rest, which changes all the time.
 task_actions = Table(
@@ -242,7 +242,9 @@ tables = Table(
     PrimaryKeyConstraint("catalog", "table_uuid", name="pk_tables"),
 )
 _PRESENT = tables.c.dropped_at.is_(None)
+_DROPPED = tables.c.dropped_at.is_not(None)
 Index("uq_tables_name", tables.c.name_digest, unique=True, sqlite_where=_PRESENT, postgresql_where=_PRESENT)
+Index("ix_tables_dropped", tables.c.dropped_at, sqlite_where=_DROPPED, postgresql_where=_DROPPED)
 Index("ix_tables_due", tables.c.next_look_at, sqlite_where=_PRESENT, postgresql_where=_PRESENT)
 
 waiting_plans = Table(
@@ -395,55 +397,4 @@ claims = Table(
     Column("name_digest", _Key, nullable=False),
     Column("claim", Text, nullable=False),
     PrimaryKeyConstraint("catalog", "name_digest", name="pk_claims"),
-)
-
-deletion_runs = Table(
-    "deletion_runs",
-    metadata,
-    Column("run_id", _Key, nullable=False),
-    Column("catalog", _Key, nullable=False),
-    Column("table_uuid", _Key, nullable=False),
-    Column("plan_hash", _Key, nullable=False),
-    Column("is_open", Boolean, nullable=False),
-    Column("next_at", BigInteger, nullable=False),
-    Column("run", Text, nullable=False),
-    PrimaryKeyConstraint("run_id", name="pk_deletion_runs"),
-)
-_OPEN = text("is_open")
-Index(
-    "uq_deletion_runs_open",
-    deletion_runs.c.catalog,
-    deletion_runs.c.table_uuid,
-    unique=True,
-    sqlite_where=_OPEN,
-    postgresql_where=_OPEN,
-)
-Index("ix_deletion_runs_table", deletion_runs.c.catalog, deletion_runs.c.table_uuid, deletion_runs.c.run_id)
-
-deletion_intents = Table(
-    "deletion_intents",
-    metadata,
-    Column("run_id", _Key, nullable=False),
-    Column("number", BigInteger, nullable=False),
-    Column("state", _Key, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("size_bytes", BigInteger, nullable=False),
-    Column("intent", Text, nullable=False),
-    PrimaryKeyConstraint("run_id", "number", name="pk_deletion_intents"),
-    ForeignKeyConstraint(["run_id"], ["deletion_runs.run_id"], name="fk_deletion_intents_run"),
-)
-_HELD = deletion_intents.c.state.in_([literal_column(f"'{state.value}'") for state in sorted(HELD_STATES)])
-Index("ix_deletion_intents_held", deletion_intents.c.run_id, sqlite_where=_HELD, postgresql_where=_HELD)
-Index("ix_deletion_intents_state", deletion_intents.c.run_id, deletion_intents.c.state, deletion_intents.c.number)
-
-deletion_approvals = Table(
-    "deletion_approvals",
-    metadata,
-    Column("plan_hash", _Key, nullable=False),
-    Column("approval", Text, nullable=False),
-    Column("approved_at", BigInteger, nullable=False, server_default="0"),
-    Column("catalog", _Key),
-    Column("table_uuid", _Key),
-    PrimaryKeyConstraint("plan_hash", name="pk_deletion_approvals"),
-    Index("ix_deletion_approvals_at", "approved_at", "plan_hash"),
 )

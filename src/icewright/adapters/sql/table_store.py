@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Connection,
     Engine,
@@ -16,10 +15,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    exists,
-    func,
     insert,
-    not_,
     or_,
     select,
     update,
@@ -27,23 +23,22 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from icewright.adapters.sql import inbox as inbox_rows
-from icewright.adapters.sql import transactions
+from icewright.adapters.sql import table_pruning, transactions
 from icewright.adapters.sql.census import table_census
 from icewright.adapters.sql.documents import digest, dump, load, pack, text_of, unpack
-from icewright.adapters.sql.findings import SqlFindings, prune_findings
+from icewright.adapters.sql.findings import SqlFindings
 from icewright.adapters.sql.places import of_tables_in, records_in
 from icewright.adapters.sql.schema import (
-    inbox,
     manifests,
     optimizers,
     partitions,
     plans,
     runs,
     tables,
-    tasks,
     waiting_plans,
 )
 from icewright.adapters.sql.submitters import SqlSubmitters
+from icewright.adapters.sql.table_pruning import of_no_dropped_table
 from icewright.adapters.sql.table_rows import (
     id_columns,
     is_table,
@@ -294,7 +289,7 @@ class SqlTableStore(SqlFindings):
 
     def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
         """See the port."""
-        ours = (_of_no_dropped_table(), *of_tables_in(within, waiting_plans))
+        ours = (of_no_dropped_table(), *of_tables_in(within, waiting_plans))
         query = select(waiting_plans.c.waiting).where(*ours).order_by(waiting_plans.c.plan_id)
         if after is not None:
             query = query.where(waiting_plans.c.plan_id > after)
@@ -334,27 +329,16 @@ class SqlTableStore(SqlFindings):
 
     def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
         """See the port."""
-        age = func.row_number().over(
-            partition_by=(plans.c.catalog, plans.c.table_uuid),
-            order_by=(plans.c.planned_at.desc(), plans.c.plan_id.desc()),
-        )
-        ranked = select(plans.c.plan_id, age.label("age")).subquery()
-        unneeded = (
-            plans.c.plan_id.in_(select(ranked.c.plan_id).where(ranked.c.age > keep.plans)),
-            plans.c.plan_id.not_in(select(tables.c.plan_id).where(tables.c.plan_id.is_not(None))),
-            plans.c.plan_id.not_in(select(tasks.c.plan_id)),
-            plans.c.plan_id.not_in(select(waiting_plans.c.plan_id)),
-        )
         with writing(self._engine) as connection:
-            connection.execute(delete(waiting_plans).where(not_(_of_no_dropped_table())))
-            worked_on = (inbox.c.done_at < now - keep.events_ms,)
-            of, silent = optimizers.c, (optimizers.c.seen_at < now - keep.optimizers_ms,)
-            return {
-                RowKind.EVENTS: _delete_oldest(connection, inbox.c.event_id, inbox.c.event_id, worked_on, limit),
-                RowKind.OPTIMIZERS: _delete_oldest(connection, of.optimizer_id, of.seen_at, silent, limit),
-                RowKind.PLANS: _delete_oldest(connection, plans.c.plan_id, plans.c.planned_at, unneeded, limit),
-                RowKind.FINDINGS: prune_findings(connection, now, keep.findings_ms, limit),
-            }
+            return table_pruning.prune(connection, now, keep, limit)
+
+    def prune_plans(self, keep: int, limit: int) -> int:
+        """See the port."""
+        return table_pruning.prune_plans(self._engine, keep, limit)
+
+    def prune_dropped(self, dropped_before: Instant, limit: int) -> int:
+        """See the port."""
+        return table_pruning.prune_dropped(self._engine, dropped_before, limit)
 
     def optimizer_seen(self, hello: OptimizerHello) -> None:
         """See the port."""
@@ -376,12 +360,6 @@ class SqlTableStore(SqlFindings):
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
-
-
-def _of_no_dropped_table() -> ColumnElement[bool]:
-    """Whether the table of a plan that waits is known, and not known to be dropped."""
-    same = (tables.c.catalog == waiting_plans.c.catalog, tables.c.table_uuid == waiting_plans.c.table_uuid)
-    return exists().where(*same, tables.c.dropped_at.is_(None)).correlate(waiting_plans)
 
 
 def _waits(table_id: TableId, kind: ActionKind) -> tuple[ColumnElement[bool], ...]:
@@ -408,14 +386,6 @@ def _save_record(connection: Connection, record: TableRecord) -> None:
             connection.execute(insert(tables).values(record_row(record)))
     if not is_ours:
         raise LookLost(f"another look at {record.name} was written first")
-
-
-def _delete_oldest(
-    connection: Connection, key: Column[Any], age: Column[Any], old: Sequence[ColumnElement[bool]], limit: int
-) -> int:
-    """Delete at most so many of the rows that are ``old``; how many."""
-    found = select(key).where(*old).order_by(age, key).limit(limit)
-    return connection.execute(delete(key.table).where(key.in_(found))).rowcount
 
 
 def _put(connection: Connection, table: Table, where: Sequence[Any], row: Mapping[str, Any]) -> None:

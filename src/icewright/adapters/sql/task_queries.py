@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, insert, select, union_all, update
 
 from icewright.adapters.sql import feed
 from icewright.adapters.sql.census import add_to_totals
@@ -33,7 +33,7 @@ from icewright.adapters.sql.task_rows import (
 )
 from icewright.domain.errors import Conflict, NotFound, Unreadable
 from icewright.domain.names import TableId
-from icewright.domain.tasks import ACTIVE_STATES, Attempt, ListedTask, Task, TaskState
+from icewright.domain.tasks import ACTIVE_STATES, TERMINAL_STATES, Attempt, ListedTask, Task, TaskState
 from icewright.ports.store import TaskFilter
 from icewright.scheduling import lifecycle
 from icewright.scheduling.told import fact_of
@@ -204,3 +204,17 @@ def _put_attempt(connection: Connection, attempt: Attempt) -> None:
     where = (attempts.c.task_id == attempt.task_id, attempts.c.attempt == attempt.attempt)
     if connection.execute(update(attempts).where(*where).values(row)).rowcount == 0:
         connection.execute(insert(attempts).values(row))
+
+
+def first_ended(limit: int, *within: ColumnElement[bool]) -> Select[tuple[str]]:
+    """The ids of the first tasks that ended, of those that are ``within``, in that order.
+
+    State by state, since the index is by state first: asked for all at once, all that ever ended would be sorted.
+    """
+    place = tasks.c.updated_at, tasks.c.task_id
+    of_states = [
+        select(*place).where(state_is(*TERMINAL_STATES), state_is(state), *within).order_by(*place).limit(limit)
+        for state in sorted(TERMINAL_STATES)
+    ]
+    first = union_all(*(select(one.subquery()) for one in of_states)).subquery()
+    return select(first.c.task_id).order_by(first.c.updated_at, first.c.task_id).limit(limit)

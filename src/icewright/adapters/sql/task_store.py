@@ -36,7 +36,6 @@ from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     ACTIVE_STATES,
-    TERMINAL_STATES,
     Attempt,
     AttemptState,
     HistoryEntry,
@@ -291,21 +290,17 @@ class SqlTaskStore:
     def ended(self, after: Ending | None, before: Instant, limit: int) -> Sequence[ListedTask]:
         """See the port."""
         at, task_id = tasks.c.updated_at, tasks.c.task_id
-        query = select(tasks).where(state_is(*TERMINAL_STATES), at < before).order_by(at, task_id).limit(limit)
+        within = [at < before]
         if after is not None:
             behind = and_(at == after.ended_at, task_id > after.task_id)
-            query = query.where(at >= after.ended_at, or_(at > after.ended_at, behind))
+            within += [at >= after.ended_at, or_(at > after.ended_at, behind)]
+        query = select(tasks).where(task_id.in_(queries.first_ended(limit, *within))).order_by(at, task_id)
         with reading(self._engine) as connection:
             return [queries.listed(connection, row) for row in connection.execute(query).mappings().all()]
 
     def prune(self, ended_before: Instant, limit: int) -> int:
         """See the port."""
-        query = (
-            select(tasks.c.task_id)
-            .where(state_is(*TERMINAL_STATES), tasks.c.updated_at < ended_before)
-            .order_by(tasks.c.updated_at, tasks.c.task_id)
-            .limit(limit)
-        )
+        query = queries.first_ended(limit, tasks.c.updated_at < ended_before)
         with writing(self._engine) as connection:
             ended = connection.scalars(query).all()
             for table in (task_actions, task_history, attempts, tasks):

@@ -1,0 +1,196 @@
+"""Every table of the store has a bound, and what looks for old rows finds them by indexes, whoever else waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Connection, Engine, Table, event, func, insert, select, text
+
+from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.sql import engine as engine_module
+from icewright.adapters.sql import table_pruning
+from icewright.adapters.sql.deletion_store import SqlDeletionStore
+from icewright.adapters.sql.engine import open_store
+from icewright.adapters.sql.kept import SqlKept
+from icewright.adapters.sql.message_store import SqlMessages
+from icewright.adapters.sql.migrate import upgrade
+from icewright.adapters.sql.policies import SqlPolicies
+from icewright.adapters.sql.prunings import BOUNDED, GOES_WITH, PLACES
+from icewright.adapters.sql.schema import metadata, plans
+from icewright.adapters.sql.table_store import SqlTableStore
+from icewright.adapters.sql.task_store import SqlTaskStore
+from icewright.adapters.sql.transactions import now, reading, writing
+from icewright.domain.retention import RETENTION, RowKind
+from icewright.domain.tasks import TaskState
+from icewright.services.pruning import Keeping, Past, Pruner
+from tests.contracts.samples import new_task, plan
+from tests.contracts.stores import SqlStores
+from tests.contracts.test_deletion_store_contract import approval
+from tests.contracts.test_prunings_contract import fill
+from tests.contracts.test_table_store_contract import known_table
+from tests.contracts.test_task_store_contract import in_state
+
+
+@pytest.fixture
+def engine(store_url: str) -> Iterator[Engine]:
+    engine = open_store(store_url)
+    yield engine
+    engine.dispose()
+
+
+def pruned_tables() -> set[str]:
+    """Those that rows of some kind are in, and those that go with them."""
+    places = {place.table.name for place in PLACES.values() if isinstance(place.table, Table)}
+    return places | {table.name for table in GOES_WITH}
+
+
+class TestBounds:
+    def test_every_table_is_pruned_or_named_as_bounded_with_its_reason(self) -> None:
+        pruned, bounded = pruned_tables(), {table.name for table in BOUNDED}
+        assert pruned | bounded == metadata.tables.keys(), "say in prunings.py what keeps the table from growing"
+        assert not pruned & bounded
+        assert all(BOUNDED.values())
+
+    def test_nothing_is_left_of_what_is_pruned(self, engine: Engine, store_url: str) -> None:
+        """But for what something needs: a task that waits, an open removal, tables and policies that are present."""
+        clock = ManualClock()
+        stores = SqlStores(store_url, clock)
+        in_state(stores.tasks(), TaskState.FAILED, "task-tried")
+        fill(stores, clock, 0)
+        known_table(stores, 50, clock.now())
+        stores.deletions().approve(approval(0, at=clock.now()))
+        past = Past(
+            SqlTaskStore(engine, clock),
+            SqlTableStore(engine, clock),
+            SqlKept(engine),
+            SqlMessages(engine, clock),
+            SqlDeletionStore(engine, clock),
+            SqlPolicies(engine, clock),
+        )
+        before = rows(engine)
+        unfilled = {"orphan_sightings", "probes"}
+        assert {name for name in pruned_tables() if before[name] == 0} == unfilled
+        clock.advance(10 * max(RETENTION.kept_ms(kind) or 0 for kind in RowKind))
+        Pruner(past, clock, Keeping()).prune()
+        Pruner(past, clock, Keeping()).prune()  # what only goes behind something else
+        after = rows(engine)
+        left = {name: after[name] for name in pruned_tables() if after[name]}
+        waiting = {"tasks": 1, "task_actions": 1, "task_history": 1, "inbox": 1, "messages": 1, "deletion_runs": 1}
+        present = {"plans": 1, "deletion_approvals": 1, "tables": 1, "policy_revisions": 1, "audit": after["audit"]}
+        assert left == {**waiting, **present}
+        stores.close()
+
+
+def rows(engine: Engine) -> dict[str, int]:
+    with engine.connect() as connection:
+        return {
+            table.name: connection.scalar(select(func.count()).select_from(table)) or 0
+            for table in metadata.sorted_tables
+        }
+
+
+class TestMigration:
+    def test_what_was_there_before_counts_as_new_and_what_says_no_plan_stays(
+        self, store_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def to_0033(connection: Connection) -> None:
+            upgrade(connection, "0033")
+            for statement in (
+                "INSERT INTO deletion_runs VALUES ('run-1', 'lake', 'u', 'hash', false, 0, '{}')",
+                "INSERT INTO deletion_approvals VALUES ('hash', '{}', 5, NULL, NULL)",
+                "INSERT INTO policy_revisions VALUES (1, ''), (2, ''), (3, '')",
+            ):
+                connection.execute(text(statement))
+
+        with monkeypatch.context() as earlier:
+            earlier.setattr(engine_module, "upgrade", to_0033)
+            open_store(store_url).dispose()
+        engine = open_store(store_url)
+        policies, deletions = SqlPolicies(engine), SqlDeletionStore(engine)
+        with reading(engine) as connection:
+            at = now(connection)
+        long_ago = at - RETENTION.policies_ms
+        assert [deletions.prune(long_ago, 9), policies.prune(long_ago, 9)] == [0, 0]
+        assert [policies.prune(at + 1, 9), deletions.prune_approvals(at + 1, 9)] == [2, 0]
+        assert rows(engine)["policy_revisions"] == policies.present() - 2 == 1
+        deletions.prune(at + 1, 9)
+        assert rows(engine)["deletion_runs"] == 0
+        engine.dispose()
+
+
+class TestShortTransactions:
+    def test_plans_are_found_without_the_turn_of_the_writers_and_go_by_so_many(
+        self, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(table_pruning, "PLANS_AT_ONCE", 2)
+        store = SqlTableStore(engine)
+        for number in range(7):
+            store.save_plan(plan(f"plan-{number}", planned_at=number))
+        removed: list[int] = []
+        is_read: list[bool] = []
+
+        @event.listens_for(engine, "after_cursor_execute")
+        def look(connection: Connection, cursor: object, statement: str, *_: object) -> None:
+            if statement.startswith("DELETE FROM plans"):
+                removed.append(cursor.rowcount)  # type: ignore[attr-defined]  # a cursor of the driver's
+            if "row_number" in statement:
+                is_read.append(not connection.get_execution_options().get("icewright_writes", False))
+
+        assert store.prune_plans(1, 5) == 5
+        assert (removed, is_read) == ([2, 2, 1], [True])
+
+    def test_a_plan_that_a_task_is_made_from_meanwhile_stays(
+        self, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store, tasks = SqlTableStore(engine), SqlTaskStore(engine)
+        for number in range(3):
+            store.save_plan(plan(f"plan-{number}", planned_at=number))
+        turns = iter(("waiting plans", "plans"))
+
+        def begun(of: Engine) -> object:
+            if next(turns) == "plans":
+                tasks.enqueue(new_task("task-1", plan_id="plan-0"))
+            return writing(of)
+
+        monkeypatch.setattr(table_pruning, "writing", begun)
+        assert store.prune_plans(1, 9) == 1
+        assert [one.plan_id for one in store.plans(plan("x").table_id, limit=9)] == ["plan-2", "plan-0"]
+
+    def test_what_is_asked_of_each_old_row_is_found_by_an_index(self, engine: Engine) -> None:
+        """Else each of a million plans, or of its tasks, would be looked at for each of the others."""
+        if engine.dialect.name != "sqlite":
+            pytest.skip("PostgreSQL reads all of a small table rather than an index")
+        asked: list[tuple[str, object]] = []
+
+        @event.listens_for(engine, "before_cursor_execute")
+        def look(_: object, __: object, statement: str, parameters: object, *___: object) -> None:
+            asked.append((statement, parameters))
+
+        store, tasks, deletions = SqlTableStore(engine), SqlTaskStore(engine), SqlDeletionStore(engine)
+        with writing(engine) as connection:
+            fill_one(connection, plans, plan_id="plan-1", catalog="c", table_uuid="u", planned_at=1, plan=b"x")
+        store.prune_plans(0, 9)
+        store.prune_dropped(9, 9)
+        tasks.prune(9, 9)
+        deletions.prune(9, 9)
+        deletions.prune_approvals(9, 9)
+        SqlPolicies(engine).prune(9, 9)
+        with engine.connect() as connection:
+            found = [
+                (statement, str(row.detail))
+                for statement, parameters in asked
+                if re.match("SELECT|DELETE", statement)
+                for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)  # type: ignore[arg-type]  # as the driver had them
+            ]
+        may_be_scanned = {"plans", "waiting_plans", "deletion_approvals", "policy_revisions"}
+        scans = {re.sub(r"SCAN (\w+).*", r"\1", how) for _, how in found if re.match(r"SCAN \w+$", how)}
+        assert any("ix_tasks_plan" in how for _, how in found)
+        assert any("ix_tables_dropped" in how for _, how in found)
+        assert any("ix_deletion_runs_age" in how for _, how in found)
+        assert scans & metadata.tables.keys() <= may_be_scanned
+
+
+def fill_one(connection: Connection, table: Table, **values: object) -> None:
+    connection.execute(insert(table).values(values))
