@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, make_url, select, text, update
 
@@ -45,6 +46,11 @@ def engine(url: str) -> Iterator[Engine]:
 def token(engine: Engine) -> int:
     with reading(engine) as connection:
         return int(connection.scalar(select(counters.c.value).where(counters.c.name == FENCING_TOKEN)) or 0)
+
+
+def _session(engine: Engine) -> int:
+    with reading(engine) as connection:
+        return int(connection.scalar(text("SELECT pg_backend_pid()")) or 0)
 
 
 def set_token(engine: Engine, value: int) -> None:
@@ -177,6 +183,30 @@ class TestBadDays:
         set_token(engine, 5)
         end_sessions(postgres, engine)
         assert token(engine) == 5
+
+    def test_a_connection_is_asked_whether_it_lives_only_after_a_rest(
+        self, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[object] = []
+        monkeypatch.setattr(engine.dialect, "do_ping", asked.append)
+        for _ in range(3):
+            token(engine)
+        assert asked == []
+        monkeypatch.setattr(postgresql, "RESTS_S_MAX", 0.0)
+        token(engine)
+        assert len(asked) == 1
+
+    def test_a_connection_that_died_without_a_word_while_it_rested_is_replaced(
+        self, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = _session(engine)
+        monkeypatch.setattr(postgresql, "RESTS_S_MAX", 0.0)
+
+        def silence(_connection: object) -> None:
+            raise psycopg.OperationalError("no answer")
+
+        monkeypatch.setattr(engine.dialect, "do_ping", silence)
+        assert _session(engine) != before
 
     def test_a_connection_that_ends_within_a_transaction_is_unavailable(
         self, postgres: PostgresServer, engine: Engine

@@ -8,7 +8,7 @@ from icewright.adapters.memory.clock import ManualClock
 from icewright.adapters.memory.policies import MemoryPolicies
 from icewright.domain.errors import NotAllowed, NotFound, Unavailable
 from icewright.domain.plans import Plan
-from icewright.domain.policies import NamedRule, NewRevision, Policies, RuleMatch
+from icewright.domain.policies import NamedRule, NewRevision, Policies, PolicyRevision, RuleMatch
 from icewright.domain.policy import Mode, PolicyRule
 from icewright.domain.tasks import TaskState
 from icewright.services.policy_source import NothingApplied, PolicySource
@@ -108,3 +108,24 @@ def test_without_a_store_the_configuration_is_all() -> None:
         store.revision(1)
     with pytest.raises(NotAllowed):
         store.apply(new("auto"), 0)
+
+
+def test_a_look_goes_by_one_revision_and_asks_for_it_once(house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.control.policies.apply(new("auto"), 0)
+    asked: list[int] = []
+
+    class Moving(NothingApplied):
+        """Tells a revision, and the next time another one."""
+
+        def present(self) -> int:
+            asked.append(1 + len(asked) % 2)
+            return asked[-1]
+
+        def revision(self, number: int) -> PolicyRevision:
+            return house.policies.revision(number)
+
+    house.policies.apply(new("observe"), 1)
+    monkeypatch.setattr(house.control.planner.policies, "store", Moving())
+    assert house.control.keeper.look(NAME).plan.mode is Mode.AUTO
+    assert asked == [1]
+    assert house.control.keeper.look(NAME).plan.mode is Mode.OBSERVE

@@ -108,8 +108,8 @@ class TableKeeper:
         with self._lock(name), watched("look", table=name):
             for _ in range(LOOKS_MAX - 1):
                 with suppress(LookLost):
-                    return self._look(name, plan_anew=plan_anew)
-            return self._look(name, plan_anew=plan_anew)
+                    return self._look_once(name, plan_anew=plan_anew)
+            return self._look_once(name, plan_anew=plan_anew)
 
     def plan_asked(self, name: TableName, asked: Asked, table_id: TableId | None = None) -> Plan:
         """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
@@ -141,9 +141,12 @@ class TableKeeper:
     def _lock(self, name: TableName) -> threading.Lock:
         return self._locks[hash(name) % _LOCKS]
 
-    def _look(self, name: TableName, *, plan_anew: bool) -> Looked:
+    def _look_once(self, name: TableName, *, plan_anew: bool) -> Looked:
+        with self._planner.policies.held() as rules:  # should they change now, it is planned again
+            return self._look(name, rules.revision, plan_anew=plan_anew)
+
+    def _look(self, name: TableName, revision: int, *, plan_anew: bool) -> Looked:
         before = self._tables.record_by_name(name)
-        revision = self._planner.policies.present().revision  # read first: should it change now, it is planned again
         try:
             observation = self._observer.observe(name)
             if before is not None:
@@ -151,12 +154,13 @@ class TableKeeper:
             late = tuple(self._latecomers.take_up(observation.metadata))
             everything, now = self._latest(observation.metadata.table_id), self._tasks.now()
             latest = self._of_kind(everything, observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
-            limits = self._thresholds(observation.metadata)
+            record = self._tables.record(observation.metadata.table_id)
+            limits = self._thresholds(observation.metadata, record)
             alarm = alarmed(everything, now, limits)
             problem = alarm or parked(latest, now, limits)
             half_open = is_half_open(latest, now, limits)
             stands = not plan_anew and not (half_open and all(task.state in TERMINAL_STATES for task in latest))
-            plan = self._standing_plan(observation, revision, latest, problem) if stands else None
+            plan = self._standing_plan(record, observation, revision, latest, problem) if stands else None
             is_new = plan is None
             if plan is None:
                 with watched("plan"):
@@ -206,8 +210,7 @@ class TableKeeper:
             else:
                 return
 
-    def _thresholds(self, metadata: TableMetadata) -> Thresholds:
-        record = self._tables.record(metadata.table_id)
+    def _thresholds(self, metadata: TableMetadata, record: TableRecord | None) -> Thresholds:
         return Thresholds.of(self._planner.policy(metadata), None if record is None else record.unparked_at)
 
     def _rest_ms(self, latest: Sequence[TaskHead]) -> int:
@@ -226,11 +229,15 @@ class TableKeeper:
         return replace(observation, experience=experience(self._tasks, latest))
 
     def _standing_plan(
-        self, observation: Observation, revision: int, latest: Sequence[TaskHead], parked_by: Reason | None
+        self,
+        record: TableRecord | None,
+        observation: Observation,
+        revision: int,
+        latest: Sequence[TaskHead],
+        parked_by: Reason | None,
     ) -> Plan | None:
         """The plan that still stands: the table is as it was, its time has not come, and its work is in hand."""
         metadata = observation.metadata
-        record = self._tables.record(metadata.table_id)
         if record is None or record.plan_id is None:
             return None
         if self._planned_from.get(metadata.table_id) != (record.plan_id, _made_from(observation, revision)):

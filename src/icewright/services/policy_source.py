@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from icewright.domain.errors import NotAllowed, NotFound
@@ -53,17 +55,39 @@ class PresentRules:
     """Resource groups as they were applied, over those of the configuration."""
 
 
+class _OfThread(threading.local):
+    """The rules that a thread goes by within :meth:`PolicySource.held`."""
+
+    rules: PresentRules | None = None
+
+
 class PolicySource:
-    """Reads at each look which revision is the present one; what is in it is read once, since it never changes."""
+    """Reads whenever it is asked which revision is the present one; what is in it is read once, it never changes."""
 
     def __init__(self, configured: Sequence[Rule] = (), store: PolicyStore | None = None) -> None:
         """``configured`` are the rules of the configuration, below those of the store."""
         self.configured = tuple(configured)
         self.store: PolicyStore = NothingApplied() if store is None else store
         self._present = self._with(NO_REVISION.number, NO_REVISION.policies)
+        self._of_thread = _OfThread()
+
+    @contextmanager
+    def held(self) -> Iterator[PresentRules]:
+        """Within the block, and in its thread, the rules are those of its beginning: a look goes by one revision.
+
+        They are read once for it. Raises as :meth:`present`.
+        """
+        before, found = self._of_thread.rules, self.present()
+        self._of_thread.rules = found
+        try:
+            yield found
+        finally:
+            self._of_thread.rules = before
 
     def present(self) -> PresentRules:
         """The rules as they are now. Raises :class:`~icewright.domain.errors.Unavailable`: nothing is guessed."""
+        if self._of_thread.rules is not None:
+            return self._of_thread.rules
         number, known = self.store.present(), self._present
         if number == known.revision:
             return known
