@@ -198,6 +198,9 @@ def test_what_came_in_is_listed_newest_first_with_what_became_of_it() -> None:
     assert [one["snapshot_id"] for one in found[1:]] == [2, 1, 0]
     assert found[1]["received_at"] <= found[1]["done_at"]
     assert {one["problem"] is None for one in found} == {True}
+    tried = [(one["tries"], one["trouble"] and one["trouble"]["code"]) for one in found]
+    assert tried == [(1, "unavailable"), (0, None), (0, None), (0, None)]
+    assert (found[0]["tried_at"], found[1]["tried_at"]) == (served.clock.now(), None)
     for query, ids in (
         ({"state": "waiting"}, found[:1]),
         ({"state": "done"}, found[1:]),

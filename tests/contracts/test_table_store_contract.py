@@ -513,6 +513,27 @@ class TestInbox:
                 behind = [each for each in wanted if each.event_id < one.event_id]
                 assert list(store.received(only, limit=2, before=one.event_id)) == behind[:2]
 
+    def test_looks_that_came_to_nothing_are_counted_with_why(
+        self, store: TableStore, stores: Stores, clock: ManualClock
+    ) -> None:
+        store.receive(*(replace(self.EVENT, snapshot_id=number) for number in range(500)))
+        first, second, *others = store.inbox(999)
+        assert (first.tries, first.tried_at, first.trouble) == (0, None, None)
+        away, moved = Reason("away", HOSTILE_PARTS[2], {"n": 1}), Reason("conflict", "it moved")
+        store.tried([one.event_id for one in (first, *others)], away)
+        clock.advance(7)
+        store.tried([first.event_id, 99_999], moved)
+        store.tried([], moved)
+        tried_at = clock.now()
+        told = {one.event_id: (one.tries, one.tried_at, one.trouble) for one in stores.tables().inbox(999)}
+        assert told.pop(first.event_id) == (2, tried_at, moved)
+        assert told.pop(second.event_id) == (0, None, None)
+        assert all(one == (1, tried_at - 7, away) for one in told.values())
+        store.done([first.event_id])
+        store.tried([first.event_id], away)
+        (done,) = store.received(EventFilter(EventState.DONE), limit=9)
+        assert (done.tries, done.trouble) == (2, moved)
+
     def test_which_snapshots_were_told_of(self, store: TableStore, clock: ManualClock) -> None:
         store.receive(self.EVENT, channel=Channel.KAFKA)
         store.done([store.inbox(1)[0].event_id])

@@ -13,7 +13,7 @@ from icewright.domain.events import Channel, CommitEvent, Lag
 from icewright.domain.names import TableName
 from icewright.domain.retention import RETENTION
 from icewright.domain.tasks import Task, TaskState
-from icewright.ports.store import AT_ONCE
+from icewright.ports.store import AT_ONCE, EventFilter
 from icewright.scheduling.reporting import GRACE_MS
 from icewright.services import loop as loop_module
 from icewright.services import pruning as pruning_module
@@ -135,6 +135,8 @@ def test_events_of_unknown_tables_and_catalogs_are_done(house: Lakehouse) -> Non
     house.tables.receive(CommitEvent(TableName("nowhere", ("db",), "nothing"), 1))
     house.control.loop.round()
     assert house.tables.inbox(10) == []
+    told = [one.trouble and one.trouble.code for one in house.tables.received(EventFilter(), limit=9)]
+    assert told == ["not-found", "not-found"], "why nothing came of it"
     assert house.tables.records(limit=10) == []
     assert house.control.loop.unreadable == {}
 
@@ -145,7 +147,10 @@ def test_events_are_done_only_when_somebody_looked(house: Lakehouse) -> None:
     house.catalog.available = False
     house.notify(house.append(1))
     house.rounds(20)
-    assert len(house.tables.inbox(10)) == 1
+    (waits,) = house.tables.inbox(10)
+    assert waits.tries > 0
+    assert waits.trouble is not None
+    assert waits.trouble.code == "unavailable"
     house.restart()
     house.control.loop.round()
     assert len(house.tables.inbox(10)) == 1

@@ -14,9 +14,10 @@ from icewright.domain.tables import Instant, Operation
 class EventView:
     """What somebody said that they committed, and whether its table was looked at because of it.
 
-    It waits until a look was taken that the catalog answered, whatever that came to; how often it was tried is not
-    counted. ``problem`` is why its table cannot be looked after by now, if so. ``committed_at`` is what the table says
-    of the snapshot, once a look has seen it.
+    It waits until a look was taken that the catalog answered, whatever that came to. ``tries`` counts the looks that
+    came to nothing, ``tried_at`` and ``trouble`` are when and why the last one did. ``problem`` is
+    why its table cannot be looked after by now, if so. ``committed_at`` is what the table says of the snapshot, once a
+    look has seen it.
     """
 
     event_id: int
@@ -32,6 +33,9 @@ class EventView:
     received_at: Instant
     done_at: Instant | None
     committed_at: Instant | None
+    tries: int
+    tried_at: Instant | None
+    trouble: Reason | None
     problem: Reason | None
 
 
@@ -52,5 +56,8 @@ def event_view(stored: StoredEvent, problem: Reason | None) -> EventView:
         received_at=stored.received_at,
         done_at=stored.done_at,
         committed_at=stored.committed_at,
+        tries=stored.tries,
+        tried_at=stored.tried_at,
+        trouble=stored.trouble,
         problem=problem,
     )

@@ -27,6 +27,7 @@ _EVENTS: Final = (
     Column("channel"),
     Column("received"),
     Column("done"),
+    Column("tries", is_number=True),
     Column("problem"),
 )
 
@@ -71,8 +72,16 @@ def event_cells(event: EventView) -> tuple[str, ...]:
         event.channel.value,
         text.instant(event.received_at),
         text.instant(event.done_at),
-        "" if event.problem is None else event.problem.text,
+        text.number(event.tries),
+        _problem(event),
     )
+
+
+def _problem(event: EventView) -> str:
+    """Why its table is not looked after by now; else why the last try came to nothing."""
+    if event.problem is not None:
+        return event.problem.text
+    return "" if event.trouble is None else f"{event.trouble.text} ({text.instant(event.tried_at)})"
 
 
 def notify(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from icewright.domain.names import TableName
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant, Operation
 
 
@@ -50,7 +51,8 @@ class CommitEvent:
 class StoredEvent:
     """An event in the inbox, not yet (or already) worked on.
 
-    ``committed_at`` is what the table itself says, once a look has seen the snapshot.
+    ``committed_at`` is what the table itself says, once a look has seen the snapshot. ``tries`` counts the looks that
+    came to nothing: the last one at ``tried_at``, because of ``trouble``.
     """
 
     event_id: int
@@ -59,6 +61,9 @@ class StoredEvent:
     done_at: Instant | None
     channel: Channel = Channel.HTTP
     committed_at: Instant | None = None
+    tries: int = 0
+    tried_at: Instant | None = None
+    trouble: Reason | None = None
 
     @property
     def state(self) -> EventState:

@@ -381,6 +381,10 @@ class TableStore(Findings, Protocol):
         """Mark events as worked on, ``committed_at`` where tables say so; until pruned the same ones do not count."""
         ...
 
+    def tried(self, event_ids: Sequence[int], trouble: Reason) -> None:
+        """Count a look for these events that came to nothing, and why; of those that were worked on nothing changes."""
+        ...
+
     def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
         """Which of these snapshots events told of, worked on or not, and whether one told of the table since then."""
         ...

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import structlog
@@ -70,6 +71,17 @@ HOUSE_PATIENCE_S: Final = 10
 """How long the end of the server waits for what it is carrying out itself."""
 ROUND_MS_MAX: Final = 15 * 60_000
 """A round that takes longer hangs: its steps take at most :data:`BATCH_MAX` each, a second or so for a large table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What came of a look: the table's snapshots, and why it came to nothing, if it did.
+
+    ``snapshots`` is None where nothing was learned, so that whoever asked asks again.
+    """
+
+    snapshots: Sequence[Snapshot] | None
+    trouble: Reason | None = None
 
 
 class Loop:
@@ -206,10 +218,12 @@ class Loop:
     def _work_inbox(self) -> None:
         by_table, more = next_events(self._tables, self._is_paused, BATCH_MAX)
         for name, told in by_table.items():
-            snapshots = self._look(name)
-            if snapshots is not None:
+            seen, event_ids = self._look(name), [stored.event_id for stored in told]
+            if seen.trouble is not None:
+                self._tables.tried(event_ids, seen.trouble)
+            if seen.snapshots is not None:
                 fault(Fault.EVENT_WORKED)
-                self._tables.done([stored.event_id for stored in told], committed_at(told, snapshots))
+                self._tables.done(event_ids, committed_at(told, seen.snapshots))
         if more:
             self._wake.set()
 
@@ -314,39 +328,43 @@ class Loop:
                     yield task
             before = page[-1].task_id
 
-    def _look(self, name: TableName, *, plan_anew: bool = False) -> Sequence[Snapshot] | None:
-        """Look at a table: its snapshots; None when nothing could be seen, so that whoever asked asks again."""
+    def _look(self, name: TableName, *, plan_anew: bool = False) -> _Seen:
+        """Look at a table."""
         if self._is_paused(name.catalog):
-            return None
+            return _Seen(None)
+        snapshots: Sequence[Snapshot] | None = ()
         try:
             looked = self._keeper.look(name, plan_anew=plan_anew)
-        except NotFound:
+        except NotFound as error:
+            trouble = _reason(error)
             self.unreadable.pop(name, None)
         except (Unavailable, Unknown) as error:
-            return () if self._not_seen(name, error) else None
+            trouble = _reason(error)
+            snapshots = () if self._not_seen(name, error) else None
         except Conflict as error:
+            trouble, snapshots = _reason(error), None
             _log.info("table moved while it was looked at", table=str(name), detail=error.message)
             self._keeper.put_off(name, self._clock.now() + INTERVAL_MIN_MS)
-            return None
         except IcewrightError as error:
-            self._set_aside(name, Reason(error.code, error.message))
+            trouble = _reason(error)
+            self._set_aside(name, trouble)
         except Exception as error:  # noqa: BLE001 - the service's loop: a defect met at one table never stops the rest
             _log.exception("look failed", table=str(name))
-            reason = Reason("defect", f"{type(error).__name__}: {error}")
-            self._keeper.put_aside(name, reason)
-            self._set_aside(name, reason)
+            trouble = Reason("defect", f"{type(error).__name__}: {error}")
+            self._keeper.put_aside(name, trouble)
+            self._set_aside(name, trouble)
         else:
             self.unreadable.pop(name, None)
             self._storage_away_for.pop(name.catalog, None)
             _tell(name, looked)
-            return looked.snapshots
-        return ()
+            return _Seen(looked.snapshots)
+        return _Seen(snapshots, trouble)
 
     def _not_seen(self, name: TableName, error: Unavailable | Unknown) -> bool:
         """Leave the table alone for a while, or its whole catalog; whether the table alone is in trouble."""
         match error:
             case Unreadable():
-                self._set_aside(name, Reason(error.code, error.message))
+                self._set_aside(name, _reason(error))
             case StorageAway():
                 self._storage_away(name, error)
             case _:
@@ -357,7 +375,7 @@ class Loop:
     def _storage_away(self, name: TableName, error: StorageAway) -> None:
         """A table whose storage does not answer waits; several in a row say that it is the storage of all."""
         self._keeper.put_off(name, self._clock.now() + STORAGE_PAUSE_MS)
-        self._set_aside(name, Reason(error.code, error.message))
+        self._set_aside(name, _reason(error))
         waiting = self._storage_away_for.setdefault(name.catalog, set())
         waiting.add(name)
         if len(waiting) >= STORAGE_AWAY_MAX:
@@ -407,6 +425,10 @@ class Loop:
 def _within(span_ms: int, since: Instant | None, now: Instant) -> bool:
     """Whether something noted at ``since`` is less than ``span_ms`` ago."""
     return since is not None and since <= now < since + span_ms
+
+
+def _reason(error: IcewrightError) -> Reason:
+    return Reason(error.code, error.message)
 
 
 def _tell(name: TableName, looked: Looked) -> None:

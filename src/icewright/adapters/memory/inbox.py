@@ -18,6 +18,7 @@ from icewright.domain.events import (
     UnreportedTable,
 )
 from icewright.domain.names import TableName
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.store import EventFilter, TableRecord
 
@@ -74,6 +75,13 @@ class MemoryInbox:
             if event is not None and event.done_at is None:
                 self._waiting -= 1
                 self._events[event_id] = replace(event, done_at=now, committed_at=committed_at.get(event_id))
+
+    def tried(self, event_ids: Iterable[int], trouble: Reason, now: Instant) -> None:
+        """Count a look that came to nothing."""
+        for event_id in event_ids:
+            event = self._events.get(event_id)
+            if event is not None and event.done_at is None:
+                self._events[event_id] = replace(event, tries=event.tries + 1, tried_at=now, trouble=trouble)
 
     def forget(self, done_before: Instant, limit: int) -> int:
         """Forget at most so many events that were worked on before an instant; how many."""

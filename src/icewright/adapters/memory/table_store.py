@@ -23,6 +23,7 @@ from icewright.domain.jobs import OptimizerHello
 from icewright.domain.layouts import Run
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan
+from icewright.domain.reasons import Reason
 from icewright.domain.retention import RETENTION, Retention, RowKind
 from icewright.domain.tables import Instant
 from icewright.ports.audit import acting
@@ -261,6 +262,11 @@ class MemoryTableStore(MemoryFindings):
         """See the port."""
         with self._lock:
             self._inbox.done(event_ids, committed_at, self._clock.now())
+
+    def tried(self, event_ids: Sequence[int], trouble: Reason) -> None:
+        """See the port."""
+        with self._lock:
+            self._inbox.tried(event_ids, trouble, self._clock.now())
 
     def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
         """See the port."""

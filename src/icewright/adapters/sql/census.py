@@ -9,7 +9,8 @@ from functools import cache
 from sqlalchemy import Connection, TextClause, func, select, text
 
 from icewright.adapters.sql.documents import load
-from icewright.adapters.sql.schema import inbox, optimizers, state_is, tables, tasks, totals
+from icewright.adapters.sql.events_schema import inbox
+from icewright.adapters.sql.schema import optimizers, state_is, tables, tasks, totals
 from icewright.adapters.sql.servers_schema import submitters
 from icewright.adapters.sql.transactions import server_epoch
 from icewright.domain.actions import ActionKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Engine, insert, select, update
 
-from icewright.adapters.sql.schema import event_cursors
+from icewright.adapters.sql.events_schema import event_cursors
 from icewright.adapters.sql.transactions import reading, writing
 
 

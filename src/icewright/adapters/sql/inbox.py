@@ -19,9 +19,10 @@ from sqlalchemy import (
     update,
 )
 
-from icewright.adapters.sql.documents import digest, dump, load
+from icewright.adapters.sql.documents import digest, dump, load, load_optional
+from icewright.adapters.sql.events_schema import inbox
 from icewright.adapters.sql.places import records_in
-from icewright.adapters.sql.schema import inbox, tables
+from icewright.adapters.sql.schema import tables
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.errors import InboxFull
 from icewright.domain.events import (
@@ -36,6 +37,7 @@ from icewright.domain.events import (
     UnreportedTable,
 )
 from icewright.domain.names import TableName
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.store import EventFilter
 
@@ -105,6 +107,13 @@ def done(connection: Connection, event_ids: Sequence[int], committed_at: Mapping
     query = update(inbox).where(inbox.c.event_id == bindparam("done_id"), inbox.c.done_at.is_(None))
     rows = [{"done_id": event_id, "committed": committed_at.get(event_id)} for event_id in event_ids]
     connection.execute(query.values(done_at=now, committed_at=bindparam("committed")), rows)
+
+
+def tried(connection: Connection, event_ids: Sequence[int], trouble: Reason, now: Instant) -> None:
+    """Count a try that came to nothing, with why."""
+    said = {"tries": inbox.c.tries + 1, "tried_at": now, "trouble": dump(trouble)}
+    for ids in _chunks(event_ids):
+        connection.execute(update(inbox).where(inbox.c.event_id.in_(ids), inbox.c.done_at.is_(None)).values(**said))
 
 
 def told(connection: Connection, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
@@ -210,4 +219,7 @@ def _event_of(row: RowMapping) -> StoredEvent:
         row["done_at"],
         Channel(row["channel"]),
         row["committed_at"],
+        row["tries"],
+        row["tried_at"],
+        load_optional(Reason, row["trouble"]),
     )

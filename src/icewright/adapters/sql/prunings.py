@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Table, fun
 
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.deletions_schema import deletion_approvals, deletion_intents, deletion_runs
+from icewright.adapters.sql.events_schema import event_cursors, inbox
 from icewright.adapters.sql.feed_schema import feed, messages, receivers
 from icewright.adapters.sql.findings_schema import probes
 from icewright.adapters.sql.halts_schema import halts
@@ -19,8 +20,6 @@ from icewright.adapters.sql.schema import (
     attempts,
     claims,
     counters,
-    event_cursors,
-    inbox,
     optimizers,
     plans,
     state_is,

@@ -26,6 +26,7 @@ from sqlalchemy import (
 
 from icewright.adapters.sql import (  # noqa: F401 - their tables
     deletions_schema,
+    events_schema,
     feed_schema,
     findings_schema,
     halts_schema,
@@ -314,34 +315,6 @@ plans = Table(
     PrimaryKeyConstraint("plan_id", name="pk_plans"),
 )
 Index("ix_plans_table", plans.c.catalog, plans.c.table_uuid, plans.c.planned_at, plans.c.plan_id)
-
-inbox = Table(
-    "inbox",
-    metadata,
-    # SQLite counts up only what it calls INTEGER; AUTOINCREMENT never gives an id twice.
-    Column("event_id", BigInteger().with_variant(Integer, "sqlite"), nullable=False),
-    Column("name_digest", _Key, nullable=False),
-    Column("snapshot_id", BigInteger),  # NULL for an event that tells of the table alone, which is always another one
-    Column("event", Text, nullable=False),
-    Column("received_at", BigInteger, nullable=False),
-    Column("done_at", BigInteger),
-    Column("channel", _Key, nullable=False, server_default="http"),
-    Column("committed_at", BigInteger),  # as the table says, once a look has seen the snapshot
-    PrimaryKeyConstraint("event_id", name="pk_inbox"),
-    UniqueConstraint("name_digest", "snapshot_id", name="uq_inbox_snapshot"),
-    sqlite_autoincrement=True,
-)
-_WAITING = inbox.c.done_at.is_(None)
-Index("ix_inbox_waiting", inbox.c.event_id, sqlite_where=_WAITING, postgresql_where=_WAITING)
-
-# How far logs were read whose keepers do not remember that for their readers.
-event_cursors = Table(
-    "event_cursors",
-    metadata,
-    Column("name", _Key, nullable=False),
-    Column("position", BigInteger, nullable=False),
-    PrimaryKeyConstraint("name", name="pk_event_cursors"),
-)
 
 optimizers = Table(
     "optimizers",

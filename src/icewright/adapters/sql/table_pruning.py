@@ -8,10 +8,10 @@ from typing import Any, Final
 from sqlalchemy import Column, ColumnElement, Connection, Engine, delete, exists, func, not_, select
 
 from icewright.adapters.sql.deletions_schema import deletion_runs
+from icewright.adapters.sql.events_schema import inbox
 from icewright.adapters.sql.findings import prune_findings
 from icewright.adapters.sql.findings_schema import unfit_files
 from icewright.adapters.sql.schema import (
-    inbox,
     manifests,
     optimizers,
     orphan_passes,

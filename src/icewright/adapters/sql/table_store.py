@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
@@ -22,11 +21,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from icewright.adapters.sql import inbox as inbox_rows
 from icewright.adapters.sql import table_pruning, transactions
 from icewright.adapters.sql.census import table_census
 from icewright.adapters.sql.documents import digest, dump, load, pack, text_of, unpack
 from icewright.adapters.sql.findings import SqlFindings
+from icewright.adapters.sql.inbox_store import SqlInbox
 from icewright.adapters.sql.places import of_tables_in, records_in
 from icewright.adapters.sql.schema import (
     manifests,
@@ -55,8 +54,6 @@ from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, LookLost, NotFound
-from icewright.domain.event_messages import WAITING_MAX
-from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
 from icewright.domain.jobs import OptimizerHello
@@ -71,7 +68,6 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import (
     AT_ONCE,
     ROWS_AT_ONCE_MAX,
-    EventFilter,
     InventoryUpdate,
     OptimizerRecord,
     PlanPlace,
@@ -83,7 +79,7 @@ FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
 
 
-class SqlTableStore(SqlFindings):
+class SqlTableStore(SqlInbox, SqlFindings):
     """A :class:`~icewright.ports.store.TableStore` over an engine of :func:`icewright.adapters.sql.engine.open_store`.
 
     What it stamps with the time takes the database's clock unless ``clock`` is given.
@@ -295,37 +291,6 @@ class SqlTableStore(SqlFindings):
             query = query.where(waiting_plans.c.plan_id > after)
         with reading(self._engine) as connection:
             return [load(WaitingPlan, document) for document in connection.scalars(query.limit(limit))]
-
-    def receive(self, *events: CommitEvent, channel: Channel = Channel.HTTP, waiting_max: int = WAITING_MAX) -> int:
-        """See the port."""
-        with writing(self._engine) as connection:
-            return inbox_rows.receive(connection, events, channel, self._now(connection), waiting_max)
-
-    def inbox(self, limit: int, *, known: bool | None = None) -> Sequence[StoredEvent]:
-        """See the port."""
-        with reading(self._engine) as connection:
-            return inbox_rows.waiting(connection, limit, known=known)
-
-    def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
-        """See the port."""
-        with reading(self._engine) as connection:
-            return inbox_rows.received(connection, only, limit, before)
-
-    def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
-        """See the port."""
-        if event_ids:
-            with writing(self._engine) as connection:
-                inbox_rows.done(connection, event_ids, committed_at, self._now(connection))
-
-    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
-        """See the port."""
-        with reading(self._engine) as connection:
-            return inbox_rows.told(connection, name, snapshot_ids, since)
-
-    def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
-        """See the port."""
-        with reading(self._engine) as connection:
-            return inbox_rows.figures(connection, limit, within)
 
     def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
         """See the port."""

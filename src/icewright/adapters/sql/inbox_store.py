@@ -1,0 +1,65 @@
+"""The inbox of commit events as the store of tables has it: each call a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from sqlalchemy import Engine
+
+from icewright.adapters.sql import inbox as inbox_rows
+from icewright.adapters.sql import transactions
+from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.access import EVERYWHERE, Scopes
+from icewright.domain.event_messages import WAITING_MAX
+from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
+from icewright.domain.names import TableName
+from icewright.domain.reasons import Reason
+from icewright.domain.tables import Instant
+from icewright.ports.clock import Clock
+from icewright.ports.store import EventFilter
+
+
+class SqlInbox:
+    """The part of the port over an engine of :func:`icewright.adapters.sql.engine.open_store`."""
+
+    _engine: Engine
+    _clock: Clock | None
+
+    def receive(self, *events: CommitEvent, channel: Channel = Channel.HTTP, waiting_max: int = WAITING_MAX) -> int:
+        """See the port."""
+        with writing(self._engine) as connection:
+            now = transactions.now(connection, self._clock)
+            return inbox_rows.receive(connection, events, channel, now, waiting_max)
+
+    def inbox(self, limit: int, *, known: bool | None = None) -> Sequence[StoredEvent]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.waiting(connection, limit, known=known)
+
+    def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.received(connection, only, limit, before)
+
+    def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
+        """See the port."""
+        if event_ids:
+            with writing(self._engine) as connection:
+                inbox_rows.done(connection, event_ids, committed_at, transactions.now(connection, self._clock))
+
+    def tried(self, event_ids: Sequence[int], trouble: Reason) -> None:
+        """See the port."""
+        if event_ids:
+            with writing(self._engine) as connection:
+                inbox_rows.tried(connection, event_ids, trouble, transactions.now(connection, self._clock))
+
+    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.told(connection, name, snapshot_ids, since)
+
+    def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.figures(connection, limit, within)
