@@ -17,7 +17,7 @@ WIDE, NARROW = (1280, 900), (390, 844)
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
+def browser() -> Iterator[Any]:
     """The system's Chromium, driven by Playwright, which brings none of its own here."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (make setup)")
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -25,9 +25,31 @@ def chromium() -> Iterator[Any]:
         pytest.skip(f"Chromium is not installed (on Debian: apt-get install {BROWSERS[0]})")
     with playwright.sync_playwright() as started:
         # Its sandbox refuses root; it opens nothing but the server of these tests.
-        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+        launched = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def chromium(browser: Any) -> Iterator[Any]:
+    """The browser for one test; a page that is left open would go on asking."""
+    yield browser
+    for context in browser.contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def shown() -> Served:
+    """What tests share that change nothing."""
+    served = full_lake()
+    served.post("/queue/pause", {"part": "table", "name": "lake.db.logs", "reason": "a fire"})
+    return served
+
+
+@pytest.fixture(scope="module")
+def shown_at(shown: Served) -> Iterator[str]:
+    with at_a_port(shown.control) as found:
+        yield found
 
 
 @pytest.fixture
@@ -70,6 +92,7 @@ class Opened:
         dialog.dismiss()
 
     def log_in(self, url: str) -> Any:
+        """Open it by a link of its own."""
         self.page.goto(one_time_link(url))
         self.page.wait_for_selector("#connection[data-state=live]")
         return self.page

@@ -53,8 +53,8 @@ def open_table(page: Any, name: str) -> Any:
     return opened
 
 
-def test_a_link_opens_the_page_once(chromium: Any, url: str) -> None:
-    link = one_time_link(url)
+def test_a_link_opens_the_page_once(chromium: Any, shown_at: str) -> None:
+    link = one_time_link(shown_at)
     first, second = Opened(chromium), Opened(chromium)
     first.page.goto(link)
     first.page.wait_for_selector("#connection[data-state=live]")
@@ -66,16 +66,16 @@ def test_a_link_opens_the_page_once(chromium: Any, url: str) -> None:
     assert second.troubles == ["Failed to load resource: the server responded with a status of 401 (Unauthorized)"]
 
 
-def test_a_table_says_why_and_its_tasks_say_what_became_of_them(chromium: Any, served: Served, url: str) -> None:
+def test_a_table_says_why_and_its_tasks_say_what_became_of_them(chromium: Any, shown: Served, shown_at: str) -> None:
     opened = Opened(chromium)
-    page = opened.log_in(url)
-    tasks = {task["table"]: task for task in served.get("/tasks")["items"]}
+    page = opened.log_in(shown_at)
+    tasks = {task["table"]: task for task in shown.get("/tasks")["items"]}
     for name, state in (("clicks", "failed"), ("payments", "in doubt"), ("events", "running"), ("logs", "queued")):
         said = row(page, name).inner_text()
         assert state in said
         assert tasks[f"lake.db.{name}"]["task_id"] in said
-    (uuid,) = {table["uuid"] for table in served.get("/tables")["items"] if table["name"] == "lake.db.clicks"}
-    why = served.get(f"/tables/{uuid}/why")
+    (uuid,) = {table["uuid"] for table in shown.get("/tables")["items"] if table["name"] == "lake.db.clicks"}
+    why = shown.get(f"/tables/{uuid}/why")
     below = open_table(page, "clicks").inner_text()
     assert why["answer"] in below
     assert "city=city-0" in below
@@ -83,15 +83,15 @@ def test_a_table_says_why_and_its_tasks_say_what_became_of_them(chromium: Any, s
     assert "no Parquet file" in failed
     assert f"icewright tasks retry {tasks['lake.db.clicks']['task_id']}" in failed
     waiting = page.locator("#tasks > li").filter(has_text="lake.db.logs").inner_text()
-    (wait, *_) = served.get(f"/tasks/{tasks['lake.db.logs']['task_id']}")["waits"]
+    (wait, *_) = shown.get(f"/tasks/{tasks['lake.db.logs']['task_id']}")["waits"]
     assert f"Waits: {wait['reason']['text']}" in waiting
     assert page.locator("#totals > div").filter(has_text="Failed").locator("dd").inner_text() == "1"
     assert opened.troubles == []
 
 
-def test_names_are_text_whatever_they_are(chromium: Any, url: str) -> None:
+def test_names_are_text_whatever_they_are(chromium: Any, shown_at: str) -> None:
     opened = Opened(chromium)
-    page = opened.log_in(url)
+    page = opened.log_in(shown_at)
     said = page.locator("#tables").inner_text()
     for name in HOSTILE:
         shown = "\\u{202e}gnp.exe" if name.startswith("\u202e") else name
@@ -103,25 +103,24 @@ def test_names_are_text_whatever_they_are(chromium: Any, url: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW])
-def test_axe_finds_nothing(chromium: Any, served: Served, url: str, size: tuple[int, int], scheme: str) -> None:
-    served.post("/queue/pause", {"part": "all", "name": "", "reason": "a fire"})
+def test_axe_finds_nothing(chromium: Any, shown_at: str, size: tuple[int, int], scheme: str) -> None:
     opened = Opened(chromium, size, scheme)
-    page = opened.log_in(url)
+    page = opened.log_in(shown_at)
     open_table(page, "clicks")
     assert violations(page) == []
     assert opened.troubles == []
 
 
-def test_axe_would_find_something(chromium: Any, url: str) -> None:
-    page = Opened(chromium).log_in(url)
+def test_axe_would_find_something(chromium: Any, shown_at: str) -> None:
+    page = Opened(chromium).log_in(shown_at)
     page.locator("#about").evaluate("element => element.style.setProperty('color', 'Canvas')")
     page.locator("h1").evaluate("element => element.remove()")
     assert {"color-contrast", "page-has-heading-one"} <= {rule for rule, _ in violations(page)}
 
 
-def test_a_narrow_page_has_all_of_a_table_in_its_width_and_is_a_table_still(chromium: Any, url: str) -> None:
+def test_a_narrow_page_has_all_of_a_table_in_its_width_and_is_a_table_still(chromium: Any, shown_at: str) -> None:
     opened = Opened(chromium, NARROW)
-    page = opened.log_in(url)
+    page = opened.log_in(shown_at)
     open_table(page, "clicks")
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
     frame = page.locator("#tables-frame")
@@ -214,9 +213,9 @@ def test_a_server_that_goes_away_is_told_of_and_what_was_shown_goes_on_when_it_i
     assert set(opened.troubles) == {GONE_AWAY}
 
 
-def test_the_end_of_a_log_in_is_said(chromium: Any, url: str) -> None:
+def test_the_end_of_a_log_in_is_said(chromium: Any, shown_at: str) -> None:
     opened = Opened(chromium)
-    page = opened.log_in(url)
+    page = opened.log_in(shown_at)
     opened.context.clear_cookies()
     page.get_by_text("your log-in has ended").wait_for()
     assert all("401 (Unauthorized)" in one for one in opened.troubles)
@@ -265,9 +264,9 @@ def test_of_many_tables_each_one_is_found(chromium: Any) -> None:
         assert [one for one in opened.troubles if "404" not in one] == []
 
 
-def test_its_policy_keeps_foreign_script_and_style_out_and_we_would_hear_of_it(chromium: Any, url: str) -> None:
+def test_its_policy_keeps_foreign_script_and_style_out_and_we_would_hear_of_it(chromium: Any, shown_at: str) -> None:
     opened = Opened(chromium)
-    page = opened.log_in(url)
+    page = opened.log_in(shown_at)
     page.evaluate(
         "for (const [tag, text] of [['script', 'globalThis.ran = 1'], ['style', 'body { display: none }']]) {"
         " const foreign = document.createElement(tag); foreign.textContent = text; document.body.append(foreign); }"
