@@ -27,7 +27,7 @@ from tests.servers.cutting_proxy import Cut, CuttingProxy
 from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS, PostgresServer
 
 LAKE = frozenset({"lake"})
-IMPATIENT = Patience(lock_ms=200, connect_ms=1_000, statement_ms=400, answer_ms=600, idle_ms=500)
+IMPATIENT = Patience(lock_ms=200, connect_ms=1_000, statement_ms=400, answer_ms=600, idle_ms=4_000)
 
 
 @pytest.fixture

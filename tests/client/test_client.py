@@ -15,14 +15,17 @@ import icewright
 from icewright.adapters.http.client import Client
 from icewright.app.address import ServerAddress, write_address
 from icewright.client import Lake, StillGoing, connect
+from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.errors import IcewrightError, InvalidName, NotAllowed, NotFound, Rejected, Unavailable
+from icewright.domain.events import Channel, CommitEvent, EventState
 from icewright.domain.feed import FactKind
 from icewright.domain.jobs import Committed
 from icewright.domain.names import TableName
 from icewright.domain.policy import Mode
 from icewright.domain.tasks import TaskState
 from icewright.domain.why import Stance
+from icewright.ports.store import WaitingPlan
 from tests.api.served import EVENTS, TOKEN, Served, at_a_port, hello
 from tests.api.test_api_tasks import carry_out, report
 
@@ -251,6 +254,49 @@ class TestWork:
         with pytest.raises(NotAllowed):
             task.cancel()
         assert task.retry().state is TaskState.QUEUED
+
+
+class TestPeopleAndTheQueue:
+    def test_a_plan_waits_and_is_approved_by_somebody(self, served: Served, lake: Lake) -> None:
+        served.table(mode="approve")
+        table = lake.table("lake.db.events")
+        asked = served.control.keeper.plan_asked(EVENTS, AskedExpireSnapshots("PT0S", 1))
+        served.control.tables.wait(
+            WaitingPlan(asked.plan_id, asked.table_id, EVENTS, ActionKind.EXPIRE_SNAPSHOTS, asked.reason, 7)
+        )
+        (waiting,) = lake.waiting()
+        plan = lake.plan(waiting.plan_id)
+        assert plan.says == asked.reason.text
+        with pytest.raises(NotFound):
+            plan.approval()
+        assert list(lake.approvals()) == []
+        assert plan.approve("Ada").table == "lake.db.events"
+        approval = plan.approval()
+        assert (approval.plan_id, approval.approved_by) == (plan.plan_id, "owner (Ada)")
+        assert list(lake.approvals()) == list(table.approvals()) == [approval]
+        with pytest.raises(NotFound):
+            lake.plan("plan-none")
+
+    def test_what_the_server_was_told_and_what_came_of_it(self, served: Served, lake: Lake) -> None:
+        served.table()
+        served.control.tables.receive(CommitEvent(EVENTS), CommitEvent(HOSTILE))
+        served.control.loop.round()
+        assert {event.table: event.state for event in lake.events()} == {
+            str(EVENTS): EventState.DONE,
+            str(HOSTILE): EventState.DONE,
+        }
+        (event,) = lake.events(table="lake.db.events", state=EventState.DONE, channel=Channel.HTTP)
+        assert event.table_name == EVENTS
+        assert list(lake.events(state=EventState.WAITING)) == []
+
+    def test_how_full_the_groups_are(self, served: Served, lake: Lake) -> None:
+        served.table(mode="approve")
+        lake.table("lake.db.events").plan().apply()
+        waiting = {group.name: group.waiting for group in lake.groups()}
+        assert waiting["default"] == 1
+        assert [lane.waiting for lane in lake.group("default").lanes] == [1]
+        with pytest.raises(NotFound):
+            lake.group("none")
 
 
 class Elements(HTMLParser):

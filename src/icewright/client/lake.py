@@ -10,19 +10,24 @@ from pathlib import Path
 from typing import Self
 
 from icewright.adapters.http.client import Client
+from icewright.api.approval_views import ApprovalView
+from icewright.api.event_views import EventView
 from icewright.api.table_views import TableSummary
 from icewright.api.task_views import TaskView
 from icewright.app.found_server import FoundServer, found_server, server_at
 from icewright.client import shown
 from icewright.client.paging import pages
-from icewright.client.tables import Table, facts, full_name, rows_of
+from icewright.client.tables import Plan, Table, facts, full_name, rows_of
 from icewright.client.tasks import Task
 from icewright.config.load import load_config
 from icewright.domain.codec import from_json
+from icewright.domain.events import Channel, EventState
 from icewright.domain.feed import FactKind
 from icewright.domain.tasks import TaskState
 from icewright.planning import wording
 from icewright.services.feed_views import FactView
+from icewright.services.group_views import GroupDocument, GroupView
+from icewright.services.plan_views import PlanView, WaitingView
 
 LISTED_MAX = 20
 """So many tables are shown of a lake; :meth:`Lake.tables` has all of them."""
@@ -101,6 +106,38 @@ class Lake:
         """All tasks, newest first; only those in these states, if any are named."""
         found = pages(lambda cursor: self._client.tasks(states=states, cursor=cursor))
         return (self._task(from_json(TaskView, item)) for item in found)
+
+    def plan(self, plan_id: str) -> Plan:
+        """A plan, whoever made it. Raises ``NotFound``."""
+        return Plan(self._client, from_json(PlanView, self._client.plan(plan_id)), None, self._task)
+
+    def waiting(self) -> Iterator[WaitingView]:
+        """The plans that wait for a person, the oldest first: ``lake.plan(waiting.plan_id)`` can be approved."""
+        found = pages(lambda cursor: self._client.waiting(cursor=cursor))
+        return (from_json(WaitingView, item) for item in found)
+
+    def approvals(self) -> Iterator[ApprovalView]:
+        """Who let which plan go, when, and why it had to wait, the latest first."""
+        found = pages(lambda cursor: self._client.approvals(cursor=cursor))
+        return (from_json(ApprovalView, item) for item in found)
+
+    def events(
+        self, *, state: EventState | None = None, channel: Channel | None = None, table: str | None = None
+    ) -> Iterator[EventView]:
+        """The commits that the server was told of, newest first: whether their tables were looked at, or why not."""
+        states, channels = (None if one is None else one.value for one in (state, channel))
+        name = None if table is None else str(full_name(self._client, table))
+        found = pages(lambda cursor: self._client.events(cursor=cursor, state=states, channel=channels, name=name))
+        return (from_json(EventView, item) for item in found)
+
+    def groups(self) -> Iterator[GroupView]:
+        """The resource groups by name: their caps, what is held of them, and what waits."""
+        found = pages(lambda cursor: self._client.groups(cursor=cursor))
+        return (from_json(GroupView, item) for item in found)
+
+    def group(self, name: str) -> GroupDocument:
+        """A resource group with who holds what of it, and what waits in its lanes. Raises ``NotFound``."""
+        return from_json(GroupDocument, self._client.group(name))
 
     def feed(self, *, kinds: Sequence[FactKind] = (), under: Sequence[str] = ()) -> Iterator[FactView]:
         """What happened, oldest first, as far as it is kept; of some kinds, or of tables under some names."""

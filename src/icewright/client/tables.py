@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from icewright.adapters.http.client import Client
+from icewright.api.approval_views import ApprovalView
 from icewright.api.table_views import LookAnswer, ObservationView, TableDocument, TableSummary
 from icewright.api.task_views import TaskView
 from icewright.client import shown
@@ -53,6 +54,18 @@ class Plan:
         first; ``Conflict`` where it does not hold any more, or another task of its kind is under way.
         """
         return self._task(from_json(TaskView, self._client.apply(self.plan_id)))
+
+    def approve(self, approved_by: str) -> Task:
+        """Let exactly this plan go although it had to wait for a person, and have it carried out; the task.
+
+        ``approved_by`` is who says so, as people call them; the server writes down beside it whose token it was. Raises
+        ``NotAllowed`` for a plan that waits for nobody, and as :meth:`apply`.
+        """
+        return self._task(from_json(TaskView, self._client.approve(self.plan_id, approved_by)))
+
+    def approval(self) -> ApprovalView:
+        """Who approved it, and when. Raises ``NotFound`` where nobody has."""
+        return from_json(ApprovalView, self._client.approval(self.plan_id))
 
     def __repr__(self) -> str:
         """Its explanation, a line each."""
@@ -130,6 +143,12 @@ class Table:
         of_table = {"uuid": self.uuid, "catalog": self.summary.catalog}
         found = pages(lambda cursor: self._client.tasks(states=states, table=of_table, cursor=cursor))
         return (self._task(from_json(TaskView, item)) for item in found)
+
+    def approvals(self) -> Iterator[ApprovalView]:
+        """Who let which of its plans go, the latest first."""
+        of_table = {"uuid": self.uuid, "catalog": self.summary.catalog}
+        found = pages(lambda cursor: self._client.approvals(table=of_table, cursor=cursor))
+        return (from_json(ApprovalView, item) for item in found)
 
     def history(self) -> Iterator[FactView]:
         """What happened to it, oldest first, for as long as facts are kept: two weeks."""
