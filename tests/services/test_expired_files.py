@@ -114,6 +114,23 @@ def test_i10_that_is_asked_before_each_batch(house: Lakehouse, monkeypatch: pyte
     assert first in house.storage.objects
 
 
+def test_i10_nothing_goes_where_nobody_can_tell_what_was_needed_until_lately(house: Lakehouse) -> None:
+    assert house.storage is not None
+    house.create(NAME, REMOVES)
+    commit(house)
+    first = CanonicalPath(house.metadata().snapshots[0].manifest_list)
+    commit(house)
+    expire_all_but_the_last(house)
+    house.pass_time(25 * HOUR_MS)
+    house.rounds(4, MINUTE_MS)
+    (waiting,) = house.tables.waiting(limit=10)
+    house.control.removal_rounds._plans.expired._doors.clear()
+    house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.rounds(4, MINUTE_MS)
+    assert first in house.storage.objects
+    assert house.removals.store.runs(limit=10) == []
+
+
 def test_a_table_that_is_dropped_before_its_turn_is_no_trouble(house: Lakehouse) -> None:
     house.create(NAME, {**REMOVES, REMOVES_KEY: "true"})
     commit(house)

@@ -128,8 +128,10 @@ class ExpiredFilesPlanner:
         ``Unavailable`` where it cannot be told.
         """
         action, doors = task.action, self._doors.get(task.table_name.catalog)
-        if not isinstance(action, RemoveExpiredFiles) or doors is None:
+        if not isinstance(action, RemoveExpiredFiles):
             return
+        if doors is None:
+            raise Unavailable(f"nobody here can tell what expiries in catalog {task.table_name.catalog} took lately")
         latest = self._tasks.listed(
             TaskFilter(table_id=task.table_id, kind=ActionKind.EXPIRE_SNAPSHOTS), limit=EXPIRIES_LOOKED_AT
         )
