@@ -88,7 +88,8 @@ def settled(house: House, client: Client, names: Sequence[TableName]) -> dict[st
 
 def executors_of(client: Client, task: Json) -> set[str]:
     """What carried the groups of a task out, as told by how each was proved."""
-    report = client.task(task["task_id"])["attempts"][-1]["report"]
+    last = client.task(task["task_id"])["attempts"][-1]
+    report = client.attempt(task["task_id"], last["attempt"])["report"]
     methods = [receipt["method"] for receipt in (report or {"receipts": []})["receipts"]]
     said = {"row groups copied": "stitch", "shuffled by Spark": "shuffle", "written by Spark": "staged"}
     return {next((name for words, name in said.items() if words in method), "merge") for method in methods}

@@ -75,7 +75,8 @@ def test_from_claim_to_verified() -> None:
     assert [entry["state"] for entry in document["history"]] == ["queued", "running", "committed", "succeeded"]
     assert document["measured"]["attempts"] == 1
     (attempt,) = document["attempts"]
-    assert attempt["report"]["result"] == {"kind": "committed", "snapshot_id": snapshot_id}
+    assert attempt["result"] == {"kind": "committed", "snapshot_id": snapshot_id}
+    assert "report" not in attempt  # of a task with many groups it is large: each attempt has its own by itself
     (partition,) = served.get(f"/tables/{uuid}/partitions")["items"]
     assert (partition["data_files"], partition["optimized_at"] is None) == (1, False)
     assert served.get("/tables")["items"][0]["optimized_at"] == partition["optimized_at"]

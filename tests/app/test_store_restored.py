@@ -18,6 +18,7 @@ from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.restore import RESTORED, begin_anew
 from icewright.adapters.sql.schema import FENCING_TOKEN, SERVER_EPOCH, attempts, counters, orphan_passes
 from icewright.adapters.sql.schema_access import audit
+from icewright.adapters.sql.submitters import SqlSubmitters
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.transactions import reading, writing
@@ -30,6 +31,8 @@ from icewright.domain.approvals import Approval
 from icewright.domain.errors import Conflict, LeaseLost, NotAllowed, NotFound, Unreadable
 from icewright.domain.feed import FeedFilter
 from icewright.domain.identity import NewToken
+from icewright.domain.optimizers import Submitter, Submitting
+from icewright.domain.resource_groups import Queue
 from icewright.domain.tasks import Progress, TaskState
 from icewright.ports.clock import Clock
 from icewright.ports.store import TaskFilter
@@ -189,6 +192,16 @@ def test_nobody_comes_in_by_a_token_of_the_backup_which_may_have_been_revoked_si
         with reading(engine) as connection:
             last = select(audit.c.action).order_by(audit.c.number.desc()).limit(1)
             assert connection.scalar(last) == "store.restored"
+
+
+def test_who_started_applications_then_is_nobody_that_work_waits_for_now(config: Config, tmp_path: Path) -> None:
+    submitter = Submitter(Submitting("submitter-1", "edge-1", 0, 4), "default", ("lake",), tuple(Queue), None, None)
+    with opened(config) as engine:
+        SqlSubmitters(engine).note(submitter)
+        back_up(config, tmp_path / "copy.db")
+    restore(config, {}, tmp_path / "copy.db", 1)
+    with opened(config) as engine:
+        assert SqlSubmitters(engine).noted() == []
 
 
 def test_readers_of_the_feed_hear_what_comes_after_a_restore(config: Config, tmp_path: Path) -> None:

@@ -201,6 +201,14 @@ class TestWork:
         assert plan.queued is not None
         assert lake.task(plan.queued).state is TaskState.QUEUED
 
+    def test_the_plans_of_a_table_are_there_newest_first_whoever_made_them(self, served: Served, lake: Lake) -> None:
+        served.table(mode="approve")
+        table = lake.table("lake.db.events")
+        made = [table.plan().plan_id for _ in range(12)]  # more than a page
+        found = [plan.plan_id for plan in table.plans()]
+        assert found[: len(made)] == made[::-1]
+        assert next(table.plans()).apply().view.plan_id == made[-1]
+
     def test_what_the_mode_forbids_is_the_domains_own_error(self, served: Served, lake: Lake) -> None:
         served.table(mode="observe")
         with pytest.raises(NotAllowed, match="observe") as error:

@@ -8,7 +8,7 @@ from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.errors import InvalidMessage
 from icewright.domain.optimizers import SeenSubmitter, Submitter, Submitting
 from icewright.domain.resource_groups import Queue
-from icewright.ports.submitters import SUBMITTERS_KEPT_MS
+from icewright.ports.submitters import SUBMITTERS_KEPT_MS, SUBMITTERS_MAX
 from tests.contracts.stores import Stores
 
 FIRST = Submitter(Submitting("submitter-1", "edge-1", 0, 4), "default", ("lake",), tuple(Queue), 2, 2**31)
@@ -37,6 +37,19 @@ def test_who_asks_no_more_is_forgotten_after_a_day(stores: Stores, clock: Manual
     clock.advance(1)
     stores.tables().submitters.note(SECOND)
     assert [seen.submitter for seen in stores.tables().submitters.noted()] == [SECOND]
+
+
+def test_whoever_names_itself_over_and_over_pushes_out_whoever_asked_longest_ago(
+    stores: Stores, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("memory", "sql"):
+        monkeypatch.setattr(f"icewright.adapters.{module}.submitters.SUBMITTERS_MAX", 3)
+    assert SUBMITTERS_MAX >= 100
+    for number in (3, 1, 2, 4, 3, 5):
+        clock.advance(1)
+        stores.tables().submitters.note(replace(FIRST, submitting=Submitting(f"submitter-{number}", "edge", 0, 1)))
+    found = [seen.submitter.submitting.submitter_id for seen in stores.tables().submitters.noted()]
+    assert found == ["submitter-3", "submitter-4", "submitter-5"]
 
 
 def test_they_are_counted_by_their_groups(stores: Stores, clock: ManualClock) -> None:

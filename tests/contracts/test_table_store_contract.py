@@ -629,14 +629,14 @@ class TestPruning:
         stores.tables().prune_plans(RETENTION.plans, 99)
         assert stores.tables().plan("plan-00")
         assert stores.tables().waiting(limit=9) == [first, other, elsewhere]
-        assert stores.tables().waits(table_id(), expiry) == first
-        assert stores.tables().waits(table_id(2), removal) is None
+        assert stores.tables().waits(table_id()) == {expiry: first, removal: other}
+        assert stores.tables().waits(table_id(2)) == {expiry: elsewhere}
         renewed = replace(first, plan_id="plan-09", since=6)
         stores.tables().wait(renewed)
-        assert stores.tables().waits(table_id(), expiry) == renewed
+        assert stores.tables().waits(table_id()) == {expiry: renewed, removal: other}
         for _ in range(2):
             stores.tables().waits_no_more(table_id(), expiry)
-        assert stores.tables().waits(table_id(), expiry) is None
+        assert stores.tables().waits(table_id()) == {removal: other}
         assert stores.tables().waiting(limit=9) == [other, elsewhere]
 
     def test_plans_of_tasks_that_ended_are_kept(self, stores: Stores) -> None:
@@ -716,7 +716,7 @@ class TestDropped:
         assert store.runs(gone.table_id) == {}
         assert store.plans(gone.table_id, limit=9) == []
         assert store.unfit(gone.table_id) == {}
-        assert store.waits(gone.table_id, ActionKind.EXPIRE_SNAPSHOTS) is None
+        assert store.waits(gone.table_id) == {}
         for kept in (later, there):
             assert store.record(kept.table_id) is not None
             assert store.manifest_keys(kept.table_id) == [manifest(1).key]

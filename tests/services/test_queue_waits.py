@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from icewright.domain.halts import HaltState, PartKind
 from icewright.domain.jobs import ANY_TASK
 from icewright.domain.names import TableName
 from icewright.domain.optimizers import BacklogRequest, Submitting
@@ -49,6 +50,17 @@ def test_nobody_asks_for_it() -> None:
     assert codes(house) == [[]]
     house.clock.advance(6 * MINUTE_MS)
     assert codes(house) == [["no-optimizer"]]
+
+
+def test_each_halt_that_keeps_it_is_named_the_one_that_lets_least_go_on_first() -> None:
+    house = lakehouse(tables=1)
+    introduce(house)
+    halting, table = house.control.halting, "lake.db.t0"
+    halting.halt(halting.part(PartKind.TABLE, table), HaltState.PAUSED, "")
+    halting.halt(halting.part(PartKind.GROUP, "default"), HaltState.DRAINING, "")
+    assert codes(house) == [["draining", "paused"]]
+    halting.resume(halting.part(PartKind.GROUP, "default"), "")
+    assert codes(house) == [["paused"]]
 
 
 def ask(house: Lakehouse, applications: int = 0, catalog: str = "lake", cores: int = 2) -> None:

@@ -61,20 +61,6 @@ class TaskView:
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptView:
-    """One try of a task. ``report`` is what its optimizer reported, null when it never did."""
-
-    attempt: int
-    optimizer_id: str
-    fencing_token: int
-    state: AttemptState
-    started_at: Instant
-    ended_at: Instant | None
-    progress: Progress | None
-    report: Any
-
-
-@dataclass(frozen=True, slots=True)
 class ListedAttempt:
     """One try of a task, as lists show it.
 
@@ -111,7 +97,7 @@ class AttemptDocument:
 
 @dataclass(frozen=True, slots=True)
 class TaskDocument:
-    """A task with all changes of its state, and all tries at it, oldest first.
+    """A task with all changes of its state, and all tries at it, oldest first; ``attempt_at`` of each has its report.
 
     ``measured`` is what the tries took and brought, to be put beside the task's prediction; null before a report.
     ``files_at`` is where the files that it removes are listed, page by page: there may be 50,000. Null of other tasks.
@@ -120,7 +106,7 @@ class TaskDocument:
 
     task: TaskView
     history: tuple[HistoryEntry, ...]
-    attempts: tuple[AttemptView, ...]
+    attempts: tuple[ListedAttempt, ...]
     measured: Measured | None
     files_at: str | None
     waits: tuple[Wait, ...] = ()
@@ -163,24 +149,10 @@ def task_document(
     start: StartEstimate | None = None,
 ) -> TaskDocument:
     """The task with all that happened to it."""
-    views = tuple(attempt_view(attempt) for attempt in attempts)
+    views = tuple(listed_attempt(attempt) for attempt in attempts)
     removes = isinstance(task.figures, RemoveOrphanFilesFigures | RemoveExpiredFilesFigures)
     files_at = f"/api/v1/plans/{task.plan_id}/files" if removes else None
     return TaskDocument(task_view(task), tuple(history), views, measured(attempts), files_at, tuple(waits), start)
-
-
-def attempt_view(attempt: Attempt) -> AttemptView:
-    """The attempt for display."""
-    return AttemptView(
-        attempt=attempt.attempt,
-        optimizer_id=attempt.optimizer_id,
-        fencing_token=attempt.fencing_token,
-        state=attempt.state,
-        started_at=attempt.started_at,
-        ended_at=attempt.ended_at,
-        progress=attempt.progress,
-        report=None if attempt.report_json is None else json.loads(attempt.report_json),
-    )
 
 
 def listed_attempt(attempt: Attempt) -> ListedAttempt:
@@ -204,4 +176,5 @@ def listed_attempt(attempt: Attempt) -> ListedAttempt:
 
 def attempt_document(attempt: Attempt) -> AttemptDocument:
     """The attempt with its report."""
-    return AttemptDocument(listed_attempt(attempt), attempt_view(attempt).report, measured([attempt]))
+    report = None if attempt.report_json is None else json.loads(attempt.report_json)
+    return AttemptDocument(listed_attempt(attempt), report, measured([attempt]))

@@ -34,7 +34,7 @@ from icewright.domain.undo_data import UndoExpireDataFigures, UndoExpireDataPred
 if TYPE_CHECKING:
     from icewright.adapters.http.client import Client
     from icewright.adapters.http.connection import Page
-    from icewright.api.task_views import AttemptView, TaskDocument, TaskView
+    from icewright.api.task_views import ListedAttempt, TaskDocument, TaskView
     from icewright.services.measures import Measured
 
 app = typer.Typer(help="The server's tasks: list, show, cancel, retry, expedite.", no_args_is_help=True)
@@ -343,7 +343,7 @@ def _lookup_cells(task: TaskView, estimate: Estimate | None) -> list[tuple[str, 
     return rows
 
 
-def _attempt_cells(attempt: AttemptView) -> tuple[str, ...]:
+def _attempt_cells(attempt: ListedAttempt) -> tuple[str, ...]:
     return (
         str(attempt.attempt),
         attempt.state.value,

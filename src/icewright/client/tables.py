@@ -144,6 +144,11 @@ class Table:
         found = pages(lambda cursor: self._client.tasks(states=states, table=of_table, cursor=cursor))
         return (self._task(from_json(TaskView, item)) for item in found)
 
+    def plans(self) -> Iterator[Plan]:
+        """The plans for it that are kept, newest first."""
+        found = pages(lambda cursor: self._client.plans(self.uuid, self.summary.catalog, cursor=cursor))
+        return (Plan(self._client, from_json(PlanView, item), None, self._task) for item in found)
+
     def approvals(self) -> Iterator[ApprovalView]:
         """Who let which of its plans go, the latest first."""
         of_table = {"uuid": self.uuid, "catalog": self.summary.catalog}

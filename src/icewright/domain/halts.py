@@ -114,8 +114,13 @@ def require_why(why: str) -> None:
         raise InvalidMessage(f"a reason has at most {WHY_LENGTH_MAX:,} characters, this one has {len(why):,}")
 
 
+def halts_over(halts: Iterable[Halt], resource_group: str, table_id: TableId) -> list[Halt]:
+    """The halts of the work of a group on a table, the one that lets least go on first: all have to end."""
+    order = tuple(HaltState)
+    found = (halt for halt in halts if halt.part.covers(resource_group, table_id))
+    return sorted(found, key=lambda halt: order.index(halt.state), reverse=True)
+
+
 def halt_over(halts: Iterable[Halt], resource_group: str, table_id: TableId) -> Halt | None:
     """The halt that counts for the work of a group on a table: of several the one that lets least go on, or None."""
-    order = tuple(HaltState)
-    found = [halt for halt in halts if halt.part.covers(resource_group, table_id)]
-    return max(found, key=lambda halt: order.index(halt.state), default=None)
+    return next(iter(halts_over(halts, resource_group, table_id)), None)

@@ -349,8 +349,8 @@ class TableStore(Findings, Protocol):
         """Let a plan wait, in place of another one of the same table and kind of action."""
         ...
 
-    def waits(self, table_id: TableId, kind: ActionKind) -> WaitingPlan | None:
-        """The plan of that kind of action that waits for a table."""
+    def waits(self, table_id: TableId) -> Mapping[ActionKind, WaitingPlan]:
+        """The plans that wait for a table, by the kinds of their actions: at most one of each."""
         ...
 
     def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:

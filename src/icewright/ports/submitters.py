@@ -9,6 +9,8 @@ from icewright.domain.optimizers import SeenSubmitter, Submitter
 
 SUBMITTERS_KEPT_MS: Final = 24 * 3_600_000
 """How long a submitter is remembered that does not ask any more."""
+SUBMITTERS_MAX: Final = 1_000
+"""So many are remembered: whoever may work names itself as it likes, and under as many names."""
 
 
 class Submitters(Protocol):
@@ -19,7 +21,11 @@ class Submitters(Protocol):
     """
 
     def note(self, submitter: Submitter) -> None:
-        """One asked just now, as it says. Those that did not for ``SUBMITTERS_KEPT_MS`` are forgotten."""
+        """One asked just now, as it says.
+
+        Those that did not for ``SUBMITTERS_KEPT_MS`` are forgotten, and where there are more than ``SUBMITTERS_MAX``,
+        those that asked longest ago.
+        """
         ...
 
     def noted(self) -> Sequence[SeenSubmitter]:

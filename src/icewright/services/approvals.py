@@ -54,8 +54,9 @@ class Approvals:
         if beyond_budget(plan) is not None or self.given(plan) is not None:
             return True
         kinds = (ActionKind(action.kind) for action in plan.actions)
-        waiting = [self._tables.waits(plan.table_id, kind) for kind in kinds]
-        return any(one is not None and (one.plan_id == plan.plan_id or not plan.asked) for one in waiting)
+        waiting = self._tables.waits(plan.table_id)
+        found = (waiting[kind] for kind in kinds if kind in waiting)
+        return any(one.plan_id == plan.plan_id or not plan.asked for one in found)
 
     def given(self, plan: Plan) -> Approval | None:
         """Who approved this very plan."""
@@ -85,7 +86,7 @@ class Approvals:
     def _approved(self, plan: Plan) -> ApprovedPlan:
         """The plan as it is kept with its approval: its first action says of which kind it is."""
         kind = ActionKind(plan.actions[0].kind)
-        waiting = self._tables.waits(plan.table_id, kind)
+        waiting = self._tables.waits(plan.table_id).get(kind)
         because = waiting.reason if waiting is not None and waiting.plan_id == plan.plan_id else beyond_budget(plan)
         return ApprovedPlan(plan.plan_id, plan.table_id, plan.table_name, kind, because)
 
@@ -103,7 +104,7 @@ class Approvals:
         reason = unwanted(plan, policy)
         for action in () if reason is None else plan.actions:
             kind = ActionKind(action.kind)
-            waiting = self._tables.waits(plan.table_id, kind)
+            waiting = self._tables.waits(plan.table_id).get(kind)
             if waiting is not None and waiting.plan_id == plan.plan_id:
                 self._tables.waits_no_more(plan.table_id, kind)
         return reason

@@ -52,6 +52,7 @@ from icewright.domain.tasks import (
 from icewright.planning.applies import still_applies
 from icewright.planning.eligibility import obstacle_of
 from icewright.planning.expire_data import planned_ahead
+from icewright.planning.wording import duration
 from icewright.ports.clock import Ids
 from icewright.ports.store import Change, Enqueued, TableStore, TaskStore
 from icewright.scheduling.breaker import TRIES_CARRIED_OUT
@@ -366,7 +367,8 @@ class Dispatcher:
 
     def lease_expired(self, task: Task) -> Task:
         """An attempt was not heard of for as long as its lease ran: nobody knows how far it came."""
-        reason = Reason("lease-expired", f"attempt {task.attempt} was not heard of for {self._limits.lease_ms} ms")
+        silent = duration(self._limits.lease_ms)
+        reason = Reason("lease-expired", f"attempt {task.attempt} was not heard of for {silent}")
         change = Change(task.task_id, task.version, TaskState.IN_DOUBT, Outcome(reason), AttemptState.LOST)
         fault(Fault.EXPIRE_BEFORE)
         task = self._tasks.change(change)

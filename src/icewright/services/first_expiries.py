@@ -100,7 +100,7 @@ class FirstExpiries:
         """
         if latest and latest[0].state not in TERMINAL_STATES and APPROVED in latest[0].reason.figures:
             return Reason("upkeep-lately", f"task {latest[0].task_id} waits for its turn")
-        waiting = self._tables.waits(table_id, kind)
+        waiting = self._tables.waits(table_id).get(kind)
         if waiting is None:
             return None
         if unwanted(self._tables.plan(waiting.plan_id), policy) is not None:
@@ -110,8 +110,8 @@ class FirstExpiries:
 
     def forget(self, table_id: TableId, kind: ActionKind) -> None:
         """Nothing is to be done any more: no plan waits."""
-        if kind in TAKE_BACK:
-            self._forget(table_id, kind)
+        if kind in TAKE_BACK and kind in self._tables.waits(table_id):  # else reading is all that it takes
+            self._tables.waits_no_more(table_id, kind)
 
     def forget_others(self, table_id: TableId, wanted: frozenset[ActionKind]) -> None:
         """No plan waits of a kind that the owner does not let happen by itself any more: ``wanted`` are the others.
@@ -120,16 +120,12 @@ class FirstExpiries:
         """
         if self._wanted.get(table_id) == wanted:
             return
-        for kind in _MAY_WAIT:
-            if kind not in wanted:
-                self._forget(table_id, kind)
+        for kind in self._tables.waits(table_id):
+            if kind in _MAY_WAIT and kind not in wanted:
+                self._tables.waits_no_more(table_id, kind)
         if len(self._wanted) >= _REMEMBERED_MAX:
             self._wanted.clear()
         self._wanted[table_id] = wanted
-
-    def _forget(self, table_id: TableId, kind: ActionKind) -> None:
-        if self._tables.waits(table_id, kind) is not None:  # else reading is all that it takes
-            self._tables.waits_no_more(table_id, kind)
 
     def let_wait(self, plan: Plan, wanted: Reason | None, latest: Sequence[TaskHead]) -> Reason | None:
         """Let a plan wait, in place of one that did, and tell what is said of it; None where it may go by itself."""
@@ -141,7 +137,7 @@ class FirstExpiries:
             self.forget(plan.table_id, ActionKind(action.kind))
             return None
         self._approvals.wait(plan, reason)
-        waiting = self._tables.waits(plan.table_id, ActionKind(action.kind))
+        waiting = self._tables.waits(plan.table_id).get(ActionKind(action.kind))
         return reason if waiting is None else _said(waiting)
 
     def _came_back(self, plan: Plan, latest: Sequence[TaskHead]) -> Reason | None:
@@ -162,7 +158,7 @@ class FirstExpiries:
             if isinstance(before, ExpireData) and not files.isdisjoint(file.path for file in before.files):
                 text = f"files that went with task {task.task_id} came back: look at what would go, and approve it"
                 return Reason("taken-back", text)
-        waiting = self._tables.waits(plan.table_id, ActionKind.EXPIRE_DATA) if files else None
+        waiting = self._tables.waits(plan.table_id).get(ActionKind.EXPIRE_DATA) if files else None
         return None if waiting is None else waiting.reason
 
     def _inserted_again(self, table_id: TableId, action: ExpireData, latest: Sequence[TaskHead]) -> Reason | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from icewright.domain.admission import Holding, Lane, Refusal, RefusalKind, Terms
-from icewright.domain.halts import halt_over
+from icewright.domain.halts import halts_over
 from icewright.domain.optimizers import SeenSubmitter, Submitter
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
@@ -51,8 +51,7 @@ class QueueWaits:
         return tuple(found or (*self._in_line(task), *self._to_be_submitted(task, now)))
 
     def _halted(self, task: Task | ListedTask) -> Iterator[Wait]:
-        halt = halt_over(self._tasks.halts.present(), task.resource_group, task.table_id)
-        if halt is not None:
+        for halt in halts_over(self._tasks.halts.present(), task.resource_group, task.table_id):
             yield Wait(halt.reason())
 
     def _busy(self, task: Task | ListedTask) -> Iterator[Wait]:

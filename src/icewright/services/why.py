@@ -121,11 +121,10 @@ class Whys:
         return found
 
     def _waiting(self, record: TableRecord) -> Mapping[ActionKind, WaitingForAPerson]:
-        found = {kind: self._tables.waits(record.table_id, kind) for kind in UPKEEP_KEYS}
         return {
             kind: WaitingForAPerson(one.plan_id, self._tables.plan(one.plan_id).reason, one.reason, one.since)
-            for kind, one in found.items()
-            if one is not None
+            for kind, one in self._tables.waits(record.table_id).items()
+            if kind in UPKEEP_KEYS
         }
 
     def _considered(self, record: TableRecord) -> Mapping[ActionKind, Considered]:

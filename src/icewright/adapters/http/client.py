@@ -87,6 +87,11 @@ class Client(PeopleCalls, ToldCalls, QueueCalls):
         path = f"/tables/{part(uuid)}/plans"
         return self.ask("POST", path, {"catalog": catalog}, to_json(asked), timeout_s=timeout_s)
 
+    def plans(self, uuid: str, catalog: str, *, limit: int = 10, cursor: str | None = None) -> Page:
+        """The plans of a table that are kept, newest first: a ``PlanView`` each. Raises ``NotFound``."""
+        of_table = {"catalog": catalog, "limit": limit, "cursor": cursor}
+        return self.page(f"/tables/{part(uuid)}/plans", of_table)
+
     def apply(self, plan_id: str) -> Json:
         """Queue exactly that plan; the task."""
         return self.ask("POST", f"/plans/{part(plan_id)}/apply")

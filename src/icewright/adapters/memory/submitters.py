@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from icewright.domain.optimizers import SeenSubmitter, Submitter
 from icewright.ports.clock import Clock
-from icewright.ports.submitters import SUBMITTERS_KEPT_MS
+from icewright.ports.submitters import SUBMITTERS_KEPT_MS, SUBMITTERS_MAX
 
 
 class MemorySubmitters:
@@ -22,7 +22,10 @@ class MemorySubmitters:
         """See the port."""
         with self._lock:
             now = self._clock.now()
+            self._seen.pop(submitter.submitting.submitter_id, None)  # the last ones stand at the end
             self._seen[submitter.submitting.submitter_id] = SeenSubmitter(submitter, now)
+            while len(self._seen) > SUBMITTERS_MAX:
+                del self._seen[next(iter(self._seen))]
             for one in [one for one, seen in self._seen.items() if seen.asked_at < now - SUBMITTERS_KEPT_MS]:
                 del self._seen[one]
 

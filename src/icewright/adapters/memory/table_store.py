@@ -214,10 +214,10 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             self._waiting[waiting.table_id, waiting.kind] = waiting
 
-    def waits(self, table_id: TableId, kind: ActionKind) -> WaitingPlan | None:
+    def waits(self, table_id: TableId) -> Mapping[ActionKind, WaitingPlan]:
         """See the port."""
         with self._lock:
-            return self._waiting.get((table_id, kind))
+            return {kind: one for (of, kind), one in self._waiting.items() if of == table_id}
 
     def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
         """See the port."""

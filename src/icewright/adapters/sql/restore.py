@@ -33,7 +33,7 @@ from icewright.adapters.sql.schema import (
     waiting_plans,
 )
 from icewright.adapters.sql.schema_access import answers, login_codes, sessions, tokens
-from icewright.adapters.sql.servers_schema import servers
+from icewright.adapters.sql.servers_schema import servers, submitters
 from icewright.adapters.sql.transactions import now
 from icewright.domain.actions import ActionKind
 from icewright.domain.audit import Act
@@ -89,7 +89,13 @@ def begin_anew(connection: Connection, clock: Clock | None = None) -> Restored:
     connection.execute(update(tables).values(next_look_at=at))
     # Which of them were revoked since the backup, nobody knows any more.
     connection.execute(update(tokens).where(tokens.c.revoked_at.is_(None)).values(revoked_at=at))
-    for forgotten in (sessions, login_codes, answers, servers):  # what was done since the backup is undone by it
+    for forgotten in (
+        sessions,
+        login_codes,
+        answers,
+        servers,
+        submitters,
+    ):  # what was done since the backup is undone by it
         connection.execute(delete(forgotten))
     record(connection, at, Act("store.restored", "the store", {"tokens": "revoked"}))
     return Restored(

@@ -12,7 +12,7 @@ from icewright.adapters.sql.servers_schema import submitters
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.optimizers import SeenSubmitter, Submitter
 from icewright.ports.clock import Clock
-from icewright.ports.submitters import SUBMITTERS_KEPT_MS
+from icewright.ports.submitters import SUBMITTERS_KEPT_MS, SUBMITTERS_MAX
 
 
 class SqlSubmitters:
@@ -32,6 +32,9 @@ class SqlSubmitters:
             if connection.execute(update(submitters).where(of_it).values(**said)).rowcount == 0:
                 row = {"submitter_id": submitter.submitting.submitter_id, **said}
                 connection.execute(insert(submitters).values(row))
+                latest = select(submitters.c.submitter_id).order_by(submitters.c.asked_at.desc(), ~of_it)
+                kept = latest.limit(SUBMITTERS_MAX).scalar_subquery()
+                connection.execute(delete(submitters).where(submitters.c.submitter_id.not_in(kept)))
             connection.execute(delete(submitters).where(submitters.c.asked_at < now - SUBMITTERS_KEPT_MS))
 
     def noted(self) -> Sequence[SeenSubmitter]:

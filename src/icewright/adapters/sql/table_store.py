@@ -271,12 +271,12 @@ class SqlTableStore(SqlInbox, SqlFindings):
         with writing(self._engine) as connection:
             _put(connection, waiting_plans, _waits(waiting.table_id, waiting.kind), row)
 
-    def waits(self, table_id: TableId, kind: ActionKind) -> WaitingPlan | None:
+    def waits(self, table_id: TableId) -> Mapping[ActionKind, WaitingPlan]:
         """See the port."""
-        query = select(waiting_plans.c.waiting).where(*_waits(table_id, kind))
+        query = select(waiting_plans.c.waiting).where(*is_table(waiting_plans, table_id))
         with reading(self._engine) as connection:
-            found = connection.scalar(query)
-            return None if found is None else load(WaitingPlan, found)
+            found = [load(WaitingPlan, document) for document in connection.scalars(query)]
+        return {one.kind: one for one in found}
 
     def waits_no_more(self, table_id: TableId, kind: ActionKind) -> None:
         """See the port."""
