@@ -13,6 +13,7 @@ from icewright.adapters.sql import identity
 from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.identity import SqlIdentities
 from icewright.domain.access import OWNER
+from icewright.domain.identity import NewCode
 
 
 @pytest.fixture
@@ -27,9 +28,9 @@ def test_t13_a_stranger_with_a_code_that_is_none_does_not_take_the_writers_turn(
 ) -> None:
     clock = ManualClock()
     store = SqlIdentities(engine, clock)
-    store.add_code("too-old", OWNER, 1_000)
+    store.add_code("too-old", NewCode(OWNER, 1_000))
     clock.advance(1_000)
-    store.add_code("good", OWNER, 1_000)
+    store.add_code("good", NewCode(OWNER, 1_000))
 
     def turn(_engine: Engine) -> None:
         raise AssertionError("the writers' turn")
@@ -40,5 +41,7 @@ def test_t13_a_stranger_with_a_code_that_is_none_does_not_take_the_writers_turn(
         assert store.log_in("too-old", "s1") is None
         with pytest.raises(AssertionError, match="turn"):
             store.log_in("good", "s1")
-    assert store.log_in("good", "s1") == OWNER
+    opened = store.log_in("good", "s1")
+    assert opened is not None
+    assert opened.principal == OWNER
     assert store.log_in("good", "s2") is None

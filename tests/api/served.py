@@ -34,7 +34,7 @@ from icewright.app.server import listen, web_server
 from icewright.domain.access import OWNER
 from icewright.domain.codec import to_json
 from icewright.domain.files import Partition
-from icewright.domain.identity import digest
+from icewright.domain.identity import NewCode, digest
 from icewright.domain.jobs import PROTOCOL_VERSION, OptimizerHello
 from icewright.domain.names import TableName
 from icewright.domain.tables import PartitionField
@@ -93,7 +93,7 @@ class Served:
             self.audit,
             answers=MemoryAnswers(self.clock),
         )
-        self.access.identities.add_code(digest(LOGIN_CODE), OWNER, 100 * HOUR_MS)
+        self.access.identities.add_code(digest(LOGIN_CODE), NewCode(OWNER, 100 * HOUR_MS))
         self.app = create_app(self.control, self.access, Shown(state_dir=Path.cwd()))
         self.app.state.streams.is_ending = lambda: True  # a stream would have no end, and the client here waits for it
         self.http = self.client({"Authorization": f"Bearer {TOKEN}"})

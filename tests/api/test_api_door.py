@@ -20,7 +20,14 @@ from icewright.services.loop import ROUND_MS_MAX
 from icewright.services.pulse import SILENT_MS_MAX
 from tests.api.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, problem
 
-PUBLIC_ROUTES = {("GET", "/api/v1/healthz"), ("GET", "/"), ("GET", "/login"), ("GET", "/login/callback")}
+PUBLIC_ROUTES = {
+    ("GET", "/api/v1/healthz"),
+    ("GET", "/"),
+    ("GET", "/login"),
+    ("GET", "/login/program"),
+    ("GET", "/login/callback"),
+    ("POST", "/api/v1/sessions"),
+}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW")
 COOKIE = f"icewright-session-{PORT}"
 

@@ -31,7 +31,14 @@ REMOVERS, APPROVERS, WORKERS = {"policy-admin"}, {"approver"}, {"optimizer"}
 GOVERNORS = {"policy-admin"}
 
 ALL, SOME, TABLE = "everything", "anywhere", "table"
-PUBLIC_ROUTES = {("GET", "/"), ("GET", "/login"), ("GET", "/login/callback"), ("GET", f"{V1}/healthz")}
+PUBLIC_ROUTES = {
+    ("GET", "/"),
+    ("GET", "/login"),
+    ("GET", "/login/program"),
+    ("GET", "/login/callback"),
+    ("GET", f"{V1}/healthz"),
+    ("POST", f"{V1}/sessions"),
+}
 
 # Who may call what, and whether that needs a grant for everything, for anything, or for the table in question.
 MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {

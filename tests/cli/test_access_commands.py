@@ -15,6 +15,7 @@ from icewright.adapters.sql.schema_access import audit
 from icewright.adapters.sql.transactions import writing
 from icewright.app.address import read_address
 from icewright.domain.access import OWNER, Grant, Principal, Role
+from icewright.domain.identity import NewCode, digest
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, serving
 
@@ -71,12 +72,38 @@ def test_somebody_logs_in_with_a_token_from_a_file_and_out_again(tmp_path: Path)
     assert not (tmp_path / "state" / "login.json").exists()
 
 
+def test_t11_somebody_takes_a_session_to_the_command_line_and_ends_it(house: House, tmp_path: Path) -> None:
+    identities = SqlIdentities(house.engine, house.clock)
+    identities.add_code(digest("icc_code"), NewCode(OWNER, 60_000, is_program=True))
+    (tmp_path / "code").write_text("icc_code\n")
+    url = read_address(tmp_path / "state" / "server.json").url
+    assert icewright("login", url, "--token-file", "code", "--json").json["name"] == "owner"
+    kept = read_address(tmp_path / "state" / "login.json").token
+    assert kept.startswith("ics_")
+    listed = icewright("session", "list")
+    assert ("program" in listed.out, kept in listed.out) == (True, False)
+    again = icewright("login", url, "--token-file", "code")
+    assert (again.status, "the code opens nothing" in again.err, "/login/program" in again.err) == (2, True, True)
+    assert read_address(tmp_path / "state" / "login.json").token == kept
+    assert icewright("logout").out == "logged out\n"
+    assert identities.sessions(limit=9) == []
+    identities.add_code(digest("icc_other"), NewCode(OWNER, 60_000, is_program=True))
+    (tmp_path / "code").write_text("icc_other")
+    icewright("login", url, "--token-file", "code")
+    identities.end_sessions("owner")
+    refused = icewright("status")
+    assert (refused.status, "`icewright login URL` is over" in refused.err) == (2, True)
+    gone = icewright("logout")
+    assert (gone.out, "was not ended" in gone.err) == ("logged out\n", True)
+    assert not (tmp_path / "state" / "login.json").exists()
+
+
 def test_t11_sessions_are_listed_and_ended(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     assert icewright("session", "list").out == "nobody is logged in\n"
     identities = SqlIdentities(house.engine, house.clock)
     ada = Principal("person:https://login.example.com#ada", (Grant(Role.VIEWER),), "Ada")
-    for digest, principal in (("1" * 64, ada), ("2" * 64, ada), ("3" * 64, OWNER), ("4" * 64, ada)):
-        identities.open_session(digest, principal, ("groups=data-eng",))
+    for of_cookie, principal in (("1" * 64, ada), ("2" * 64, ada), ("3" * 64, OWNER), ("4" * 64, ada)):
+        identities.open_session(of_cookie, principal, ("groups=data-eng",))
     listed = icewright("session", "list")
     assert "person:https://login.example.com#ada (Ada)  provider" in listed.out
     assert "nothing any more" in listed.out, "this server has no provider, so nobody's session opens anything"

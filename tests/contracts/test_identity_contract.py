@@ -9,7 +9,7 @@ import pytest
 from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.access import OWNER, Grant, Principal, Role, Scope
 from icewright.domain.errors import InvalidMessage, InvalidName, NotAllowed, NotFound
-from icewright.domain.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, NewToken, Session
+from icewright.domain.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, NewCode, NewToken, Session
 from icewright.ports.audit import acting_as
 from icewright.ports.identity import IdentityStore
 from tests.contracts.stores import Stores
@@ -75,7 +75,7 @@ def test_a_revoked_token_opens_nothing_from_now_on_nor_do_sessions_of_it(stores:
     store = stores.identities()
     principal = store.add_token(CI, "d1", "icw_", "owner").principal
     store.open_session("s1", principal)
-    store.add_code("c1", principal, 1_000)
+    store.add_code("c1", NewCode(principal, 1_000))
     assert whose(stores.identities(), "s1") == principal
     revoked = stores.identities().revoke("ci")
     assert revoked.revoked_at is not None
@@ -129,11 +129,12 @@ def test_tokens_are_listed_by_name_in_pages(store: IdentityStore) -> None:
 
 
 def test_a_code_opens_one_session_however_many_come_at_once(stores: Stores) -> None:
-    stores.identities().add_code("c1", ADA, 1_000)
+    stores.identities().add_code("c1", NewCode(ADA, 1_000))
     found: list[Principal | None] = []
 
     def come(number: int) -> None:
-        found.append(stores.identities().log_in("c1", f"s{number}"))
+        opened = stores.identities().log_in("c1", f"s{number}")
+        found.append(None if opened is None else opened.principal)
 
     comers = [threading.Thread(target=come, args=(number,)) for number in range(4)]
     for comer in comers:
@@ -145,11 +146,38 @@ def test_a_code_opens_one_session_however_many_come_at_once(stores: Stores) -> N
 
 
 def test_a_code_that_is_too_old_or_was_never_given_opens_nothing(store: IdentityStore, clock: ManualClock) -> None:
-    store.add_code("c1", OWNER, 1_000)
+    store.add_code("c1", NewCode(OWNER, 1_000))
     assert store.log_in("c2", "s1") is None
     clock.advance(1_000)
     assert store.log_in("c1", "s1") is None
     assert store.session("s1", attended=True) is None
+
+
+@pytest.mark.parametrize("is_program", [False, True])
+def test_t11_a_code_of_one_kind_opens_no_session_of_the_other_and_stays(stores: Stores, *, is_program: bool) -> None:
+    stores.identities().add_code("c1", NewCode(ADA, 1_000, ("groups=data-eng",), is_program))
+    assert stores.identities().log_in("c1", "s1", is_program=not is_program) is None
+    assert stores.identities().session("s1", attended=True) is None
+    opened = stores.identities().log_in("c1", "s2", is_program=is_program)
+    assert opened == stores.identities().session("s2", attended=True)
+    assert opened is not None
+    assert (opened.principal, opened.conditions, opened.is_program) == (ADA, ("groups=data-eng",), is_program)
+    (entry,) = stores.audit().entries(limit=9, after=0)
+    assert (entry.action, entry.detail.get("of")) == ("session.opened", "a program" if is_program else None)
+
+
+def test_t11_that_of_a_program_ends_after_its_time_alone(stores: Stores, clock: ManualClock) -> None:
+    store = stores.identities()
+    store.add_code("c1", NewCode(ADA, 1_000, is_program=True))
+    assert store.log_in("c1", "s1", is_program=True) is not None
+    clock.advance(2 * IDLE_MS)
+    stores.identities().open_session("s2", ADA)  # clears away what is over
+    assert {one.is_program for one in store.sessions(limit=9)} == {False, True}
+    clock.advance(SESSION_MS - 2 * IDLE_MS - 1)
+    assert whose(store, "s1", attended=False) == ADA
+    clock.advance(1)
+    assert store.session("s1", attended=False) is None
+    assert store.sessions(limit=9) == []
 
 
 def test_t11_a_session_ends_when_nobody_does_anything(store: IdentityStore, clock: ManualClock) -> None:

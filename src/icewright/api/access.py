@@ -1,5 +1,7 @@
 """Who may talk to the server: programs by tokens, browsers by a one-time code and then a session.
 
+A program of a person, as the command line, may have a session as well, whose secret it shows as a token.
+
 One token is the server's own: whoever can read it on the server's machine is its owner. All others are in the store,
 as are codes and sessions, so that every server of it knows them. Nothing here is ever logged or sent back but once, to
 whom it is given; secrets are kept as digests, so that a look-up says nothing by its timing.
@@ -16,9 +18,12 @@ from icewright.domain.identity import (
     CODE_MS,
     HINT_LENGTH,
     OF_TOKEN,
+    PROGRAM_PREFIX,
     TOKEN_PREFIX,
+    GivenSession,
     GivenToken,
     LoggedInBy,
+    NewCode,
     NewToken,
     Session,
     SessionView,
@@ -83,6 +88,8 @@ class Access:
         if presented.startswith(TOKEN_PREFIX):
             record = self.identities.token(digest(presented))
             return None if record is None else record.principal
+        if presented.startswith(PROGRAM_PREFIX):
+            return self.of_session(presented, is_program=True)
         # Whoever does not take them asks nobody about them.
         is_providers = self.logins is not None and self.logins.takes_tokens and presented.count(".") == _DOTS_OF_JWT
         return self.logins.of_token(presented) if self.logins is not None and is_providers else None
@@ -95,7 +102,7 @@ class Access:
     def new_login_code(self, principal: Principal = OWNER, lifetime_ms: int = CODE_MS) -> str:
         """A one-time code that opens the page as ``principal``, as ``/?token=<code>``."""
         code = secrets.token_urlsafe(32)
-        self.identities.add_code(digest(code), principal, lifetime_ms)
+        self.identities.add_code(digest(code), NewCode(principal, lifetime_ms))
         return code
 
     def log_in(self, code: str) -> str | None:
@@ -103,10 +110,19 @@ class Access:
         session = secrets.token_urlsafe(32)
         return None if self.identities.log_in(digest(code), digest(session)) is None else session
 
-    def of_session(self, presented: str, *, attended: bool = True) -> Principal | None:
-        """Whose session this is, None when it lasts no more or never was one, or permits nothing any more."""
+    def log_in_program(self, code: str) -> GivenSession | None:
+        """A new session of a program for a one-time code; None as of :meth:`log_in`."""
+        secret = PROGRAM_PREFIX + secrets.token_urlsafe(32)
+        opened = self.identities.log_in(digest(code), digest(secret), is_program=True)
+        return None if opened is None else GivenSession(secret, self.shown(opened))
+
+    def of_session(self, presented: str, *, attended: bool = True, is_program: bool = False) -> Principal | None:
+        """Whose session this is, None when it lasts no more or never was one, or permits nothing any more.
+
+        That of a browser is none of a program's, nor the other way round.
+        """
         found = self.identities.session(digest(presented), attended=attended)
-        return None if found is None else self.present(found)
+        return None if found is None or found.is_program is not is_program else self.present(found)
 
     def present(self, session: Session) -> Principal | None:
         """Whose session it is, with what they may do by now: what rules give to people may have changed since."""
@@ -122,12 +138,12 @@ class Access:
     def shown(self, session: Session) -> SessionView:
         """A session as people see it."""
         principal, by_now = session.principal, self.present(session)
-        is_person = principal.name.startswith(OF_PERSON)
+        by = LoggedInBy.PROVIDER if principal.name.startswith(OF_PERSON) else LoggedInBy.LINK
         return SessionView(
             session.session_id,
             principal.name,
             principal.shown,
-            LoggedInBy.PROVIDER if is_person else LoggedInBy.LINK,
+            LoggedInBy.PROGRAM if session.is_program else by,
             () if by_now is None else by_now.grants,
             session.begun_at,
             session.seen_at,
@@ -137,3 +153,8 @@ class Access:
     def log_out(self, presented: str) -> None:
         """End a session."""
         self.identities.close_session(digest(presented))
+
+    def log_out_program(self, presented: str) -> None:
+        """End a session of a program; nothing of a token, which is revoked instead."""
+        if presented.startswith(PROGRAM_PREFIX):
+            self.log_out(presented)

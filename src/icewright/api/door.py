@@ -28,9 +28,18 @@ _log = structlog.get_logger("icewright.api")
 
 HEALTH: Final = ("GET", "/api/v1/healthz")
 """What is answered in the clear as well: it carries no secret, and orchestrators have none to protect."""
-PUBLIC: Final = frozenset({HEALTH, ("GET", "/"), ("GET", "/login"), ("GET", "/login/callback")})
-"""What is answered without credentials. The page at ``/`` itself asks for a session or a one-time code, and whoever
-comes to log in has to be vouched for."""
+PUBLIC: Final = frozenset(
+    {
+        HEALTH,
+        ("GET", "/"),
+        ("GET", "/login"),
+        ("GET", "/login/program"),
+        ("GET", "/login/callback"),
+        ("POST", "/api/v1/sessions"),
+    }
+)
+"""What is answered without credentials. The page at ``/`` itself asks for a session or a one-time code, a session of a
+program is opened by such a code, and whoever comes to log in has to be vouched for."""
 
 SECURITY_HEADERS: Final = {
     "Content-Security-Policy": (
@@ -70,7 +79,8 @@ _UNAUTHENTICATED: Final = Problem(
     HTTPStatus.UNAUTHORIZED,
     "unauthenticated",
     "this needs a token that is valid, or a session",
-    "send `Authorization: Bearer <token>`: one of `icewright token create`, or the server's own of server.json",
+    "send `Authorization: Bearer <token>`: one of `icewright token create`, or the server's own of server.json; a "
+    "session of `icewright login URL` is over after 12 hours",
 )
 _WRONG_ORIGIN: Final = Problem(
     HTTPStatus.FORBIDDEN, "wrong-origin", "a change asked for by a page must come from this server's own page"

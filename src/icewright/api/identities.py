@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from icewright.api.deps import Caller, Gate
-from icewright.api.door import own_origin, presented_session, session_cookie
+from icewright.api.door import bearer_token, has_token, own_origin, presented_session, session_cookie
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
@@ -57,9 +57,10 @@ def show_me(caller: Caller) -> Response:
 
 @router.post("/logout", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(LoggedOut))
 def log_out(request: Request, access: Gate, caller: Caller) -> Response:
-    """End the session of the page that asks. Tokens are revoked instead."""
-    session = presented_session(request.headers)
-    if session is not None:
+    """End the session of the page or of the program that asks. Tokens are revoked instead."""
+    if has_token(request.headers):
+        access.log_out_program(bearer_token(request.headers) or "")
+    elif (session := presented_session(request.headers)) is not None:
         access.log_out(session)
     back = f"{access.public_url or own_origin(request.scope, request.headers)}/"
     further = None if access.logins is None else access.logins.logout_address(caller, back)

@@ -1,6 +1,6 @@
 """The log-in of people by a provider of OpenID Connect: there and back again, in one browser.
 
-Strangers ask for these two, so that neither says anything but to whom it belongs, nor writes before the provider has
+Strangers ask for these, so that none says anything but to whom it belongs, nor writes before the provider has
 vouched for somebody. The session's cookie is one that other sites cannot send. A browser that comes from the provider
 would not send it either with the page that it is sent on to, which is why it gets a page of ours first.
 """
@@ -23,13 +23,16 @@ from icewright.api.door import own_origin, presented_cookie
 from icewright.api.needs import PUBLIC
 from icewright.api.page import LOGIN, plain_page, set_session
 from icewright.domain.errors import IcewrightError, LoginRefused, Unavailable
-from icewright.services.logins import ATTEMPT_MS, Came, Logins
+from icewright.domain.identity import PROGRAM_CODE_MS
+from icewright.services.logins import ATTEMPT_MS, Came, LoggedIn, Logins
 
 router = APIRouter(include_in_schema=False)
 
 _log = structlog.get_logger("icewright.logins")
 
 BACK: Final = "/login/callback"
+FOR_PROGRAM: Final = "/login/program"
+"""Where people get a code for a program, as `icewright login URL` says."""
 _COOKIE: Final = "icewright-login"
 _LENGTH_MAX: Final = 4_000
 _ERROR: Final = re.compile(r"[a-z_]{1,60}\Z", re.ASCII)
@@ -41,12 +44,22 @@ _Said = Annotated[str | None, Query(max_length=_LENGTH_MAX)]
 @router.get(LOGIN, dependencies=[PUBLIC])
 def begin(request: Request, access: Gate) -> Response:
     """Send the browser to the provider."""
+    return _begun(request, access, LOGIN)
+
+
+@router.get(FOR_PROGRAM, dependencies=[PUBLIC])
+def begin_for_program(request: Request, access: Gate) -> Response:
+    """As :func:`begin`, for a code to take to a program. No session opens another: it takes a log-in of its own."""
+    return _begun(request, access, FOR_PROGRAM)
+
+
+def _begun(request: Request, access: Access, path: str) -> Response:
     logins = _logins(access)
     origin = own_origin(request.scope, request.headers)
     if access.public_url is not None and origin != access.public_url.lower():
-        return RedirectResponse(access.public_url + LOGIN, HTTPStatus.SEE_OTHER)  # cookies are of one name
+        return RedirectResponse(access.public_url + path, HTTPStatus.SEE_OTHER)  # cookies are of one name
     try:
-        begun = logins.begin(_redirect_uri(request, access))
+        begun = logins.begin(_redirect_uri(request, access), for_program=path == FOR_PROGRAM)
     except (LoginRefused, Unavailable) as error:
         return _refusal(error)
     response = RedirectResponse(begun.address, HTTPStatus.SEE_OTHER)
@@ -72,19 +85,33 @@ def come_back(
     error: _Said = None,
     iss: _Said = None,
 ) -> Response:
-    """A session for whom the provider vouches, where a rule gives them a role; else why not."""
+    """For whom the provider vouches and a rule gives a role: a session, or a code for a program. Else why not."""
     logins = _logins(access)
     cookie = presented_cookie(request.headers, _COOKIE)
     try:
         came = _came(cookie, state, code, error, iss)
-        session, principal = logins.finish(came, _redirect_uri(request, access))
+        found = logins.finish(came, _redirect_uri(request, access))
     except (LoginRefused, Unavailable) as refusal:
         response = _refusal(refusal)
     else:
-        _log.info("logged in", principal=principal.name)
-        response = plain_page("Logged in", f"Logged in as {escape(principal.shown)}.", HTTPStatus.OK, goes_on=True)
-        set_session(response, request, session)
+        _log.info("logged in", principal=found.principal.name, for_program=found.for_program)
+        response = _let_in(request, found)
     response.delete_cookie(_COOKIE, path=LOGIN)
+    return response
+
+
+def _let_in(request: Request, found: LoggedIn) -> Response:
+    shown = escape(found.principal.shown)
+    if found.for_program:
+        minutes = PROGRAM_CODE_MS // 60_000
+        words = (
+            f"Paste this code into the program that asks for it, within {minutes} minutes:</p><p><code>"
+            f"{escape(found.secret)}</code></p><p>It lets that program do for 12 hours what you may do, as {shown}. "
+            "Give it to nobody, and to no program that you have not just started yourself."
+        )
+        return plain_page("A code for a program", words, HTTPStatus.OK)
+    response = plain_page("Logged in", f"Logged in as {shown}.", HTTPStatus.OK, goes_on=True)
+    set_session(response, request, found.secret)
     return response
 
 

@@ -1,9 +1,12 @@
-"""Sessions of browsers: who is logged in, and ending that. Administrators have all of them, everybody their own."""
+"""Sessions of browsers and of people's programs: who is logged in, and ending that.
+
+Administrators have all of them, everybody their own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -11,12 +14,12 @@ from fastapi import APIRouter, Depends, Query, Response
 from icewright.api.access import Access
 from icewright.api.deps import Caller, Gate
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
-from icewright.api.needs import On, needs
+from icewright.api.needs import PUBLIC, On, needs
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
-from icewright.domain.errors import NotFound
-from icewright.domain.identity import EndedSessions, Session, SessionView
+from icewright.domain.errors import LoginRefused, NotFound
+from icewright.domain.identity import EndedSessions, GivenSession, Session, SessionView
 from icewright.domain.tables import Instant
 
 router = APIRouter(tags=["access"])
@@ -41,6 +44,32 @@ class _After:
     session_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class OneTimeCode:
+    """A one-time code for a program, as the page shows it to whoever asks for one at ``/login/program``."""
+
+    code: str = field(repr=False)
+
+
+@router.post(
+    "/sessions",
+    dependencies=[PUBLIC],
+    **operation(
+        GivenSession,
+        status=201,
+        accepts=schema_of(OneTimeCode),
+        problems={403: "`login-refused`: the code was used, is too old, or never was one."},
+    ),
+)
+def open_session(access: Gate, body: Annotated[Any, Depends(json_body())]) -> Response:
+    """A session for a program of a person, by a one-time code: for 12 hours it is shown as a bearer token."""
+    given = access.log_in_program(from_json(OneTimeCode, body).code)
+    if given is None:
+        hint = "open /login/program in a browser for another one"
+        raise LoginRefused("the code opens nothing: it was used, is too old, or never was one", hint=hint)
+    return render(given, 201)
+
+
 @router.get("/sessions", dependencies=[_ADMINISTERS], **operation(page_of(SessionView)))
 def list_sessions(
     access: Gate,
@@ -50,7 +79,7 @@ def list_sessions(
         str | None, Query(max_length=_NAME_LENGTH_MAX, description="Of this one alone: as in the list, or a `sub`.")
     ] = None,
 ) -> Response:
-    """Who is logged in with a browser, the latest first: since when, how, until when, and what that permits by now."""
+    """Who is logged in, the latest first: since when, how, until when, and what that permits by now."""
     return _page(access, None if name is None else access.person_named(name), limit, cursor)
 
 

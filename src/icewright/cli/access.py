@@ -15,11 +15,14 @@ from icewright.cli.lists import print_page
 from icewright.cli.terminal import Column
 from icewright.domain.access import Role
 from icewright.domain.codec import from_json
-from icewright.domain.errors import InvalidMessage, NotFound
+from icewright.domain.errors import IcewrightError, InvalidMessage, NotFound
+from icewright.domain.identity import CODE_PREFIX, PROGRAM_PREFIX, GivenSession
 
 if TYPE_CHECKING:
     from icewright.adapters.http.client import Client
     from icewright.adapters.http.connection import Page
+    from icewright.app.address import ServerAddress
+    from icewright.cli.terminal import Terminal
     from icewright.domain.identity import TokenRecord
 
 app = typer.Typer(help="Tokens for programs and people: create, list, revoke.", no_args_is_help=True)
@@ -124,8 +127,9 @@ def login(
 ) -> None:
     """Log in: to the server at URL for later commands, or without one, by a one-time link, to its page.
 
-    The token comes from --token-file, from the environment variable ICEWRIGHT_TOKEN, or is asked for. It is kept in the
-    state directory, in a file for its owner alone, until `icewright logout`.
+    The token comes from --token-file, from the environment variable ICEWRIGHT_TOKEN, or is asked for. Where people log
+    in by a provider, a browser on any machine shows a code to paste in its place, which opens a session of 12 hours.
+    It is kept in the state directory, in a file for its owner alone, until `icewright logout`.
     """
     from icewright.adapters.http.client import Client  # noqa: PLC0415 - `--help` stays quick
     from icewright.app.address import ServerAddress, write_address  # noqa: PLC0415 - see above
@@ -144,7 +148,12 @@ def login(
             terminal.say(f"Open once in a browser, within 15 minutes: {link}")
         return
     token = _read(token_file) if token_file is not None else os.environ.get(TOKEN_VARIABLE)
-    token = token or typer.prompt("Token", hide_input=True, err=True)
+    if not token:
+        terminal.aside(f"A token, or, where people log in by a provider, the code of {url.rstrip('/')}/login/program")
+        token = typer.prompt("Token or code", hide_input=True, err=True).strip()
+    if token.startswith(CODE_PREFIX):
+        with Client(url, token) as client:
+            token = from_json(GivenSession, client.open_session(token)).token
     with Client(url, token) as client:
         me = client.me()
     write_address(invocation.config.server.login_file, ServerAddress(url.rstrip("/"), token, os.getpid()))
@@ -155,18 +164,36 @@ def login(
 
 
 def logout(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Forget the server and the token of `icewright login URL`. The token stays valid: see `icewright token revoke`."""
+    """Forget the server and the token of `icewright login URL`, and end the session where it was one.
+
+    A token stays valid: see `icewright token revoke`.
+    """
     from icewright.app.address import read_address, remove_address  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     path = invocation.config.server.login_file
     was_in = path.exists()
     if was_in:
-        remove_address(path, read_address(path))
+        address = read_address(path)
+        _end(address, invocation.terminal)
+        remove_address(path, address)
     if as_json:
         invocation.terminal.document({"logged_out": was_in})
     else:
         invocation.terminal.say("logged out" if was_in else "nobody was logged in")
+
+
+def _end(address: ServerAddress, terminal: Terminal) -> None:
+    """End the session of a program at its server; one that does not answer ends it after 12 hours by itself."""
+    from icewright.adapters.http.client import Client  # noqa: PLC0415 - `--help` stays quick
+
+    if not address.token.startswith(PROGRAM_PREFIX):
+        return
+    try:
+        with Client(address.url, address.token) as client:
+            client.log_out()
+    except IcewrightError as error:
+        terminal.aside(f"the session was not ended at {address.url}: {error.message}")
 
 
 def _read(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""``icewright session ...``: who is logged in to the page, and ending that at once."""
+"""``icewright session ...``: who is logged in, to the page or on the command line, and ending that at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icewright.adapters.http.connection import Page
     from icewright.domain.identity import SessionView
 
-app = typer.Typer(help="Who is logged in to the page: list them, end that.", no_args_is_help=True)
+app = typer.Typer(help="Who is logged in, to the page or with a program: list them, end that.", no_args_is_help=True)
 
 _SESSIONS: Final = (
     Column("session"),
@@ -47,7 +47,7 @@ def list_sessions(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """List who is logged in with a browser, the latest first, and what that permits by now."""
+    """List who is logged in, the latest first, and what that permits by now."""
     from icewright.domain.identity import SessionView  # noqa: PLC0415 - `--help` stays quick
 
     if own and person is not None:

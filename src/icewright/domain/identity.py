@@ -16,12 +16,18 @@ from icewright.domain.tables import Instant
 TOKEN_PREFIX: Final = "icw_"  # noqa: S105 - what tokens begin with, so that scanners find those that got out
 HINT_LENGTH: Final = 8
 """How much of a token is kept as it is, so that people know it again."""
+PROGRAM_PREFIX: Final = "ics_"
+"""What the sessions of programs begin with, which these show as tokens."""
+CODE_PREFIX: Final = "icc_"
+"""What one-time codes for programs begin with."""
 SESSION_MS: Final = 12 * 3_600_000
-"""How long a log-in to the page lasts, whatever is done meanwhile."""
+"""How long a log-in lasts, whatever is done meanwhile."""
 IDLE_MS: Final = 30 * 60_000
-"""How long it lasts while nobody does anything."""
+"""How long one of a browser lasts while nobody does anything."""
 CODE_MS: Final = 15 * 60_000
-"""How long a one-time code can be used."""
+"""How long a one-time code can be used that opens the page."""
+PROGRAM_CODE_MS: Final = 5 * 60_000
+"""How long one can be used that a person takes to a program."""
 SESSION_ID_LENGTH: Final = 16
 SEEN_EVERY_MS: Final = 60_000
 """How often it is written down that a token or a session was used."""
@@ -93,20 +99,23 @@ class GivenToken:
 
 
 class LoggedInBy(StrEnum):
-    """How somebody came in with a browser."""
+    """How somebody came in who has a session."""
 
     PROVIDER = "provider"
     """By a provider of OpenID Connect, who vouches for them."""
     LINK = "link"
     """By a one-time link, which the owner or whoever has a token asked for."""
+    PROGRAM = "program"
+    """A program, with a code that a person took there for whom the provider had vouched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A log-in of a browser, kept beside the digest of its cookie.
+    """A log-in of a browser, or of a program that a person uses, kept beside the digest of its secret.
 
     ``conditions`` are those of the rules by which a person was let in, as ``groups=data-eng``: what these rules give by
-    now is what the session permits. ``session_id`` is the beginning of the digest, and opens nothing.
+    now is what the session permits. ``session_id`` is the beginning of the digest, and opens nothing. That of a program
+    does not end while nobody does anything: who leaves a browser alone leaves it open to others, a file is not.
     """
 
     session_id: str
@@ -114,15 +123,20 @@ class Session:
     begun_at: Instant
     seen_at: Instant
     conditions: tuple[str, ...] = ()
+    is_program: bool = False
 
     @property
     def expires_at(self) -> Instant:
         """When it ends if nobody does anything from now on."""
-        return min(self.begun_at + SESSION_MS, self.seen_at + IDLE_MS)
+        return min(self.begun_at + SESSION_MS, self.seen_at + self._idle_ms)
 
     def lasts(self, now: Instant) -> bool:
         """Whether it has neither idled nor lasted too long; a clock that went back ends it as well."""
-        return 0 <= now - self.begun_at < SESSION_MS and 0 <= now - self.seen_at < IDLE_MS
+        return 0 <= now - self.begun_at < SESSION_MS and 0 <= now - self.seen_at < self._idle_ms
+
+    @property
+    def _idle_ms(self) -> int:
+        return SESSION_MS if self.is_program else IDLE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +155,31 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenSession:
+    """A session of a program when it is given: the only time that anybody sees its secret, shown as a bearer token."""
+
+    token: str = field(repr=False)
+    session: SessionView
+
+
+@dataclass(frozen=True, slots=True)
 class EndedSessions:
     """Sessions that were ended, as they were."""
 
     sessions: tuple[SessionView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewCode:
+    """What a one-time code will open: a session of a browser, or of a program, for ``principal``.
+
+    ``conditions`` are those of the rules by which a person was let in.
+    """
+
+    principal: Principal
+    lifetime_ms: int
+    conditions: tuple[str, ...] = ()
+    is_program: bool = False
 
 
 def session_id(session_digest: str) -> str:
@@ -185,4 +220,4 @@ def digest(secret: str) -> str:
 
 def _of(session: Session) -> dict[str, str | int]:
     shown = {"shown": session.principal.shown} if session.principal.shown else {}
-    return {"session": session.session_id, **shown}
+    return {"session": session.session_id, **shown, **({"of": "a program"} if session.is_program else {})}

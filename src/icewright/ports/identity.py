@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from icewright.domain.access import Principal
-from icewright.domain.identity import NewToken, Session, TokenRecord
+from icewright.domain.identity import NewCode, NewToken, Session, TokenRecord
 from icewright.domain.tables import Instant
 
 
@@ -42,14 +42,15 @@ class IdentityStore(Protocol):
         """Whether any token is valid."""
         ...
 
-    def add_code(self, digest: str, principal: Principal, lifetime_ms: int) -> None:
-        """Let a one-time code open a session for ``principal``, for so long."""
+    def add_code(self, digest: str, new: NewCode) -> None:
+        """Let a one-time code open a session."""
         ...
 
-    def log_in(self, code_digest: str, session_digest: str) -> Principal | None:
+    def log_in(self, code_digest: str, session_digest: str, *, is_program: bool = False) -> Session | None:
         """Open a session by a code, which is used up by that; None for a code that is none, was used or is too old.
 
-        Of callers at once with the same code, one gets in.
+        A code for a program opens none for a browser, nor the other way round, and is not used up by that. Of callers
+        at once with the same code, one gets in.
         """
         ...
 

@@ -12,7 +12,7 @@ import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
@@ -20,7 +20,7 @@ import structlog
 
 from icewright.domain.access import Principal
 from icewright.domain.errors import LoginRefused, Unavailable
-from icewright.domain.identity import Session, digest
+from icewright.domain.identity import CODE_PREFIX, PROGRAM_CODE_MS, NewCode, Session, digest
 from icewright.domain.people import RoleRule, granted, name_of, refused
 from icewright.domain.tables import Instant
 from icewright.ports.audit import AuditLog
@@ -59,6 +59,23 @@ class Came:
     issuer: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedIn:
+    """Who came back, and what they get: the secret of a session for their browser, or a code to take to a program."""
+
+    principal: Principal
+    secret: str = field(repr=False)
+    for_program: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What was in the cookie of a log-in."""
+
+    attempt: Attempt
+    for_program: bool
+
+
 class Logins:
     """Log-ins at one server. ``secret`` is that of the owner's token, and goes nowhere. Safe for several threads."""
 
@@ -79,18 +96,18 @@ class Logins:
         self._lock = threading.Lock()
         self._used: dict[str, Instant] = {}
 
-    def begin(self, redirect_uri: str) -> Begun:
+    def begin(self, redirect_uri: str, *, for_program: bool = False) -> Begun:
         """A new log-in. Raises :class:`Unavailable` while the provider does not answer."""
-        attempt = Attempt(*(secrets.token_urlsafe(32) for _ in range(3)))
-        return Begun(self._sealed(attempt), self._provider.address(attempt, redirect_uri))
+        opened = _Opened(Attempt(*(secrets.token_urlsafe(32) for _ in range(3))), for_program)
+        return Begun(self._sealed(opened), self._provider.address(opened.attempt, redirect_uri))
 
-    def finish(self, came: Came, redirect_uri: str) -> tuple[str, Principal]:
-        """A session for whoever comes back, and who that is.
+    def finish(self, came: Came, redirect_uri: str) -> LoggedIn:
+        """A session for the browser of whoever comes back, or a code where they asked for one to take to a program.
 
         Raises :class:`LoginRefused` where that cannot be told, or they have no role, and :class:`Unavailable`.
         """
-        attempt = self._opened(came.cookie)
-        if attempt is None or not hmac.compare_digest(attempt.state.encode(), came.state.encode("utf-8", "replace")):
+        opened, state = self._opened(came.cookie), came.state.encode("utf-8", "replace")
+        if opened is None or not hmac.compare_digest(opened.attempt.state.encode(), state):
             raise LoginRefused(
                 "this log-in was not begun by this browser, or too long ago",
                 hint="begin anew; cookies of this site have to be allowed",
@@ -98,8 +115,8 @@ class Logins:
         if came.issuer is not None and came.issuer != self._provider.issuer:
             raise LoginRefused("somebody else than the provider answered", hint="begin anew")
         with self._turn():
-            self._use(attempt)
-            person = self._provider.person(came.code, attempt, redirect_uri)
+            self._use(opened.attempt)
+            person = self._provider.person(came.code, opened.attempt, redirect_uri)
         principal = person.principal(self._rules)
         if not principal.grants:
             self._audit.append(refused(person, "no-role"))
@@ -107,9 +124,14 @@ class Logins:
                 f"{principal.shown} is known, and has no role here",
                 hint="an administrator gives roles to groups in [oidc.roles]; what changed counts at the next log-in",
             )
-        session = secrets.token_urlsafe(32)
-        self._identities.open_session(digest(session), principal, person.conditions(self._rules))
-        return session, principal
+        secret, conditions = secrets.token_urlsafe(32), person.conditions(self._rules)
+        if opened.for_program:
+            secret = CODE_PREFIX + secret
+            new = NewCode(principal, PROGRAM_CODE_MS, conditions, is_program=True)
+            self._identities.add_code(digest(secret), new)
+        else:
+            self._identities.open_session(digest(secret), principal, conditions)
+        return LoggedIn(principal, secret, opened.for_program)
 
     def present(self, session: Session) -> Principal | None:
         """Whose session it is, with what the rules give by now; None where that is nothing, or by another provider.
@@ -179,11 +201,13 @@ class Logins:
                 raise Unavailable("too many have logged in within minutes", hint="try again")
             self._used[state] = now + ATTEMPT_MS
 
-    def _sealed(self, attempt: Attempt) -> str:
-        said = json.dumps([attempt.state, attempt.nonce, attempt.verifier, self._clock.now()]).encode()
+    def _sealed(self, opened: _Opened) -> str:
+        attempt = opened.attempt
+        parts = [attempt.state, attempt.nonce, attempt.verifier, opened.for_program, self._clock.now()]
+        said = json.dumps(parts).encode()
         return f"{said.hex()}.{self._signature(said).hex()}"
 
-    def _opened(self, cookie: str) -> Attempt | None:
+    def _opened(self, cookie: str) -> _Opened | None:
         """What was sealed, None for what was not by us, or too long ago."""
         head, _, tail = cookie.partition(".")
         try:
@@ -192,8 +216,9 @@ class Logins:
             return None
         if not hmac.compare_digest(signature, self._signature(said)):
             return None
-        state, nonce, verifier, begun_at = json.loads(said)
-        return Attempt(state, nonce, verifier) if 0 <= self._clock.now() - begun_at < ATTEMPT_MS else None
+        state, nonce, verifier, for_program, begun_at = json.loads(said)
+        is_fresh = 0 <= self._clock.now() - begun_at < ATTEMPT_MS
+        return _Opened(Attempt(state, nonce, verifier), for_program) if is_fresh else None
 
     def _signature(self, said: bytes) -> bytes:
         return hmac.digest(self._key, said, sha256)

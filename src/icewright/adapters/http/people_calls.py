@@ -23,6 +23,14 @@ class PeopleCalls(Connection):
         """Who the server takes us for, and what we may do."""
         return self.ask("GET", "/me")
 
+    def open_session(self, code: str) -> Json:
+        """A session by a one-time code, the only time that its secret is shown. Raises ``LoginRefused``."""
+        return self.ask("POST", "/sessions", body={"code": code})
+
+    def log_out(self) -> Json:
+        """End the session whose secret we show as a token; of another token nothing changes."""
+        return self.ask("POST", "/logout")
+
     def create_token(self, new: NewToken) -> Json:
         """A new token, the only time that it is shown. Raises ``NotAllowed`` for a name that is taken."""
         return self.ask("POST", "/tokens", body=to_json(new))
@@ -38,7 +46,7 @@ class PeopleCalls(Connection):
     def sessions(
         self, *, own: bool = False, name: str | None = None, limit: int = 100, cursor: str | None = None
     ) -> Page:
-        """Sessions of browsers, the latest first: one's own, or all, or those of one name."""
+        """Sessions, the latest first: one's own, or all, or those of one name."""
         return self.page("/me/sessions" if own else "/sessions", {"name": name, "limit": limit, "cursor": cursor})
 
     def end_session(self, session_id: str) -> Json:

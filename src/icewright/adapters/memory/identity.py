@@ -11,6 +11,7 @@ from icewright.domain.access import Principal
 from icewright.domain.errors import NotAllowed, NotFound
 from icewright.domain.identity import (
     SEEN_EVERY_MS,
+    NewCode,
     NewToken,
     Session,
     TokenRecord,
@@ -33,7 +34,7 @@ class MemoryIdentities:
         self._audit = audit or MemoryAudit(clock)
         self._lock = threading.RLock()
         self._tokens: dict[str, TokenRecord] = {}
-        self._codes: dict[str, tuple[Principal, Instant]] = {}
+        self._codes: dict[str, tuple[NewCode, Instant]] = {}
         self._sessions: dict[str, Session] = {}
 
     def add_token(self, new: NewToken, digest: str, hint: str, created_by: str) -> TokenRecord:
@@ -79,30 +80,36 @@ class MemoryIdentities:
         with self._lock:
             return any(one.is_valid(self._clock.now()) for one in self._tokens.values())
 
-    def add_code(self, digest: str, principal: Principal, lifetime_ms: int) -> None:
+    def add_code(self, digest: str, new: NewCode) -> None:
         """See the port."""
         with self._lock:
             now = self._clock.now()
             self._codes = {key: one for key, one in self._codes.items() if one[1] > now}
-            self._codes[digest] = principal, now + lifetime_ms
+            self._codes[digest] = new, now + new.lifetime_ms
 
-    def log_in(self, code_digest: str, session_digest: str) -> Principal | None:
+    def log_in(self, code_digest: str, session_digest: str, *, is_program: bool = False) -> Session | None:
         """See the port."""
         with self._lock:
-            principal, until = self._codes.pop(code_digest, (None, 0))
-            if principal is None or until <= self._clock.now() or not self._stands(principal):
+            code, until = self._codes.get(code_digest, (None, 0))
+            if code is None or code.is_program is not is_program:
                 return None
-            self.open_session(session_digest, principal)
-            return principal
+            del self._codes[code_digest]
+            if until <= self._clock.now() or not self._stands(code.principal):
+                return None
+            return self._open(session_digest, code.principal, code.conditions, is_program=is_program)
 
     def open_session(self, session_digest: str, principal: Principal, conditions: Sequence[str] = ()) -> None:
         """See the port."""
         with self._lock:
-            now = self._clock.now()
-            self._sessions = {key: one for key, one in self._sessions.items() if one.lasts(now)}
-            opened = Session(session_id(session_digest), principal, now, now, tuple(conditions))
-            self._sessions[session_digest] = opened
-            self._audit.append(logged_in(opened))
+            self._open(session_digest, principal, conditions, is_program=False)
+
+    def _open(self, digest: str, principal: Principal, conditions: Sequence[str], *, is_program: bool) -> Session:
+        now = self._clock.now()
+        self._sessions = {key: one for key, one in self._sessions.items() if one.lasts(now)}
+        opened = Session(session_id(digest), principal, now, now, tuple(conditions), is_program)
+        self._sessions[digest] = opened
+        self._audit.append(logged_in(opened))
+        return opened
 
     def session(self, digest: str, *, attended: bool) -> Session | None:
         """See the port."""

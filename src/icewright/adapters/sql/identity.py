@@ -21,6 +21,7 @@ from icewright.domain.identity import (
     SEEN_EVERY_MS,
     SESSION_ID_LENGTH,
     SESSION_MS,
+    NewCode,
     NewToken,
     Session,
     TokenRecord,
@@ -101,17 +102,24 @@ class SqlIdentities:
             query = select(func.count()).select_from(tokens).where(tokens.c.revoked_at.is_(None), lasts)
             return bool(connection.scalar(query))
 
-    def add_code(self, digest: str, principal: Principal, lifetime_ms: int) -> None:
+    def add_code(self, digest: str, new: NewCode) -> None:
         """See the port."""
         with writing(self._engine) as connection:
             now = self._now(connection)
             connection.execute(delete(login_codes).where(login_codes.c.until <= now))
-            row = {"digest": digest, "principal": dump(principal), "until": now + lifetime_ms}
+            row = {
+                "digest": digest,
+                "principal": dump(new.principal),
+                "until": now + new.lifetime_ms,
+                "conditions": dump(new.conditions),
+                "is_program": new.is_program,
+            }
             connection.execute(insert(login_codes), row)
 
-    def log_in(self, code_digest: str, session_digest: str) -> Principal | None:
+    def log_in(self, code_digest: str, session_digest: str, *, is_program: bool = False) -> Session | None:
         """See the port."""
-        wanted = select(login_codes).where(login_codes.c.digest == code_digest)
+        ours = login_codes.c.is_program.is_(is_program)
+        wanted = select(login_codes).where(login_codes.c.digest == code_digest, ours)
         with reading(self._engine) as connection:  # strangers may ask, and must not take the writers' turn
             row = connection.execute(wanted).one_or_none()
             if row is None or row.until <= self._now(connection):
@@ -124,13 +132,18 @@ class SqlIdentities:
             principal, now = load(Principal, row.principal), self._now(connection)
             if row.until <= now or not _stands(connection, principal, now):
                 return None
-            _open(connection, session_digest, principal, now)
-            return principal
+            opened = Session(
+                session_id(session_digest), principal, now, now, load(_CONDITIONS, row.conditions), is_program
+            )
+            return _open(connection, session_digest, opened)
 
     def open_session(self, session_digest: str, principal: Principal, conditions: Sequence[str] = ()) -> None:
         """See the port."""
         with writing(self._engine) as connection:
-            _open(connection, session_digest, principal, self._now(connection), conditions)
+            now = self._now(connection)
+            _open(
+                connection, session_digest, Session(session_id(session_digest), principal, now, now, tuple(conditions))
+            )
 
     def session(self, digest: str, *, attended: bool) -> Session | None:
         """See the port."""
@@ -193,33 +206,34 @@ class SqlIdentities:
         return transactions.now(connection, self._clock)
 
 
-def _open(
-    connection: Connection, digest: str, principal: Principal, now: Instant, conditions: Sequence[str] = ()
-) -> None:
-    over = (sessions.c.begun_at <= now - SESSION_MS) | (sessions.c.seen_at <= now - IDLE_MS)
-    connection.execute(delete(sessions).where(over))
-    opened = Session(session_id(digest), principal, now, now, tuple(conditions))
+def _open(connection: Connection, digest: str, opened: Session) -> Session:
+    now = opened.begun_at
+    idled = ~sessions.c.is_program & (sessions.c.seen_at <= now - IDLE_MS)
+    connection.execute(delete(sessions).where((sessions.c.begun_at <= now - SESSION_MS) | idled))
     row = {
         "digest": digest,
-        "name": dump(principal.name),
-        "principal": dump(principal),
+        "name": dump(opened.principal.name),
+        "principal": dump(opened.principal),
         "conditions": dump(opened.conditions),
+        "is_program": opened.is_program,
         "begun_at": now,
         "seen_at": now,
     }
     connection.execute(insert(sessions), row)
     record(connection, now, logged_in(opened))
+    return opened
 
 
 def _session(row: Mapping[Any, Any]) -> Session:
     principal, conditions = load(Principal, row["principal"]), load(_CONDITIONS, row["conditions"])
-    return Session(session_id(row["digest"]), principal, row["begun_at"], row["seen_at"], conditions)
+    times = row["begun_at"], row["seen_at"]
+    return Session(session_id(row["digest"]), principal, *times, conditions, row["is_program"])
 
 
 def _lasting(now: Instant) -> ColumnElement[bool]:
     """As :meth:`Session.lasts` says, and of whoever came by a token that is still valid."""
     begun = sessions.c.begun_at.between(now - SESSION_MS + 1, now)
-    seen = sessions.c.seen_at.between(now - IDLE_MS + 1, now)
+    seen = (sessions.c.seen_at <= now) & (sessions.c.is_program | (sessions.c.seen_at > now - IDLE_MS))
     quoted = literal(f'"{OF_TOKEN}') + tokens.c.name + literal('"')  # the names of tokens need no escapes
     valid = select(quoted).where(
         tokens.c.revoked_at.is_(None), tokens.c.expires_at.is_(None) | (tokens.c.expires_at > now)

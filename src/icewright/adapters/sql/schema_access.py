@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, MetaData, PrimaryKeyConstraint, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+)
 
 metadata = MetaData()
 
@@ -32,6 +43,8 @@ login_codes = Table(
     Column("digest", Key, nullable=False),
     Column("principal", Text, nullable=False),
     Column("until", BigInteger, nullable=False),
+    Column("conditions", Text, nullable=False, server_default="[]"),
+    Column("is_program", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("digest", name="pk_login_codes"),
 )
 
@@ -45,6 +58,7 @@ sessions = Table(
     Column("seen_at", BigInteger, nullable=False),
     Column("name", Key, nullable=False, server_default='""'),
     Column("conditions", Text, nullable=False, server_default="[]"),
+    Column("is_program", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("digest", name="pk_sessions"),
 )
 
