@@ -38,7 +38,7 @@ TOKENS_AT_ONCE_MAX: Final = 8
 """So many access tokens are looked at at a time: that is quick, unless the provider has to be asked for its keys."""
 TOKENS_WAIT_S: Final = 0.5
 USED_MAX: Final = 100_000
-_KEY_FOR: Final = b"icewright log-ins by OpenID Connect"
+_KEY_FOR: Final = b"icewright log-ins by OpenID Connect, of browsers and programs"
 
 
 @dataclass(frozen=True, slots=True)
