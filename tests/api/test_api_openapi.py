@@ -97,7 +97,7 @@ def test_credentials_are_those_that_are_taken(document: Any) -> None:
     served = Served()
     assert set(document["components"]["securitySchemes"]) == {"token", "session"}
     public = {(method, path) for method, path, operation in operations(document) if operation.get("security") == []}
-    assert public == {("GET", f"{V1}/healthz")}
+    assert public == {("GET", f"{V1}/healthz"), ("POST", f"{V1}/sessions")}
     cookie = document["components"]["securitySchemes"]["session"]["name"]
     session = served.access.log_in(served.access.new_login_code())
     assert served.client({"Cookie": f"{cookie}={session}"}).get(f"{V1}/me").json()["name"] == "owner"
