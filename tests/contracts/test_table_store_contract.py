@@ -96,6 +96,15 @@ class TestRecords:
         assert store.record(table_id(9)) is None
         assert store.record_by_name(TableName("lake", ("ns",), "t9")) is None
 
+    def test_of_many_names_those_are_told_that_are_not_known(self, store: TableStore) -> None:
+        names = [record(number).name for number in range(1, 6)]
+        for number in (1, 2, 3):
+            store.save_record(record(number, dropped_at=5 if number == 2 else None))
+        assert store.unknown("lake", names) == {names[1], names[3], names[4]}
+        assert store.unknown("lake", []) == frozenset()
+        elsewhere = replace(names[0], catalog="other")
+        assert store.unknown("other", [elsewhere]) == {elsewhere}
+
     def test_saving_again_replaces(self, store: TableStore) -> None:
         store.save_record(record(problem=REASON, commit_interval_ms=5, snapshot_id=4))
         newer = record(observed_at=2_000, commit_interval_ms=None, snapshot_id=None, revision=1)
@@ -124,6 +133,7 @@ class TestRecords:
         store.save_record(renamed)
         assert store.record_by_name(renamed.name) == renamed
         assert store.record_by_name(record(1).name) is None
+        assert store.unknown("lake", [renamed.name, record(1).name]) == {record(1).name}
 
     def test_names_are_told_apart_part_by_part(self, store: TableStore) -> None:
         one = replace(record(1), name=TableName("lake", ("a", "b"), "c"))

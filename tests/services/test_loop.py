@@ -410,6 +410,20 @@ def test_a_known_table_keeps_its_problem_in_its_record(house: Lakehouse) -> None
     assert house.tables.inbox(10) == []
 
 
+def test_a_listing_asks_the_store_once_however_many_tables_there_are(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        house.ready_table(TableName("lake", ("db",), f"t{number}"), AUTO)
+    house.rounds(3)
+    asked: list[TableName] = []
+    monkeypatch.setattr(house.tables, "record_by_name", asked.append)
+    monkeypatch.setattr(house.control.loop._keeper, "look", lambda *_args, **_more: pytest.fail("nothing is due"))
+    house.pass_time(DISCOVERY_INTERVAL_MS)
+    house.control.loop._discover()
+    assert asked == []
+
+
 def test_an_unreadable_table_that_is_dropped_is_listed_no_more(house: Lakehouse) -> None:
     house.ready_table()
     house.catalog.damage(house.metadata().metadata_location)

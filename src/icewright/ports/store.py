@@ -1,6 +1,6 @@
 """The store ports: the queue of tasks, and what is known of tables. Durable, and shared by all server processes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -262,6 +262,10 @@ class TableStore(Findings, Protocol):
 
     def record_by_name(self, name: TableName) -> TableRecord | None:
         """The table that was last seen under that name and is not known to be dropped."""
+        ...
+
+    def unknown(self, catalog: str, names: Collection[TableName]) -> frozenset[TableName]:
+        """Those of a catalog's names of which :meth:`record_by_name` knows nothing, however many: asked at once."""
         ...
 
     def records(

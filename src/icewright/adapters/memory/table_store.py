@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -81,6 +81,12 @@ class MemoryTableStore(MemoryFindings):
         """See the port."""
         with self._lock:
             return next((r for r in self._records.values() if r.name == name and r.dropped_at is None), None)
+
+    def unknown(self, catalog: str, names: Collection[TableName]) -> frozenset[TableName]:
+        """See the port."""
+        with self._lock:
+            present = (r for r in self._records.values() if r.dropped_at is None)
+            return frozenset(names) - {r.name for r in present if r.table_id.catalog == catalog}
 
     def records(
         self, *, catalog: str | None = None, limit: int, after: TableId | None = None, within: Scopes = EVERYWHERE

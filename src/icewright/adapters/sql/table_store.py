@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -102,6 +102,13 @@ class SqlTableStore(SqlInbox, SqlFindings):
         with reading(self._engine) as connection:
             row = connection.execute(query).mappings().one_or_none()
             return None if row is None else record_of(row)
+
+    def unknown(self, catalog: str, names: Collection[TableName]) -> frozenset[TableName]:
+        """See the port."""
+        query = select(tables.c.name_digest).where(tables.c.catalog == catalog, tables.c.dropped_at.is_(None))
+        with reading(self._engine) as connection:
+            known = frozenset(connection.scalars(query))
+        return frozenset(name for name in names if digest(name) not in known)
 
     def records(
         self, *, catalog: str | None = None, limit: int, after: TableId | None = None, within: Scopes = EVERYWHERE
