@@ -17,13 +17,13 @@ from icewright.api.examples import EXAMPLES
 from icewright.api.plans import ApprovalGiven
 from icewright.api.quarantine import PurgeOfGone
 from icewright.api.queue import PartAsked
-from icewright.api.sessions import SessionsOf
+from icewright.api.sessions import OneTimeCode, SessionsOf
 from icewright.domain.access import OWNER, Role
 from icewright.domain.asked import AskedExpireSnapshots, AskedRewriteDataFiles
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.feed import Fact, FactKind, Told
 from icewright.domain.halts import PartKind
-from icewright.domain.identity import NewToken
+from icewright.domain.identity import NewCode, NewToken, digest
 from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
 from icewright.domain.names import TableId
 from icewright.domain.notifications import Mention, Message
@@ -43,6 +43,10 @@ from tests.services.mailbox import Mailbox, told
 @pytest.fixture(scope="module")
 def document() -> Any:
     return Served().get("/openapi.json")
+
+
+PUBLIC = {("GET", f"{V1}/healthz"), ("POST", f"{V1}/sessions")}
+"""What strangers may ask."""
 
 
 def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
@@ -97,7 +101,7 @@ def test_credentials_are_those_that_are_taken(document: Any) -> None:
     served = Served()
     assert set(document["components"]["securitySchemes"]) == {"token", "session"}
     public = {(method, path) for method, path, operation in operations(document) if operation.get("security") == []}
-    assert public == {("GET", f"{V1}/healthz"), ("POST", f"{V1}/sessions")}
+    assert public == PUBLIC
     cookie = document["components"]["securitySchemes"]["session"]["name"]
     session = served.access.log_in(served.access.new_login_code())
     assert served.client({"Cookie": f"{cookie}={session}"}).get(f"{V1}/me").json()["name"] == "owner"
@@ -142,7 +146,7 @@ def test_every_operation_says_what_it_is_and_how_it_fails(document: Any) -> None
         problem = operation["responses"]["4XX"]["content"]["application/problem+json"]["schema"]
         assert problem == {"$ref": "#/components/schemas/ProblemDocument"}
         assert "422" not in operation["responses"]
-        if path != f"{V1}/healthz":
+        if (method, path) not in PUBLIC:
             assert "security" not in operation  # the document's own holds: the token
 
 
@@ -209,6 +213,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         "/tables/{uuid}/check": TableCheck(spec.table_id, "x"),
         "/tables/{uuid}/plans": AskedRewriteDataFiles(Migration.SPEC),
         "/tokens": NewToken("ci", (Role.OPERATOR,), ("lake.db",), 1_000),
+        "/sessions": OneTimeCode("icc_x"),
         "/sessions/end": SessionsOf("ada"),
         "/plans/{plan_id}/approve": ApprovalGiven("Ada"),
         "/policies/preview": Policies(()),
@@ -294,10 +299,12 @@ def a_company(served: Served) -> Iterator[tuple[str, str, Any]]:
     token = NewToken("ci", (Role.OPERATOR,), ("lake.db",), 1_000)
     for session in ("s1", "s2", "s3"):
         served.access.identities.open_session(session, OWNER)
+    served.access.identities.add_code(digest("icc_x"), NewCode(OWNER, 60_000, is_program=True))
     for method, path, body in (
         ("GET", "/me", None),
         ("GET", "/me/sessions", None),
         ("GET", "/sessions", None),
+        ("POST", "/sessions", OneTimeCode("icc_x")),
         ("POST", "/sessions/{session_id}/end", None),
         ("POST", "/sessions/end", SessionsOf("owner")),
         ("POST", "/me/sessions/end", None),

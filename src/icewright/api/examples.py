@@ -32,6 +32,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
             "lifetime_ms": 7_776_000_000,
         }
     },
+    "open_session": {"as the page showed it": {"code": "icc_SgPN4BZoT2oRyHb8gGFkw7DdCPx5tJrVLqAmYh3nXe0"}},
     "preview_policies": {
         "one rule": {
             "rules": [
