@@ -56,7 +56,8 @@ def world() -> World:
 
 
 def test_whoever_has_a_role_gets_a_session_and_the_audit_says_who(world: World) -> None:
-    session, principal = world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
+    came = world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
+    session, principal = came.secret, came.principal
     assert (principal.name, principal.shown) == ("person:https://provider.invalid#7", "Ada")
     found = world.identities.session(digest(session), attended=True)
     assert found is not None
@@ -68,7 +69,7 @@ def test_whoever_has_a_role_gets_a_session_and_the_audit_says_who(world: World) 
 
 
 def test_t11_it_ends_after_twelve_hours_whatever_is_done(world: World) -> None:
-    session, _ = world.logins.finish(world.came(world.logins.begin(BACK)), BACK)
+    session = world.logins.finish(world.came(world.logins.begin(BACK)), BACK).secret
     for _ in range(SESSION_MS // (IDLE_MS // 2) - 1):
         world.clock.advance(IDLE_MS // 2)
         assert world.identities.session(digest(session), attended=True) is not None
@@ -87,7 +88,7 @@ class TestPresent:
     """What a session permits is what the rules give by now: those of the server that is asked."""
 
     def session(self, world: World, *groups: str) -> Session:
-        session, _ = world.logins.finish(world.came(world.logins.begin(BACK), groups=groups), BACK)
+        session = world.logins.finish(world.came(world.logins.begin(BACK), groups=groups), BACK).secret
         found = world.identities.session(digest(session), attended=True)
         assert found is not None
         return found
@@ -202,7 +203,7 @@ def test_t11_a_cookie_that_somebody_else_has_signed_is_none(world: World) -> Non
 
 def test_another_server_of_the_same_owner_brings_it_to_an_end(world: World) -> None:
     other = Logins(world.provider, RULES, world.identities, world.audit, world.clock, SECRET)
-    session, _ = world.logins.finish(world.came(other.begin(BACK)), BACK)
+    session = world.logins.finish(world.came(other.begin(BACK)), BACK).secret
     assert world.identities.session(digest(session), attended=True) is not None
 
 
