@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from icewright.api.sessions import OneTimeCode
+from icewright.api.sessions import OneTimeCode, SessionsOf
 from icewright.domain.access import Role
 from icewright.domain.codec import to_json
 from icewright.domain.identity import IDLE_MS, PROGRAM_CODE_MS, SESSION_MS, NewToken
@@ -107,7 +107,8 @@ def test_t11_it_lasts_its_time_unused_and_goes_by_what_the_rules_say_by_now(worl
 def test_t11_a_code_that_somebody_got_permits_nothing_when_the_rules_do_not_any_more(world: World) -> None:
     code = code_for(world, "ada", "data-eng")
     world.give(RULES[1:])
-    assert status(world, opened(world, code)) == 401
+    problem(world.served.client().post(f"{V1}/sessions", json={"code": code}), 403, "login-refused")
+    assert world.served.get("/sessions")["items"] == []
 
 
 def test_who_has_no_role_gets_no_code(world: World) -> None:
@@ -126,6 +127,25 @@ def test_t11_it_is_ended_by_the_program_by_its_owner_and_by_an_administrator(wor
     browser = world.log_in("ada", "data-eng")
     assert len(browser.post(f"{V1}/me/sessions/end").json()["sessions"]) == 2
     assert [status(world, token) for token in tokens] == [401, 401, 401]
+
+
+@pytest.mark.parametrize("who", ["administrator", "herself"])
+def test_t11_a_code_that_was_not_used_yet_ends_with_the_sessions(world: World, who: str) -> None:
+    code = code_for(world, "ada", "data-eng")
+    other = code_for(world, "bob", "data-eng")
+    if who == "administrator":
+        assert world.served.post("/sessions/end", SessionsOf("ada")) == {"sessions": [], "codes": 1}
+    else:
+        ended = world.log_in("ada", "data-eng").post(f"{V1}/me/sessions/end").json()
+        assert (len(ended["sessions"]), ended["codes"]) == (1, 1)
+    problem(world.served.client().post(f"{V1}/sessions", json={"code": code}), 403, "login-refused")
+    assert status(world, opened(world, other)) == 200
+
+
+def test_t13_what_strangers_send_with_a_key_is_not_read_for_it(world: World) -> None:
+    headers = {"Idempotency-Key": '"k"', "Content-Type": "text/plain"}
+    answer = world.served.client().post(f"{V1}/sessions", content=b"x" * 5_000_000, headers=headers)
+    problem(answer, 415, "unsupported-media-type")
 
 
 def test_logging_out_with_a_token_revokes_nothing(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 from icewright.adapters.memory.clock import ManualClock
 from icewright.domain.access import OWNER, Grant, Principal, Role, Scope
 from icewright.domain.errors import InvalidMessage, InvalidName, NotAllowed, NotFound
-from icewright.domain.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, NewCode, NewToken, Session
+from icewright.domain.identity import IDLE_MS, SEEN_EVERY_MS, SESSION_MS, Ended, NewCode, NewToken, Session
 from icewright.ports.audit import acting_as
 from icewright.ports.identity import IdentityStore
 from tests.contracts.stores import Stores
@@ -166,6 +166,18 @@ def test_t11_a_code_of_one_kind_opens_no_session_of_the_other_and_stays(stores: 
     assert (entry.action, entry.detail.get("of")) == ("session.opened", "a program" if is_program else None)
 
 
+def test_t11_codes_of_one_name_open_nothing_once_its_sessions_were_ended(stores: Stores, clock: ManualClock) -> None:
+    store = stores.identities()
+    store.add_code("old", NewCode(ADA, 1_000))
+    clock.advance(1_000)
+    for number, principal in enumerate((ADA, ADA, OWNER)):
+        store.add_code(f"c{number}", NewCode(principal, 60_000, is_program=number == 0))
+    assert store.end_sessions(ADA.name) == Ended((), 2)
+    assert store.log_in("c0", "s0", is_program=True) is None
+    assert store.log_in("c1", "s1") is None
+    assert store.log_in("c2", "s2") is not None
+
+
 def test_t11_that_of_a_program_ends_after_its_time_alone(stores: Stores, clock: ManualClock) -> None:
     store = stores.identities()
     store.add_code("c1", NewCode(ADA, 1_000, is_program=True))
@@ -242,12 +254,12 @@ class TestSessions:
         assert sorted(one.session_id for one in store.sessions(limit=9)) == ["s3", "s4"]
         with pytest.raises(NotFound):
             store.end_session("s1")
-        assert store.end_sessions("token:short") == []
+        assert store.end_sessions("token:short") == Ended((), 0)
         clock.advance(IDLE_MS // 2)
         assert [(one.session_id, one.seen_at) for one in store.sessions(limit=9)] == [
             ("s4", clock.now() - IDLE_MS // 2)
         ]
-        assert store.end_sessions(ADA.name) == []
+        assert store.end_sessions(ADA.name) == Ended((), 0)
         clock.advance(-2 * IDLE_MS)
         assert store.sessions(limit=9) == []
 
@@ -275,9 +287,9 @@ class TestSessions:
         bob = Principal("oidc:Bob", ADA.grants, "Ada")
         for number, principal in enumerate((ADA, bob, ADA, OWNER)):
             stores.identities().open_session(f"s{number}", principal)
-        assert sorted(one.session_id for one in stores.identities().end_sessions(ADA.name)) == ["s0", "s2"]
+        assert sorted(one.session_id for one in stores.identities().end_sessions(ADA.name).sessions) == ["s0", "s2"]
         assert [whose(stores.identities(), f"s{number}") for number in range(4)] == [None, bob, None, OWNER]
-        assert stores.identities().end_sessions(ADA.name) == []
+        assert stores.identities().end_sessions(ADA.name) == Ended((), 0)
         ended = [one for one in stores.audit().entries(limit=99, after=0) if one.action == "session.ended"]
         assert sorted(str(one.detail["session"]) for one in ended) == ["s0", "s2"]
 

@@ -111,9 +111,12 @@ class Access:
         return None if self.identities.log_in(digest(code), digest(session)) is None else session
 
     def log_in_program(self, code: str) -> GivenSession | None:
-        """A new session of a program for a one-time code; None as of :meth:`log_in`."""
+        """A new session of a program for a one-time code; None as of :meth:`log_in`, and where it permits nothing."""
         secret = PROGRAM_PREFIX + secrets.token_urlsafe(32)
         opened = self.identities.log_in(digest(code), digest(secret), is_program=True)
+        if opened is not None and self.present(opened) is None:  # the rules changed since the code was given
+            self.log_out(secret)
+            return None
         return None if opened is None else GivenSession(secret, self.shown(opened))
 
     def of_session(self, presented: str, *, attended: bool = True, is_program: bool = False) -> Principal | None:

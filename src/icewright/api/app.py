@@ -52,8 +52,8 @@ from icewright.services.leading import AlwaysLeads, Leading
 PREFIX: Final = "/api/v1"
 
 _DESCRIPTION: Final = """\
-What icewright knows, plans and does, for programs. Every request but `/healthz` carries
-`Authorization: Bearer <token>`.
+What icewright knows, plans and does, for programs. Every request but `/healthz` and that for a
+session (`POST /sessions`) carries `Authorization: Bearer <token>`.
 
 **Numbers.** Snapshot ids and fencing tokens are 64-bit integers and are written as JSON numbers. Python and Java read
 them exactly; JavaScript must read them from the text (`JSON.parse` with a reviver that uses `context.source`).
@@ -74,7 +74,8 @@ changed. Changes of policies need `If-Match`, those of tasks take it, and are re
 faster. The part of a task's tag before the dot is its version, which heartbeats leave, and all that
 `If-Match` compares.
 
-**Trying again.** A POST that changes something takes an `Idempotency-Key` (the IETF's draft): the same request under
+**Trying again.** A POST that changes something takes an `Idempotency-Key` (the IETF's draft), but for that of a
+stranger with a code: the same request under
 the same key is carried out once within 24 hours, and answered the same, with `Idempotency-Replayed: true`. Another
 request under it is refused (`key-reused`); while the first one is under way, or when a server died over it, the answer
 is `in-progress`; answers with a secret, and those over 1 MiB, are `not-kept`. What is answered `unavailable` changed

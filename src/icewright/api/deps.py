@@ -16,6 +16,8 @@ from icewright.services.leading import Leading, nobody_leads
 
 PRINCIPAL: Final = "icewright.principal"
 """Where the door leaves who asks, in the ASGI scope of what it lets in."""
+STRANGER: Final = Principal("stranger", ())
+"""Whoever asks what is public."""
 
 
 def _control(request: Request) -> ControlPlane:

@@ -17,7 +17,7 @@ from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from icewright.api.access import Access
-from icewright.api.deps import PRINCIPAL
+from icewright.api.deps import PRINCIPAL, STRANGER
 from icewright.api.problems import Problem, problem_of, problem_response
 from icewright.domain.access import OWNER, Principal
 from icewright.domain.errors import IcewrightError
@@ -60,9 +60,6 @@ STRICT_TRANSPORT: Final = "max-age=31536000"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 UNATTENDED: Final = "icewright-unattended"
 """The header by which the page says that it asks by itself: that keeps no session from being idle."""
-STRANGER: Final = Principal("stranger", ())
-"""Whoever asks what is public."""
-
 _WRONG_HOST: Final = Problem(
     HTTPStatus.MISDIRECTED_REQUEST,
     "wrong-host",

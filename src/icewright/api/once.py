@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from icewright.api.deps import PRINCIPAL
+from icewright.api.deps import PRINCIPAL, STRANGER
 from icewright.api.problems import BadRequest, Problem, problem_of, problem_response
 from icewright.domain.answers import (
     BODY_LENGTH_MAX,
@@ -84,7 +84,8 @@ class Once:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; with a key, keep what it is answered."""
         keys = Headers(scope=scope).getlist(HEADER) if scope["type"] == "http" and scope["method"] == "POST" else []
-        if not keys or self._answers is None:
+        # Of strangers nothing is kept, so that a key would only have us read whatever they send.
+        if not keys or self._answers is None or scope[PRINCIPAL] == STRANGER:
             await self._app(scope, receive, send)
             return
         key, body = _parsed(keys), await _whole(receive)

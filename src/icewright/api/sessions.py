@@ -5,7 +5,6 @@ Administrators have all of them, everybody their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
@@ -19,7 +18,7 @@ from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
 from icewright.domain.errors import LoginRefused, NotFound
-from icewright.domain.identity import EndedSessions, GivenSession, Session, SessionView
+from icewright.domain.identity import Ended, EndedSessions, GivenSession, SessionView
 from icewright.domain.tables import Instant
 
 router = APIRouter(tags=["access"])
@@ -65,7 +64,10 @@ def open_session(access: Gate, body: Annotated[Any, Depends(json_body())]) -> Re
     """A session for a program of a person, by a one-time code: for 12 hours it is shown as a bearer token."""
     given = access.log_in_program(from_json(OneTimeCode, body).code)
     if given is None:
-        hint = "open /login/program in a browser for another one"
+        hint = (
+            "open /login/program in a browser for another one; where its answer was lost there may be a session of it, "
+            "which `icewright session list --own` shows"
+        )
         raise LoginRefused("the code opens nothing: it was used, is too old, or never was one", hint=hint)
     return render(given, 201)
 
@@ -90,7 +92,7 @@ def list_sessions(
 )
 def end_session(access: Gate, session_id: str) -> Response:
     """End one session, from now on, on all servers. Streams of facts that it has open end within seconds."""
-    return _ended(access, [access.identities.end_session(session_id)])
+    return _ended(access, Ended((access.identities.end_session(session_id),), 0))
 
 
 @router.post(
@@ -99,10 +101,10 @@ def end_session(access: Gate, session_id: str) -> Response:
     **operation(EndedSessions, accepts=schema_of(SessionsOf), problems={404: "Nobody of that name has a session."}),
 )
 def end_sessions(access: Gate, body: Annotated[Any, Depends(json_body())]) -> Response:
-    """End all sessions of somebody, from now on, on all servers. Who may still log in may do so again."""
+    """End all sessions of somebody, and codes that open one, on all servers. Who may still log in may do so again."""
     name = access.person_named(from_json(SessionsOf, body).name)
     ended = access.identities.end_sessions(name)
-    if not ended:
+    if not ended.sessions and not ended.codes:
         raise NotFound(f"no session of {name}", hint="`icewright session list` has the names")
     return _ended(access, ended)
 
@@ -115,7 +117,7 @@ def list_own_sessions(access: Gate, caller: Caller, limit: Limit = 100, cursor: 
 
 @router.post("/me/sessions/end", dependencies=[_OWN], **operation(EndedSessions))
 def end_own_sessions(access: Gate, caller: Caller) -> Response:
-    """End all one's own sessions, in all browsers: also the one that asks."""
+    """End all one's own sessions, in all browsers and programs: also the one that asks."""
     return _ended(access, access.identities.end_sessions(caller.name))
 
 
@@ -128,5 +130,5 @@ def _page(access: Access, name: str | None, limit: int, cursor: str | None) -> R
     return page(shown, None if last is None else _After(last.begun_at, last.session_id))
 
 
-def _ended(access: Access, sessions: Sequence[Session]) -> Response:
-    return render(EndedSessions(tuple(access.shown(one) for one in sessions)))
+def _ended(access: Access, ended: Ended) -> Response:
+    return render(EndedSessions(tuple(access.shown(one) for one in ended.sessions), ended.codes))

@@ -15,7 +15,7 @@ from icewright.cli.lists import print_page
 from icewright.cli.terminal import Column
 from icewright.domain.access import Role
 from icewright.domain.codec import from_json
-from icewright.domain.errors import IcewrightError, InvalidMessage, NotFound
+from icewright.domain.errors import IcewrightError, InvalidMessage, NotFound, Unreadable
 from icewright.domain.identity import CODE_PREFIX, PROGRAM_PREFIX, GivenSession
 
 if TYPE_CHECKING:
@@ -151,16 +151,26 @@ def login(
     if not token:
         terminal.aside(f"A token, or, where people log in by a provider, the code of {url.rstrip('/')}/login/program")
         token = typer.prompt("Token or code", hide_input=True, err=True).strip()
+    path = invocation.config.server.login_file
+    former = _kept(path)
     if token.startswith(CODE_PREFIX):
         with Client(url, token) as client:
             token = from_json(GivenSession, client.open_session(token)).token
-    with Client(url, token) as client:
-        me = client.me()
-    write_address(invocation.config.server.login_file, ServerAddress(url.rstrip("/"), token, os.getpid()))
+    address = ServerAddress(url.rstrip("/"), token, os.getpid())
+    try:
+        with Client(url, token) as client:
+            me = client.me()
+        write_address(path, address)
+    except BaseException:
+        _end(address, terminal)  # nobody would have its secret
+        raise
+    if former is not None and former.token != token:
+        _end(former, terminal)
     if as_json:
         terminal.document({"url": url, "name": me["name"], "permissions": me["permissions"]})
     else:
-        terminal.say(f"logged in to {url} as {me['name']}: {', '.join(me['permissions'])}")
+        shown = f"{me['shown']}, {me['name']}" if me["shown"] else me["name"]
+        terminal.say(f"logged in to {url} as {shown}: {', '.join(me['permissions'])}")
 
 
 def logout(context: typer.Context, *, as_json: AsJson = False) -> None:
@@ -181,6 +191,16 @@ def logout(context: typer.Context, *, as_json: AsJson = False) -> None:
         invocation.terminal.document({"logged_out": was_in})
     else:
         invocation.terminal.say("logged out" if was_in else "nobody was logged in")
+
+
+def _kept(path: Path) -> ServerAddress | None:
+    """What an earlier log-in left, None where nothing did that can be trusted: it is replaced."""
+    from icewright.app.address import read_address  # noqa: PLC0415 - `--help` stays quick
+
+    try:
+        return read_address(path)
+    except (NotFound, Unreadable):
+        return None
 
 
 def _end(address: ServerAddress, terminal: Terminal) -> None:

@@ -91,7 +91,9 @@ def end(
         return
     for one in ended.sessions:
         invocation.terminal.say(f"{one.session_id} is over: {_who(one)}, logged in since {text.instant(one.begun_at)}")
-    if not ended.sessions:
+    if ended.codes:
+        invocation.terminal.say(f"{text.count(ended.codes, 'one-time code')} that nobody had used: void now")
+    elif not ended.sessions:
         invocation.terminal.say("you have no session")
 
 

@@ -163,10 +163,19 @@ class GivenSession:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """Sessions of somebody that were ended, the newest first, and how many codes of theirs open none any more."""
+
+    sessions: tuple[Session, ...]
+    codes: int
+
+
+@dataclass(frozen=True, slots=True)
 class EndedSessions:
-    """Sessions that were ended, as they were."""
+    """Sessions that were ended, as they were. ``codes``: how many one-time codes opened nothing yet, and will not."""
 
     sessions: tuple[SessionView, ...]
+    codes: int
 
 
 @dataclass(frozen=True, slots=True)

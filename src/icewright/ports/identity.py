@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from icewright.domain.access import Principal
-from icewright.domain.identity import NewCode, NewToken, Session, TokenRecord
+from icewright.domain.identity import Ended, NewCode, NewToken, Session, TokenRecord
 from icewright.domain.tables import Instant
 
 
@@ -85,6 +85,9 @@ class IdentityStore(Protocol):
         """End one session, from now on, on all servers. Raises :class:`~icewright.domain.errors.NotFound`."""
         ...
 
-    def end_sessions(self, name: str) -> Sequence[Session]:
-        """End all sessions of the principal of that name, from now on, on all servers: those that lasted."""
+    def end_sessions(self, name: str) -> Ended:
+        """End all sessions of the principal of that name, from now on, on all servers; nor do codes open any for them.
+
+        Of both, those that would have counted.
+        """
         ...

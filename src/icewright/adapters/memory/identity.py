@@ -11,6 +11,7 @@ from icewright.domain.access import Principal
 from icewright.domain.errors import NotAllowed, NotFound
 from icewright.domain.identity import (
     SEEN_EVERY_MS,
+    Ended,
     NewCode,
     NewToken,
     Session,
@@ -144,10 +145,15 @@ class MemoryIdentities:
             raise NotFound(f"no session {session_id}")
         return ended[0]
 
-    def end_sessions(self, name: str) -> Sequence[Session]:
+    def end_sessions(self, name: str) -> Ended:
         """See the port."""
         with self._lock:
-            return self._end([key for key, one in self._sessions.items() if one.principal.name == name])
+            now = self._clock.now()
+            codes = [key for key, (new, until) in self._codes.items() if new.principal.name == name and until > now]
+            for key in codes:
+                del self._codes[key]
+            ended = self._end([key for key, one in self._sessions.items() if one.principal.name == name])
+            return Ended(tuple(ended), len(codes))
 
     def _end(self, digests: Sequence[str]) -> Sequence[Session]:
         """Those that lasted, the newest first."""

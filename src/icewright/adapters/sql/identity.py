@@ -21,6 +21,7 @@ from icewright.domain.identity import (
     SEEN_EVERY_MS,
     SESSION_ID_LENGTH,
     SESSION_MS,
+    Ended,
     NewCode,
     NewToken,
     Session,
@@ -111,6 +112,7 @@ class SqlIdentities:
                 "digest": digest,
                 "principal": dump(new.principal),
                 "until": now + new.lifetime_ms,
+                "name": dump(new.principal.name),
                 "conditions": dump(new.conditions),
                 "is_program": new.is_program,
             }
@@ -187,20 +189,26 @@ class SqlIdentities:
             raise NotFound(f"no session {session_id}")
         return ended[0]
 
-    def end_sessions(self, name: str) -> Sequence[Session]:
+    def end_sessions(self, name: str) -> Ended:
         """See the port."""
-        return self._end(sessions.c.name == dump(name))
+        with writing(self._engine) as connection:
+            theirs = login_codes.c.name == dump(name), login_codes.c.until > self._now(connection)
+            codes = connection.execute(delete(login_codes).where(*theirs)).rowcount
+            return Ended(tuple(self._ended(connection, sessions.c.name == dump(name))), codes)
 
     def _end(self, which: ColumnElement[bool]) -> Sequence[Session]:
+        with writing(self._engine) as connection:
+            return self._ended(connection, which)
+
+    def _ended(self, connection: Connection, which: ColumnElement[bool]) -> Sequence[Session]:
         """Those that lasted, the newest first."""
         newest = sessions.c.begun_at.desc(), sessions.c.digest.desc()
-        with writing(self._engine) as connection:
-            now = self._now(connection)
-            lasting = select(sessions).where(which, _lasting(now)).order_by(*newest)
-            ended = [_session(row) for row in connection.execute(lasting).mappings()]
-            connection.execute(delete(sessions).where(which))
-            record(connection, now, *map(session_ended, ended))
-            return ended
+        now = self._now(connection)
+        lasting = select(sessions).where(which, _lasting(now)).order_by(*newest)
+        ended = [_session(row) for row in connection.execute(lasting).mappings()]
+        connection.execute(delete(sessions).where(which))
+        record(connection, now, *map(session_ended, ended))
+        return ended
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)

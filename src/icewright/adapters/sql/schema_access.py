@@ -37,18 +37,20 @@ tokens = Table(
     UniqueConstraint("digest", name="uq_tokens_digest"),
 )
 
+# Of codes and sessions, ``name`` is that of the principal, as JSON; ``conditions`` are those of the rules by which a
+# person was let in.
 login_codes = Table(
     "login_codes",
     metadata,
     Column("digest", Key, nullable=False),
     Column("principal", Text, nullable=False),
     Column("until", BigInteger, nullable=False),
+    Column("name", Key, nullable=False, server_default='""'),
     Column("conditions", Text, nullable=False, server_default="[]"),
     Column("is_program", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("digest", name="pk_login_codes"),
 )
 
-# ``name`` is that of the principal, as JSON; ``conditions`` are those of the rules by which a person was let in.
 sessions = Table(
     "sessions",
     metadata,
