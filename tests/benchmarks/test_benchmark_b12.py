@@ -54,6 +54,21 @@ def test_the_time_of_each_commit_is_that_until_its_files_were_merged(tmp_path: P
         list(day.check())
 
 
+def test_a_table_may_keep_a_large_file_beside_the_merged_ones(tmp_path: Path) -> None:
+    day, _ = pass_by(tmp_path)
+    merge(day, "t00000")
+    merge(day, "t00001")
+    name, before = "t00000", day._ids["t00000"]
+    day.commits.append((name, day._commit(name)))
+    assert not day.merged()
+    table = SqlCatalog("day", **day.entry.pyiceberg_properties()).load_table(("lake", name))
+    rows = table.scan(row_filter=f"id >= {before}").to_arrow()
+    table.overwrite(rows, overwrite_filter=f"id >= {before}", snapshot_properties={TASK_ID_KEY: "t"})
+    assert len(table.inspect.data_files()) == 2
+    assert day.merged()
+    assert len(list(day.check())) == 4
+
+
 def test_the_queue_alone_takes_each_task_through(tmp_path: Path) -> None:
     assert queue_cpu_s([new_task(f"task-{n}", catalog="day") for n in range(3)], f"sqlite:///{tmp_path}/alone.db") > 0
 
