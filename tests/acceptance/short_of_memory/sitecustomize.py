@@ -12,7 +12,8 @@ import random
 from icewright.domain.faults import Fault, arm
 
 _SHARE = float(os.environ["SHORT_OF_MEMORY"])
-_CHANCE = random.Random(os.getpid())  # noqa: S311 - which file it is
+_CHANCE = random.SystemRandom()
+"""Without a state: Spark forks its workers, and each would begin with the draw of the one before it."""
 
 
 def come_by(point: Fault) -> None:
