@@ -1,9 +1,9 @@
 """B12: 50,000 tasks a day, 0.6 a second, through queue, optimizer and commit, for an hour, on tiny tables.
 
 A writer commits to one table after the other at an even pace, each commit of several small files, and tells the server.
-What counts is the time from a writer's commit to that of the task which merged these files, both as the table's own
-metadata say; and the CPU of the queue alone. That is measured apart: the same tasks go through an empty store of the
-same kind once more, from being queued to having succeeded, with nothing else around.
+What counts is the time from a writer's commit to that of the first task which merged any of these files, both as the
+table's own metadata say; and the CPU of the queue alone. That is measured apart: the same tasks go through an empty
+store of the same kind once more, from being queued to having succeeded, with nothing else around.
 
 All rows are read at the end and compared with those that were written.
 """

@@ -43,9 +43,9 @@ class World:
         access = self.served.access
         return Logins(provider, RULES, access.identities, access.audit, self.served.clock, TOKEN)
 
-    def come_back(self, browser: TestClient) -> str:
+    def come_back(self, browser: TestClient, at: str = "/login") -> str:
         """Where the provider sends a browser back to, that has just asked to log in."""
-        sent = browser.get("/login")
+        sent = browser.get(at)
         assert sent.status_code == 303
         back = httpx2.get(sent.headers["location"], follow_redirects=False).headers["location"]
         assert back.startswith(f"http://{HOST}/login/callback?")
@@ -90,6 +90,17 @@ def test_a_person_logs_in_does_what_they_may_and_logs_out(world: World) -> None:
     said = [(one["principal"], one["action"], one["detail"].get("shown")) for one in audit(world)]
     assert ("stranger", "session.opened", "Ada") in said
     assert (me["name"], "api", None) in said
+
+
+def test_a_person_takes_a_session_to_a_program(world: World) -> None:
+    browser = world.browser()
+    page = browser.get(world.come_back(browser, "/login/program"))
+    assert (page.status_code, "as Ada" in page.text, browser.get(f"{V1}/me").status_code) == (200, True, 401)
+    (code,) = re.findall(r"<code>(\S+)</code>", page.text)
+    given = world.browser().post(f"{V1}/sessions", json={"code": code}).json()
+    me = world.browser().get(f"{V1}/me", headers={"Authorization": f"Bearer {given['token']}"}).json()
+    assert (me["name"], me["shown"]) == (f"person:{world.provider.issuer}#ada-7", "Ada")
+    assert "operate" in me["permissions"]
 
 
 @pytest.mark.parametrize("how", ["none", "unsafe", "away"])

@@ -15,6 +15,7 @@ from icewright.adapters.sql.schema_access import audit
 from icewright.adapters.sql.transactions import writing
 from icewright.app.address import read_address
 from icewright.domain.access import OWNER, Grant, Principal, Role
+from icewright.domain.errors import Unavailable
 from icewright.domain.identity import NewCode, digest
 from tests.cli.command_line import at_home, icewright, write_configuration
 from tests.lakes.house import House, serving
@@ -82,6 +83,10 @@ def test_t11_somebody_takes_a_session_to_the_command_line_and_ends_it(house: Hou
     assert kept.startswith("ics_")
     listed = icewright("session", "list")
     assert ("program" in listed.out, kept in listed.out) == (True, False)
+    store = Path(str(house.engine.url.database))
+    stored = b"".join(path.read_bytes() for path in store.parent.glob(f"{store.name}*"))  # with its log
+    assert digest(kept).encode() in stored, "of the secret its digest is kept"
+    assert not any(secret in stored for secret in (kept.encode(), b"icc_code"))
     again = icewright("login", url, "--token-file", "code")
     assert (again.status, "the code opens nothing" in again.err, "/login/program" in again.err) == (2, True, True)
     assert read_address(tmp_path / "state" / "login.json").token == kept
@@ -98,6 +103,32 @@ def test_t11_somebody_takes_a_session_to_the_command_line_and_ends_it(house: Hou
     gone = icewright("logout")
     assert (gone.out, "was not ended" in gone.err) == ("logged out\n", True)
     assert not (tmp_path / "state" / "login.json").exists()
+
+
+def test_t11_a_log_in_that_fails_ends_the_session_that_it_opened_and_no_other(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identities = SqlIdentities(house.engine, house.clock)
+    for code in ("icc_first", "icc_second"):
+        identities.add_code(digest(code), NewCode(OWNER, 60_000, is_program=True))
+        (tmp_path / code).write_text(code)
+    url = read_address(tmp_path / "state" / "server.json").url
+    icewright("login", url, "--token-file", "icc_first")
+    kept = read_address(tmp_path / "state" / "login.json").token
+    (tmp_path / "kept").write_text(kept)
+
+    def full(*_what: object) -> None:
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("icewright.app.address.write_address", full)
+        for file in ("icc_second", "kept"):
+            assert "the disk is full" in icewright("login", url, "--token-file", file).err
+    (left,) = identities.sessions(limit=9)
+    assert left.session_id == digest(kept)[:16]
+    said = [entry.action for entry in SqlAudit(house.engine, house.clock).latest(limit=99)]
+    of_sessions = [action for action in said if action.startswith("session.")]
+    assert of_sessions == ["session.ended", "session.opened", "session.opened"]
 
 
 def test_t11_sessions_are_listed_and_ended(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

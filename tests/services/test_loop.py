@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -422,6 +423,32 @@ def test_a_listing_asks_the_store_once_however_many_tables_there_are(
     house.pass_time(DISCOVERY_INTERVAL_MS)
     house.control.loop._discover()
     assert asked == []
+
+
+def test_a_catalog_is_not_listed_again_and_again_while_the_store_does_not_answer(
+    house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.create()
+    listed: list[str] = []
+    real = house.catalogs["lake"].tables
+
+    def tables() -> Iterator[TableName]:
+        listed.append("lake")
+        return real()
+
+    monkeypatch.setattr(house.catalogs["lake"], "tables", tables)
+
+    def away(_catalog: str, _names: object) -> frozenset[TableName]:
+        raise StoreAway("the store does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(house.tables, "unknown", away)
+        for _ in range(3):
+            house.control.loop.round()
+    assert listed == ["lake"]
+    house.pass_time(DISCOVERY_INTERVAL_MS)
+    house.control.loop.round()
+    assert house.record().name == NAME
 
 
 def test_an_unreadable_table_that_is_dropped_is_listed_no_more(house: Lakehouse) -> None:

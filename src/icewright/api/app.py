@@ -75,11 +75,10 @@ faster. The part of a task's tag before the dot is its version, which heartbeats
 `If-Match` compares.
 
 **Trying again.** A POST that changes something takes an `Idempotency-Key` (the IETF's draft), but for that of a
-stranger with a code: the same request under
-the same key is carried out once within 24 hours, and answered the same, with `Idempotency-Replayed: true`. Another
-request under it is refused (`key-reused`); while the first one is under way, or when a server died over it, the answer
-is `in-progress`; answers with a secret, and those over 1 MiB, are `not-kept`. What is answered `unavailable` changed
-nothing, and its key may be used again.
+stranger with a code: the same request under the same key is carried out once within 24 hours, and answered the same,
+with `Idempotency-Replayed: true`. Another request under it is refused (`key-reused`); while the first one is under
+way, or when a server died over it, the answer is `in-progress`; answers with a secret, and those over 1 MiB, are
+`not-kept`. What is answered `unavailable` changed nothing, and its key may be used again.
 """
 
 

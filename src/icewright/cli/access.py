@@ -153,7 +153,8 @@ def login(
         token = typer.prompt("Token or code", hide_input=True, err=True).strip()
     path = invocation.config.server.login_file
     former = _kept(path)
-    if token.startswith(CODE_PREFIX):
+    is_new = token.startswith(CODE_PREFIX)
+    if is_new:
         with Client(url, token) as client:
             token = from_json(GivenSession, client.open_session(token)).token
     address = ServerAddress(url.rstrip("/"), token, os.getpid())
@@ -162,7 +163,8 @@ def login(
             me = client.me()
         write_address(path, address)
     except BaseException:
-        _end(address, terminal)  # nobody would have its secret
+        if is_new:
+            _end(address, terminal)  # nobody would have its secret
         raise
     if former is not None and former.token != token:
         _end(former, terminal)

@@ -266,9 +266,11 @@ class Loop:
         self._tidings.answers(catalog.name)
         for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
             self.unreadable.pop(name, None)
-        self._found[catalog.name] = deque(sorted(self._tables.unknown(catalog.name, names)))
-        listing_ms = max(0, self._clock.now() - asked_at)
-        self._listed[catalog.name] = asked_at, max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
+        try:
+            self._found[catalog.name] = deque(sorted(self._tables.unknown(catalog.name, names)))
+        finally:  # a store that does not answer is no reason to ask the catalog again and again
+            listing_ms = max(0, self._clock.now() - asked_at)
+            self._listed[catalog.name] = asked_at, max(DISCOVERY_INTERVAL_MS, DISCOVERY_REST * listing_ms)
 
     def _look_at_found(self, catalog: str) -> None:
         found = self._found.get(catalog, deque())

@@ -89,13 +89,8 @@ def begin_anew(connection: Connection, clock: Clock | None = None) -> Restored:
     connection.execute(update(tables).values(next_look_at=at))
     # Which of them were revoked since the backup, nobody knows any more.
     connection.execute(update(tokens).where(tokens.c.revoked_at.is_(None)).values(revoked_at=at))
-    for forgotten in (
-        sessions,
-        login_codes,
-        answers,
-        servers,
-        submitters,
-    ):  # what was done since the backup is undone by it
+    # What was done since the backup is undone by it.
+    for forgotten in (sessions, login_codes, answers, servers, submitters):
         connection.execute(delete(forgotten))
     record(connection, at, Act("store.restored", "the store", {"tokens": "revoked"}))
     return Restored(
