@@ -201,7 +201,7 @@ class Day:
     def _merged_at_ms(self, name: str, snapshot_id: int) -> int | None:
         """When the first task committed that merged files of a commit, by the table's clock; None where none did.
 
-        One may leave a file of it to the next, since levels do not write a large file again for a small one.
+        One may leave a file of it to the next: `levels` writes none again before its bytes have doubled.
         """
         table, committed = self._tables[name].refresh(), self._snapshot(name, snapshot_id)
         ended = committed.sequence_number or 0
