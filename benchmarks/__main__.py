@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import Final, TypeAlias
 from pyspark.sql import SparkSession
 
 from benchmarks import b1, b2, b3, b7, b9, b11, b12, b13, queue
+from benchmarks.machine import load_now
 from benchmarks.render import render
-from benchmarks.results import Result, loads, save, table
+from benchmarks.results import Load, Result, loads, save, table
 from benchmarks.rewriters import ICEWRIGHT, PEER
 from benchmarks.session import settings
 from icewright_spark.session import build_session
@@ -136,8 +138,10 @@ def _measure(names: Sequence[str], seed: int, form: Form, results: Path) -> None
 
         for name in names:
             _say(f"{name}, seed {seed}")
+            load_at_start = load_now()
             with tempfile.TemporaryDirectory(prefix="icewright-benchmark-") as folder:
                 result = _BENCHMARKS[name](spark, Path(folder), seed, form)
+            result = replace(result, load=Load(load_at_start, load_now()))
             done.append(result)
             if form is not Form.SHORT:
                 _say(f"saved {save(result, results)}")

@@ -64,7 +64,7 @@ _COMPARED: Final = (0, 10, 100, _RANK, 2_399)
 """The ranks of the metrics whose answers are compared."""
 _CATALOG: Final = "b11"
 _PACKAGES: Final = ("icewright", "pyspark", "pyiceberg", "pyarrow", "arro3-io")
-_SPLITS: Final = "splits, as written over ours"
+_SPLITS: Final = "splits by sizes divided by the scale, as written over ours"
 _ROWS_HASHED: Final = "name, map_entries(tags), at, value, date, hour, batch"
 
 
@@ -267,9 +267,9 @@ class _Contest:
         ]
         files = [Figure(who, 0, 0, table.files_planned(metric, snapshot)) for who, snapshot in snapshots.items()]
         return [
-            self._ratio(_SPLITS, splits, SPLITS_TARGET),
-            *self._amounts("splits", splits),
-            self._ratio("splits by Iceberg's own sizes, as written over ours", default),
+            self._ratio("splits by Iceberg's own sizes, as written over ours", default, SPLITS_TARGET),
+            self._ratio(_SPLITS, splits),
+            *self._amounts("splits by divided sizes", splits),
             self._ratio("files opened, as written over ours", files),
             *self._amounts("files opened", files),
         ]

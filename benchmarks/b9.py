@@ -258,13 +258,17 @@ class _Expiry(_Contest):
         runs = self.measured(contestants, chance)
         left = [Figure(who, 0, 0, count) for who, count in self.left.items()]
         return [
-            *_ratios(case, runs, (PEER,)),
             ratio(
                 case,
                 "cpu_ratio to the peer's metadata alone",
                 _figures(runs, None, _cpu_s),
                 over=METADATA_ONLY,
                 under=ICEWRIGHT,
+                target=CPU_TARGET,
+            ),
+            *(
+                replace(one, metric=f"{one.metric} to the peer, which deletes files as well", target=None, met=None)
+                for one in _ratios(case, runs, (PEER,))
             ),
             amount(case, "memory of ours, GiB", _figures(runs, ICEWRIGHT, _peak_gib), MEMORY_TARGET),
             amount(case, "snapshots that stay", left),

@@ -39,6 +39,11 @@ def description() -> dict[str, str]:
     }
 
 
+def load_now() -> tuple[float, float, float]:
+    """How many processes ran or waited to run, over the last 1, 5 and 15 minutes."""
+    return os.getloadavg()
+
+
 def today() -> str:
     """The date, UTC."""
     return datetime.now(UTC).date().isoformat()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from benchmarks.results import Case, Result
 
@@ -10,18 +11,47 @@ _HEAD = """# Benchmarks
 
 Written by `python -m benchmarks --render` from `benchmarks/results/*.json`, which hold every run.
 
-Peer and icewright do the same work in the same run, in shuffled order, after a warm-up; the results are proved to be
-equal before a timing counts. CPU is user and system time of whole process trees: the JVM, the driver, the Python
-workers, also those that ended. icewright's side includes planning, proof, commit and verification. A ratio is one of
-two medians, and its range is from the least to the largest ratio of any two runs; in B3, which is of
-many tables, it is the median of their ratios. Figures without a target are there for
-information. What each benchmark does, and against whom, stands at the top of its module in `benchmarks/`.
+A ratio is one of two medians, and its range is from the least to the largest ratio of any two runs; in B3, which is of
+many tables, it is the median of their ratios. Figures without a target are there for information. What each
+benchmark does, against whom, and what its figures leave out, stands at the top of its module in `benchmarks/`.
+
+| | side by side in one run | what it is |
+|---|---|---|
+| B1, B3, B9 | yes, in shuffled order | the results are proved equal before a figure counts |
+| B2 | no | replayed in virtual time, at costs that B1 and B7 measured; nothing is rewritten |
+| B7 | yes | the same inventory by PyIceberg; each table once |
+| B11 | yes | the table as written beside the same table as optimized; there is no peer |
+| B12, QUEUE | no | icewright alone, under a load |
+| B13 | yes | batches beside a job for each task; the target's peer was measured elsewhere |
+
+CPU is user and system time of whole process trees: the JVM, the driver, the Python workers, also those that ended. In
+B1 icewright's side includes planning, proof, commit and verification.
+
+Like for like first: `cpu_ratio of the policy alone` in B2, `to the peer's metadata alone` in B9 and
+`splits by Iceberg's own sizes` in B11 compare the same work. The figures beside them do not: they also tell of the
+executor, of files that only one side deletes, and of split sizes that were divided by the scale of the table.
+
+Long forms (`--full`) write a result of their own, `B7-full.json` and so on, and end by themselves. Missing here:
+{missing}
 """
+
+
+LONG_FORMS: Final[Mapping[str, str]] = {
+    "B7-full": "B7 --full",
+    "B9-full": "B9 --full",
+    "B11-full": "B11 --full",
+    "B12-full": "B12 --full",
+    "B13-full": "B13 --full",
+}
+"""Results of long forms, and what measures each."""
 
 
 def render(results: Sequence[Result]) -> str:
     """The page as Markdown, one section per benchmark, by name."""
-    return "\n".join([_HEAD, *(_section(result) for result in sorted(results, key=lambda result: result.benchmark))])
+    there = {result.benchmark for result in results}
+    missing = [f"- {name}: `python -m benchmarks {how}`" for name, how in LONG_FORMS.items() if name not in there]
+    head = _HEAD.format(missing="\n".join(missing) or "- none")
+    return "\n".join([head, *(_section(result) for result in sorted(results, key=lambda result: result.benchmark))])
 
 
 def _section(result: Result) -> str:
@@ -36,12 +66,22 @@ def _section(result: Result) -> str:
         *(_row(case) for case in result.cases),
         "",
         f"Measured {result.measured_at} on {result.cores} cores, seed {result.seed}. "
-        + " ".join(f"{key}: {value}." for key, value in result.machine.items()),
+        + " ".join(f"{key}: {value}." for key, value in result.machine.items())
+        + _load(result),
         "",
         "Versions: " + ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items())) + ".",
         "",
     ]
     return "\n".join(lines)
+
+
+def _load(result: Result) -> str:
+    if result.load is None:
+        return ""
+    start, end = (
+        "/".join(f"{average:.1f}" for average in averages) for averages in (result.load.start, result.load.end)
+    )
+    return f" Load averages of 1/5/15 minutes: {start} at the start, {end} at the end."
 
 
 def _row(case: Case) -> str:

@@ -60,8 +60,22 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """How busy the machine was when a benchmark began and when it ended: load averages of 1, 5 and 15 minutes.
+
+    That at the end is of the benchmark as well.
+    """
+
+    start: tuple[float, ...]
+    end: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
-    """One run of one benchmark. ``machine`` describes where; ``seed`` decided the data and the order of the runs."""
+    """One run of one benchmark. ``machine`` describes where; ``seed`` decided the data and the order of the runs.
+
+    ``load`` is None of results that are older than it.
+    """
 
     benchmark: str
     title: str
@@ -71,6 +85,7 @@ class Result:
     machine: Mapping[str, str]
     seed: int
     cases: tuple[Case, ...]
+    load: Load | None = None
 
 
 def ratio(
@@ -131,7 +146,9 @@ def loads(text: str) -> Result:
     cases = tuple(
         Case(**{**case, "runs": tuple(Figure(**figure) for figure in case["runs"])}) for case in data["cases"]
     )
-    return Result(**{**data, "cases": cases})
+    told = data.get("load")
+    load = None if told is None else Load(tuple(told["start"]), tuple(told["end"]))
+    return Result(**{**data, "cases": cases, "load": load})
 
 
 def table(result: Result) -> str:

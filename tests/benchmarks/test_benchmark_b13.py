@@ -80,7 +80,10 @@ def test_every_target_is_judged_and_cpu_is_that_of_both_processes() -> None:
     def cost(cpu_s: float, mib: int) -> Cost:
         return Cost(cpu_s, 9.0, mib << 20, 0, 0.0, {})
 
-    passes = [Pass(BATCHES, 1, 1, cost(1.0, 300), cost(3.0, 900)), Pass(SINGLE, 1, 2, cost(1.0, 410), cost(5.0, 900))]
+    passes = [
+        Pass(BATCHES, 1, 1, cost(1.0, 300), cost(3.0, 900), 4.0),
+        Pass(SINGLE, 1, 2, cost(1.0, 410), cost(5.0, 900), 8.0),
+    ]
     found = {(case.case, case.metric): case for case in b13.cases(passes, tables=100)}
     assert (found[BATCHES, "CPU a table, s"].value, found[BATCHES, "CPU a table, s"].met) == (0.04, True)
     assert (found[SINGLE, "CPU a table, s"].value, found[SINGLE, "CPU a table, s"].met) == (0.06, None)

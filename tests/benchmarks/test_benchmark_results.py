@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.render import render
-from benchmarks.results import Case, Figure, Result, Target, amount, dumps, loads, ratio, save, table
+from benchmarks.results import Case, Figure, Load, Result, Target, amount, dumps, loads, ratio, save, table
 
 FIGURES = [
     *(Figure("peer", number, 1, value) for number, value in enumerate((10.0, 12.0, 20.0), start=1)),
@@ -76,3 +77,12 @@ def test_the_page_is_made_of_the_results_alone() -> None:
     assert "Measured 2026-01-02 on 2 cores, seed 7. Processor: any. Load before: 0.01.\n" in page
     assert "Versions: iceberg 1.12.0, pyspark 4.1.4.\n" in page
     assert render([loads(dumps(RESULT))]) == page
+
+
+def test_the_page_says_which_long_forms_are_missing_and_how_busy_the_machine_was() -> None:
+    page = render([replace(RESULT, load=Load((1.0, 2.0, 3.0), (4.0, 5.0, 6.0))), replace(RESULT, benchmark="B7-full")])
+    assert "- B12-full: `python -m benchmarks B12 --full`" in page
+    assert "- B7-full:" not in page
+    assert "1.0/2.0/3.0 at the start, 4.0/5.0/6.0 at the end" in page
+    loaded = replace(RESULT, load=Load((1.0, 2.0, 3.0), (4.0, 5.0, 6.0)))
+    assert loads(dumps(loaded)) == loaded

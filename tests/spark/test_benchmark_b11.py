@@ -23,13 +23,13 @@ def test_a_small_form_runs_and_judges_every_target(spark: SparkSession, tmp_path
     found = {case.metric: case for case in result.cases}
     judged = {metric for metric, case in found.items() if case.met is not None}
     assert judged == {
-        "splits, as written over ours",
+        "splits by Iceberg's own sizes, as written over ours",
         "task time, as written over ours",
         "planning, ours over as written",
     }
     assert found["files opened: as written"].value == 72
     assert 24 <= found["files opened: icewright"].value <= 28
-    assert found["splits, as written over ours"].value > 1
+    assert found["splits by sizes divided by the scale, as written over ours"].value > 1
     assert found["optimization, tasks"].value == 1
     assert found["data files, ours over as written"].value > 1
     assert any("the same 126,000 rows" in line for line in said)

@@ -28,7 +28,7 @@ def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_pa
         (orphans, "cpu_ratio"),
         (orphans, "cpu_ratio to peer, file_list_view"),
         (orphans, "memory of ours, GiB"),
-        (expiry, "cpu_ratio"),
+        (expiry, "cpu_ratio to the peer's metadata alone"),
         (expiry, "memory of ours, GiB"),
     }
     found = {(case.case, case.metric): case.value for case in result.cases}
