@@ -10,7 +10,7 @@ PYTHON ?= python3
 READY := $(VENV)/.ready
 DEMO_ARGS ?=
 TEST_ARGS ?=
-# Two processes, each with a Spark session of its own; WORKERS= for one.
+# Two processes, one of which has the Spark session; tests/conftest.py says in which order. WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 B ?=
 
@@ -36,8 +36,11 @@ demo: $(READY) ## the whole loop on real data: make demo DEMO_ARGS="--once --no-
 programs: ## the programs that tests need and Python packages do not bring
 	@$(PYTHON) scripts/install_programs.py
 
-test: check programs ## every test there is
-	@$(BIN)/pytest $(WORKERS) $(TEST_ARGS)
+test: $(READY) programs ## every test there is, and what `make check` checks beside them
+	@log=$$(mktemp); { $(MAKE) --no-print-directory check >"$$log" 2>&1 || { cat "$$log"; false; }; } & \
+	failed=0; $(BIN)/pytest $(WORKERS) $(TEST_ARGS) || failed=$$?; \
+	wait $$! || { failed=1; echo "make check failed:"; cat "$$log"; }; \
+	rm -f "$$log"; exit $$failed
 
 check: $(READY) ## style, types, floors
 	@$(BIN)/ruff format --check .
@@ -49,7 +52,8 @@ bench: $(READY) ## measure against the peer: make bench B="B7 --short"
 	@$(BIN)/python -m benchmarks $(B)
 
 campaign: $(READY) ## the long forms: 20,000 simulated lakehouses, every kill three times, a town of 10,000 tasks
-	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -m "not e2e" $(TEST_ARGS)
+	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -m "not e2e" --ignore=tests/adversary $(TEST_ARGS)
+	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -s tests/adversary $(TEST_ARGS)
 	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest tests/e2e/test_kill_matrix.py $(TEST_ARGS)
 	@ICEWRIGHT_CAMPAIGN=1 $(BIN)/pytest -s tests/acceptance/test_service.py $(TEST_ARGS)
 
@@ -57,7 +61,7 @@ acceptance: $(READY) ## what a user is promised, on real processes
 	@ICEWRIGHT_ACCEPTANCE=1 $(BIN)/pytest -m e2e -v $(TEST_ARGS)
 
 docs: $(READY) ## write the pages that come from the code
-	@$(BIN)/python scripts/write_reference.py
+	@$(BIN)/python -m scripts.write_reference
 
 lock: $(READY) ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --all-extras --group dev --generate-hashes \

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from icewright.domain.optimizers import ICEBERG_RUNTIME
 from tests.servers import java, rest
@@ -29,6 +31,8 @@ REST_CATALOG_TESTS = (
     "tests/spark/test_commit_outcomes.py",
     "tests/spark/test_metrics_reports_on_spark.py",
 )
+KINDS = {"acceptance": 2, "simulation": 2, "browser": 2, "contracts": 3, "adapters": 3}
+"""Folders of tests that take longer than others, by when they come."""
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 
 settings.register_profile("short", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -86,6 +90,33 @@ def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rest.Rest
     """An Iceberg REST catalog that all tests share."""
     with rest.rest_catalog_server(tmp_path_factory.mktemp("rest")) as server:
         yield server
+
+
+class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Files as wholes, since their fixtures are shared, and all of Spark in one process: one JVM."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "spark" if file.startswith(("tests/spark/", "tests/adversary/")) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSpark | None:
+    return OneSpark(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, what takes longest comes first: the last ones keep all of them busy."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=place)
+
+
+def place(item: pytest.Item) -> int:
+    """The place of a test in the order: Spark, real processes, long folders, all others."""
+    folder = item.nodeid.split("/")[1]
+    if folder in {"spark", "adversary"}:
+        return 0
+    return 1 if item.get_closest_marker("e2e") is not None else KINDS.get(folder, 4)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

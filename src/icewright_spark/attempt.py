@@ -136,7 +136,15 @@ class Attempt:
             return self._rewrite()
         except Exception as error:  # noqa: BLE001 - the job's main: whatever Spark or Java throw ends in the report
             ended = jvm_exit_code(self._spark) if isinstance(error, Py4JNetworkError | OSError) else None
-            return _Done(result_of(error, cancelled=self.lease.cancelled, lost=self.lease.lost, jvm_exit=ended))
+            return _Done(
+                result_of(
+                    error,
+                    cancelled=self.lease.cancelled,
+                    lost=self.lease.lost,
+                    lost_code=self.lease.lost_code,
+                    jvm_exit=ended,
+                )
+            )
 
     def _rewrite(self) -> _Done:  # noqa: PLR0911 - one case for each action
         activate(self._spark)
@@ -214,7 +222,14 @@ def cpu_ms_of(driver_cpu_ms: int, figures: Sequence[GroupFigures], *, in_figures
     return max(0, driver_cpu_ms - in_figures_ms) + sum(group.cpu_ms for group in figures)
 
 
-def result_of(error: Exception, *, cancelled: bool, lost: str | None = None, jvm_exit: int | None = None) -> Result:
+def result_of(
+    error: Exception,
+    *,
+    cancelled: bool,
+    lost: str | None = None,
+    lost_code: str = LeaseLost.code,
+    jvm_exit: int | None = None,
+) -> Result:
     """What an error before the commit means; the commit itself ends in a result of its own, not in an error.
 
     ``jvm_exit`` is the exit code of Spark's JVM, if it ended. A lost lease and a wish to cancel end Spark's jobs, whose
@@ -222,7 +237,7 @@ def result_of(error: Exception, *, cancelled: bool, lost: str | None = None, jvm
     """
     match error:
         case _ if lost is not None:
-            return Failed(LeaseLost.code, f"{lost} ({first_line(error)})", retryable=True)
+            return Failed(lost_code, f"{lost} ({first_line(error)})", retryable=True)
         case _ if cancelled:
             return Cancelled(f"cancelled before the commit ({first_line(error)})")
         case LeaseLost():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -26,21 +27,25 @@ from icewright.domain.tables import (
     GROUPS_KEY,
     LAYOUT_KEY,
     LEVEL_KEY,
+    MAIN_BRANCH,
     PROOF_KEY,
     ROW_LINEAGE_SINCE,
     TASK_ID_KEY,
 )
-from icewright_spark.iceberg import SparkTable, first_line, java_class
+from icewright_spark.iceberg import SparkTable, first_line, iterate, java_class
 from icewright_spark.manifests import FoundDelete, lost_groups, remove_deletes
 
-TRIES_MAX: Final = 8
+TRIES_MAX: Final = 20
 """Tries against writers that are merely faster. Each re-validates from the planned snapshot; no work is redone."""
-_PAUSE_S_MAX: Final = 5.0
+_PAUSE_S_MAX: Final = 2.0
+_STAGED_LOOKED_AT: Final = 20
+"""Snapshots, the newest, among which one is looked for that was staged during a try."""
 _TAG_SLACK_MS: Final = 3_600_000
 """A tag of an attempt that was tried again at once is left as it is."""
 
 _EXCEPTIONS: Final = "org.apache.iceberg.exceptions."
 _CONFLICT: Final = f"{_EXCEPTIONS}ValidationException"
+_WAP_ID: Final = "wap.id"
 _FASTER: Final = f"{_EXCEPTIONS}CommitFailedException"
 
 CommitResult = Committed | Conflicted | CommitUnknown
@@ -59,7 +64,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """A change of metadata that makes no snapshot: the catalog swaps what it was made on for what it made of it.
+    """A change of metadata: the catalog swaps what it was made on for what was made of it, or refuses.
 
     All three are Java's: ``TableOperations``, and twice ``TableMetadata``.
     """
@@ -100,6 +105,7 @@ def commit_rewrite(
     vectors: Sequence[FoundDelete] = (),
     pause: Callable[[float], None] = time.sleep,
     lost_since: Callable[[SparkTable, RewriteDataFiles], Mapping[int, str]] = lost_groups,
+    sending: Callable[[], None] = lambda: None,
 ) -> Commit:
     """Replace the input files of every group that has outputs by these, validated from the planned snapshot.
 
@@ -110,12 +116,12 @@ def commit_rewrite(
     input files: in format version 3 none may stay without its data file. Position delete files stay, since they may
     delete from other files too; Iceberg's own rewrite leaves them as well.
 
-    ``may_commit`` is called right before each try and raises
-    :class:`~icewright.domain.errors.LeaseLost` when the attempt has been fenced; that passes through, uncommitted, as
-    does :class:`Conflict` when the schema is another by now, the table was upgraded meanwhile, its rows were given ids
-    that the outputs lack, the planned snapshot has expired, or another attempt has committed other groups.
-    The summary of the snapshot carries task id, attempt, proof and, unless they are all, the groups; by these the
-    commit can be found again. However a try ends, what the table says counts: a catalog may refuse a commit that it
+    ``may_commit`` is called right before each try and raises :class:`~icewright.domain.errors.LeaseLost` when the
+    attempt has been fenced; that passes through, uncommitted, as does :class:`Conflict` when the schema is another by
+    now, the table was upgraded meanwhile, its rows were given ids that the outputs lack, the planned snapshot has
+    expired, or another attempt has committed other groups. The summary of the snapshot carries task id, attempt, proof
+    and, unless they are all, the groups; by these the commit can be found again. ``sending`` is called right before a
+    try is sent to the catalog. However a try ends, what the table says counts: a catalog may refuse a commit that it
     has made (a request that was sent twice on its way), and only the table knows.
     """
     group_ids, lost = {output.group_id for output in outputs}, dict[int, str]()
@@ -132,7 +138,7 @@ def commit_rewrite(
             return Commit(refused or Conflicted(said_of(lost)), lost)
         part = _part(table, spec, group_ids)
         operation = _rewrite(table, spec, part, outputs, vectors, proof(group_ids))
-        tried = one_try(table, spec, operation, may_commit)
+        tried = one_try(table, spec, operation, may_commit, sending=sending)
         if not isinstance(tried, Refused):
             return Commit(tried, lost)
         refused = None if tried.was_slower else tried.why
@@ -148,19 +154,31 @@ def one_try(
     may_commit: Callable[[], None],
     *,
     found: Callable[[int | None], Committed | None] | None = None,
+    sending: Callable[[], None] = lambda: None,
 ) -> CommitResult | Refused:
     """Commit an operation, once; what the table says of it counts, however that ends.
 
     ``found`` tells whether the table as it was last loaded has the commit, of that attempt where one is given; without
     it, the operation is signed with the task, and its snapshot is looked for. ``may_commit`` as in
-    :func:`commit_rewrite`.
+    :func:`commit_rewrite`, and so is ``sending``. What is raised is raised before anything was sent:
+    :class:`Conflict` when a branch came ahead of main since the table was last loaded, since what makes a snapshot
+    there would keep it from being published, and whatever kept manifests from being written.
     """
+    ahead = unpublished(table)
     look = partial(_look, table, found or partial(_snapshot_of, table, spec))
     fault(Fault.COMMIT_PREPARED)
     may_commit()
     fault(Fault.COMMIT_BEFORE)
     try:
-        operation.commit()
+        once = _once(table, operation, ahead)
+    except Exception as error:
+        kind = java_class(error)
+        if kind not in (_CONFLICT, _FASTER):
+            raise
+        return Refused(Conflicted(first_line(error)), was_slower=kind == _FASTER)
+    sending()
+    try:
+        once.commit()
         fault(Fault.COMMIT_AFTER)
     except Exception as error:  # noqa: BLE001 - py4j and PySpark raise several kinds, and each leaves doubt
         kind, detail = java_class(error), first_line(error)
@@ -170,6 +188,53 @@ def one_try(
         return look(detail)
     seen = look(detail, attempt=spec.attempt, absent=Conflicted)
     return Refused(seen, was_slower=kind == _FASTER) if isinstance(seen, Conflicted) else seen
+
+
+def unpublished(table: SparkTable) -> frozenset[tuple[str, int]]:
+    """What a commit onto main would keep from being published, by name and snapshot.
+
+    These are branches that main could be fast-forwarded to, and snapshots staged lately under a ``wap.id``, as of the
+    metadata that the table was loaded with. The server judges which of them count.
+    """
+    head = table.java.currentSnapshot()
+    if head is None:
+        return frozenset()
+    head_id, refs = int(head.snapshotId()), table.java.refs()
+    is_ancestor = table.jvm.org.apache.iceberg.util.SnapshotUtil.isAncestorOf
+    found = {
+        (str(name), int(ref.snapshotId()))
+        for name in iterate(refs.keySet())
+        if name != MAIN_BRANCH and (ref := refs.get(name)).isBranch()
+    }
+    ahead = {one for one in found if one[1] == head_id or is_ancestor(table.java, one[1], head_id)}
+    snapshots = table.java.snapshots()
+    for position in range(max(0, snapshots.size() - _STAGED_LOOKED_AT), snapshots.size()):
+        summary = snapshots.get(position).summary()
+        if summary is not None and summary.get(_WAP_ID) is not None:
+            ahead.add((f"{_WAP_ID} {summary.get(_WAP_ID)}", int(snapshots.get(position).snapshotId())))
+    return frozenset(ahead)
+
+
+def _once(table: SparkTable, operation: Any, ahead: AbstractSet[tuple[str, int]]) -> Swap:
+    """A Java operation as one change of the metadata that it was applied to.
+
+    Iceberg's own ``commit()`` would apply it again to whatever came meanwhile, also where a branch came ahead of main.
+    Raises :class:`Conflict` where one did, and where the table was loaded again since the operation was applied: format
+    version 1 has no sequence numbers by which the catalog's side would refuse a snapshot beside the latest.
+    """
+    if isinstance(operation, Swap):
+        return operation
+    snapshot = operation.apply()  # loads the table, validates, and writes the manifest list
+    operations = table.java.operations()
+    base = operations.current()
+    if int(base.currentSnapshot().snapshotId()) != int(snapshot.parentId()):
+        raise Conflict(f"main moved on from snapshot {snapshot.parentId()} while the commit was prepared")
+    came = sorted(unpublished(table) - ahead)
+    if came:
+        name, snapshot_id = came[0]
+        raise Conflict(f"branch {name!r} came ahead of main, at snapshot {snapshot_id}, right before the commit")
+    updated = table.jvm.org.apache.iceberg.TableMetadata.buildFrom(base).setBranchSnapshot(snapshot, MAIN_BRANCH)
+    return Swap(operations, base, updated.build())
 
 
 def several_tries(

@@ -15,13 +15,10 @@ from py4j.protocol import Py4JError
 from icewright.domain.errors import OutOfMemory
 from icewright.domain.jobs import Failed
 from icewright_spark.iceberg import first_line, told
+from icewright_spark.merge.errors import DISK_FULL, DiskFull
 
 _CAUSES_MAX: Final = 20
 
-_DISK_FULL: Final = re.compile(
-    r"No space left on device|Disk quota exceeded|DiskOutOfSpaceException|(?:DS|NS)?QuotaExceededException|"
-    r"There is not enough space on the disk"
-)
 _OUT_OF_MEMORY: Final = re.compile(
     r"java\.lang\.OutOfMemoryError|SparkOutOfMemoryError|OutOfMemoryException|GC overhead limit exceeded|"
     r"_OUT_OF_MEMORY\]|\[UNABLE_TO_ACQUIRE_MEMORY|\bMemoryError\b|ArrowMemoryError|Cannot allocate memory|OOMKilled|"
@@ -45,9 +42,9 @@ def engine_failure(error: BaseException, jvm_exit: int | None = None) -> Failed:
     if jvm_exit in _OF_MEMORY:
         return Failed(OutOfMemory.code, f"Spark's JVM ended with exit code {jvm_exit} ({said})", retryable=True)
     texts = list(_texts(error))
-    line = _line(_DISK_FULL, texts)  # first: memory that cannot be spilled to a full disk is short as well
+    line = _line(DISK_FULL, texts)  # first: memory that cannot be spilled to a full disk is short as well
     if line is not None:
-        return Failed("disk-full", f"{line} ({said})", retryable=True)
+        return Failed(DiskFull.code, f"{line} ({said})", retryable=True)
     line = _line(_OUT_OF_MEMORY, texts)
     if line is not None:
         return Failed(OutOfMemory.code, f"{line} ({said})", retryable=True)

@@ -103,11 +103,11 @@ class SparkTable:
         names |= {field["id"]: field["name"] for field in LINEAGE_FIELDS}
         return {field_id: str(config.columnMode(name).toString()).lower() for field_id, name in names.items()}
 
-    def identity_source_ids(self, spec_id: int) -> frozenset[int]:
-        """The ids of the columns that a partition spec takes as they are."""
-        _, spec = self._header(spec_id)
-        fields = spec["fields"]
-        return frozenset(int(field["source-id"]) for field in fields if field["transform"] == "identity")
+    def identity_values(self, partition: Partition) -> Mapping[int, Any]:
+        """The values of a partition in JSON that are those of columns, by the columns' ids."""
+        _, spec = self._header(partition.spec_id)
+        pairs = zip(spec["fields"], json.loads(partition.values), strict=False)  # nothing but void fields has no values
+        return {int(field["source-id"]): value for field, value in pairs if field["transform"] == "identity"}
 
     def partition_fields(self, spec_id: int) -> tuple[PartitionField, ...]:
         """The fields of a partition spec, in their order."""

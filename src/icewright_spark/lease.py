@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
-from icewright.domain.errors import IcewrightError, LeaseLost, Unavailable
+from icewright.domain.errors import IcewrightError, LeaseLost, ServerAway, Unavailable
 from icewright.domain.jobs import Heartbeat, HeartbeatReply, TaskSpec
 from icewright.domain.tasks import Progress
 from icewright_spark.watchdog import GRACE_S_MAX
@@ -51,6 +51,7 @@ class LeaseKeeper:
         self._valid_until_s = (clock() if claimed_s is None else claimed_s) + spec.lease_ms / 1000
         self._grace_s = min(GRACE_S_MAX, spec.lease_ms / 1000 / 2)
         self._lost: str | None = None
+        self._lost_code = LeaseLost.code
         self._lost_at_s: float | None = None
         self._cancelled_until_s: float | None = None
         self._stopped = False
@@ -72,6 +73,11 @@ class LeaseKeeper:
     def lost(self) -> str | None:
         """Why the lease is known to be lost, None while it is not."""
         return self._lost
+
+    @property
+    def lost_code(self) -> str:
+        """Whose fault that is: ``lease-lost``, or ``server-away``."""
+        return self._lost_code
 
     @property
     def must_have_ended_at_s(self) -> float:
@@ -113,7 +119,7 @@ class LeaseKeeper:
             reply = self._server.heartbeat(self._spec.task_id, Heartbeat(self._spec.fencing_token, self._progress()))
         except Unavailable:
             if self._clock() >= self._valid_until_s:
-                self._lose("the server did not answer for as long as the lease ran")
+                self._lose("the server did not answer for as long as the lease ran", ServerAway.code)
             raise
         except IcewrightError as error:  # refused: the attempt is not ours, or not known
             self._lose(error.message)
@@ -124,7 +130,8 @@ class LeaseKeeper:
                 self._cancelled_until_s = self._valid_until_s
             self._stop_once()
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, why: str, code: str = LeaseLost.code) -> None:
+        self._lost_code = code  # before it is known to be lost: whoever is told reads both
         self._lost, self._lost_at_s = why, self._clock()
         self._stop_once()
 

@@ -23,6 +23,7 @@ from icewright.domain.faults import Fault, fault
 from icewright.domain.jobs import ANY_TASK, PROTOCOL_VERSION, ClaimRequest, OptimizerHello, TaskReport, TaskSpec
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.optimizers import OptimizerSettings
+from icewright.domain.outage import Outage
 from icewright.domain.storage import ProbeReports, ProbeRequest
 from icewright.domain.traces import RESULT
 from icewright_spark.batch import Seat
@@ -87,7 +88,7 @@ class Optimizer:
         self._found_nothing = False
         self._said_hello_at_s = float("-inf")
         self._asked_for_probes_at_s = float("-inf")
-        self._heard_at_s = clock()
+        self._heard_at_s, self._outage = clock(), Outage()
         self.wants_recycling = False
 
     def stop(self) -> None:
@@ -107,7 +108,7 @@ class Optimizer:
                 if not self._turn():
                     if self._is_done():
                         return
-                    self._rest(pause_s)
+                    self._rest(self._outage.pause_s(pause_s))
         finally:
             self._stopping = True
             for threads in self._running.values():
@@ -129,9 +130,14 @@ class Optimizer:
             raise
         except (Unavailable, Rejected) as error:
             # Refused: the server may have forgotten us, or be another one by now.
-            _log.warning("no tasks from the server", code=error.code, detail=error.message)
+            failures = self._outage.failed(self._clock())
+            if failures is not None:
+                _log.warning("no tasks from the server", code=error.code, detail=error.message, failures=failures)
             self._said_hello_at_s = float("-inf")
             return False
+        failures = self._outage.over()
+        if failures:
+            _log.info("the server answers again", failures=failures)
         self._heard_at_s = self._clock()
         return started
 

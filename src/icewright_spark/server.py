@@ -1,6 +1,6 @@
 """The optimizer's side of the server's HTTP API.
 
-Every call either answers, or raises :class:`Unavailable` (nobody answered: ask again later) or what the server said.
+Every call either answers, or raises :class:`ServerAway` (no answer: ask again later) or what the server said.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from typing import Any, Final, TypeVar
 import httpx2
 
 from icewright.domain.codec import from_json, to_json
-from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
+from icewright.domain.errors import (
+    IcewrightError,
+    InvalidMessage,
+    LeaseLost,
+    Rejected,
+    ServerAway,
+    Unavailable,
+    VersionMismatch,
+)
 from icewright.domain.jobs import (
     ANY_TASK,
     ClaimRequest,
@@ -42,6 +50,10 @@ class _Agreement:
 def trusted(url: str) -> ssl.SSLContext | bool:
     """What a server's certificate is verified by, as :mod:`icewright.adapters.http.tls` has it."""
     return ssl.create_default_context() if url.startswith("https://") else True
+
+
+_AWAY: Final = frozenset({502, 503, 504})
+"""What a server says whose store is away, and a proxy whose server is."""
 
 
 class Server:
@@ -97,18 +109,22 @@ class Server:
         try:
             response = self._http.post(path, json=None if body is None else to_json(body))
         except httpx2.HTTPError as error:
-            raise Unavailable(f"the server at {self._http.base_url} does not answer: {error}") from error
+            raise ServerAway(f"the server at {self._http.base_url} does not answer: {error}") from error
         if response.status_code == httpx2.codes.NO_CONTENT:
             return None
         try:
             data = response.json()
         except ValueError as error:
-            raise Unavailable(f"the server answered {response.status_code} without JSON") from error
+            raise ServerAway(f"the server answered {response.status_code} without JSON") from error
         if response.is_success:
             return data
         if not isinstance(data, dict):
-            raise Unavailable(f"the server answered {response.status_code} and did not say why")
+            raise ServerAway(f"the server answered {response.status_code} and did not say why")
         if response.is_server_error:
-            raise Unavailable(f"the server answered {response.status_code}: {data.get('detail', '')}")
+            # A request at which the server fails itself is no outage: it may fail so each time.
+            away = response.status_code in _AWAY
+            raise (ServerAway if away else Unavailable)(
+                f"the server answered {response.status_code}: {data.get('detail', '')}"
+            )
         problem = _ERRORS.get(str(data.get("code")), Rejected)
         raise problem(str(data.get("detail", response.status_code)), hint=str(data.get("hint", "")))

@@ -27,8 +27,9 @@ from icewright.planning.ownership import ownership
 from icewright.services.deleter import Deleter
 from icewright.services.needs import TableNeeds
 from tests.lakes.sqlite import append, make_table, table_name, with_tables
+from tests.lakes.stores import sqlite_store
 from tests.servers.s3 import S3Server
-from tests.services.deletions import DAY_MS
+from tests.services.deletions import DAY_MS, no_other
 
 IDS = list(range(30))
 
@@ -47,7 +48,7 @@ class Lake:
         self.objects = CatalogObjects(entry)
         self.clock.advance(self.objects.now(CanonicalPath(held)) + 40 * DAY_MS - self.clock.now())
         self.held = CanonicalPath(held)
-        self.store = SqlDeletionStore(open_store(f"sqlite:///{folder}/icewright.db"), self.clock)
+        self.store = SqlDeletionStore(open_store(sqlite_store(folder / "icewright.db")), self.clock)
         self.needs = TableNeeds(PyIcebergTableFiles(entry), open_disk_spool, Aliases())
 
     def place(self, name: TableName) -> Known[Place]:
@@ -62,6 +63,7 @@ class Lake:
             CatalogQuarantine(self.entry, [self.held]),
             self.needs,
             self.place,
+            no_other,
             aliases=Aliases(),
         )
 

@@ -25,6 +25,7 @@ from icewright.services.orphans import OrphanFinder, OrphanPass, OrphansFound, O
 from tests.contracts.lakes import PyIcebergLake, named
 from tests.contracts.test_catalog_contract import EVENTS
 from tests.lakes import sqlite
+from tests.lakes.stores import sqlite_store
 
 DAY_MS = 24 * 3_600_000
 POLICY = OrphanPolicy(budget=OrphanBudget(1.0))
@@ -45,7 +46,7 @@ class World:
         self.finder = OrphanFinder(
             self.lake.files,
             LocalObjects(self.clock),
-            SqlSightings(open_store(f"sqlite:///{folder}/state/icewright.db"), self.clock),
+            SqlSightings(open_store(sqlite_store(folder / "state" / "icewright.db")), self.clock),
             open_disk_spool,
             aliases=Aliases(),
             uuids=MetadataUuids(),
@@ -92,8 +93,11 @@ def test_g18_exactly_the_garbage_goes_and_every_snapshot_reads_as_before(world: 
         "data/city=K%C3%B6ln/left 2.parquet",
         "data/nobody#?.parquet",
         "metadata/aborted-m0.avro",
+        "data/.gone.parquet.crc",
+        "data/city=Bonn/.left.parquet.crc",
+        "_temporary/0/x.parquet",
     )
-    world.garbage("data/.left.parquet.crc", "metadata/version-hint.text", "_temporary/0/x.parquet")
+    world.garbage("metadata/version-hint.text", "_hidden/x.parquet")
     before = world.rows()
     first = world.look()
     assert isinstance(first, OrphansFound), first
@@ -112,6 +116,35 @@ def test_g18_exactly_the_garbage_goes_and_every_snapshot_reads_as_before(world: 
     again = world.look()
     assert isinstance(again, OrphansFound)
     assert (again.action, again.finished.files) == (None, 0)
+
+
+def test_checksums_of_hadoop_go_with_their_files_and_decide_nothing(world: World) -> None:
+    """Spark writes one beside each file of a table on a local disk, its metadata included."""
+    root = Path(urlsplit(world.root).path)
+    live = [path for path in root.rglob("*") if path.is_file()]
+    for path in live:
+        path.with_name(f".{path.name}.crc").write_bytes(b"crc\0")
+    garbage = world.garbage("data/left.parquet", "data/.left.parquet.crc", "metadata/.gone-m0.avro.crc")
+    world.look()
+    world.clock.advance(6 * DAY_MS)
+    young = world.garbage("data/young.parquet", "data/.young.parquet.crc")
+    world.look()
+    world.clock.advance(DAY_MS)
+    found = world.look()
+    assert isinstance(found, OrphansFound), found
+    assert found.action is not None
+    assert {file.path for file in found.action.files} == garbage
+    assert found.kept == {"checksum": len(live), "seen-lately": len(young)}
+
+
+def test_a_checksum_waits_for_its_file(world: World) -> None:
+    (sum_,) = world.garbage("data/.left.parquet.crc")
+    world.look()
+    world.clock.advance(10 * DAY_MS)
+    world.garbage("data/left.parquet")
+    found = world.look()
+    assert isinstance(found, OrphansFound)
+    assert (found.action, found.kept) == (None, {"checksum": 1, "seen-lately": 1}), sum_
 
 
 def test_o3_what_is_written_now_is_not_touched(world: World) -> None:

@@ -6,9 +6,11 @@ Only the clock is moved. What is checked are bytes: every file below the table, 
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +172,17 @@ def test_nothing_is_ever_removed_without_a_quarantine(tmp_path: Path) -> None:
     (task,) = house.tasks()
     assert (task.state, task.outcome and task.outcome.reason.code) == (TaskState.FAILED, "not-allowed")
     assert left.exists()
+
+
+def test_a_quarantine_on_another_file_system_is_told_by_the_first_pass(house: House) -> None:
+    table = house.table()
+    litter(table, "first.parquet")
+    assert "no-quarantine" not in {rule.code for rule in house.look(table_name(table)).rules}
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:  # another file system on every Linux
+        house.entry = replace(house.entry, quarantine=(elsewhere,))
+        house.restart()
+        (told,) = [rule for rule in house.look(table_name(table)).rules if rule.code == "no-quarantine"]
+    assert "file system" in told.text
 
 
 def test_w10_a_server_that_dies_between_two_files_is_followed_by_one_that_goes_on(

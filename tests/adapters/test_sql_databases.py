@@ -35,8 +35,8 @@ REVISIONS = sorted(script.revision for script in ScriptDirectory(str(migrate._MI
 
 
 @pytest.fixture
-def engine(store_url: str) -> Iterator[Engine]:
-    engine = open_store(store_url, patience=Patience(lock_ms=50))
+def engine(migrated_url: str) -> Iterator[Engine]:
+    engine = open_store(migrated_url, patience=Patience(lock_ms=50))
     yield engine
     engine.dispose()
 
@@ -123,11 +123,11 @@ class TestSchema:
         for table in metadata.tables.values():
             assert all(constraint.name for constraint in table.constraints)
 
-    def test_a_database_of_a_newer_icewright_is_refused_and_left_alone(self, engine: Engine, store_url: str) -> None:
+    def test_a_database_of_a_newer_icewright_is_refused_and_left_alone(self, engine: Engine, migrated_url: str) -> None:
         with writing(engine) as connection:
             connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))  # noqa: S608 - our constant
         with pytest.raises(InvalidConfiguration, match="9999"):
-            open_store(store_url)
+            open_store(migrated_url)
         with reading(engine) as connection:
             assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == "9999"  # noqa: S608 - ditto
 
@@ -190,9 +190,9 @@ def conditions(index: object) -> list[str]:
 
 class TestTransactions:
     def test_a_second_writer_waits_and_then_is_told_that_the_store_is_away(
-        self, engine: Engine, store_url: str
+        self, engine: Engine, migrated_url: str
     ) -> None:
-        other = open_store(store_url, patience=Patience(lock_ms=50))  # as another process has it
+        other = open_store(migrated_url, patience=Patience(lock_ms=50))  # as another process has it
         with writing(engine), pytest.raises(Unavailable, match="lock") as raised, writing(other):
             pass
         assert raised.value.__cause__ is not None
@@ -202,8 +202,8 @@ class TestTransactions:
         with writing(engine):  # and then it goes on
             pass
 
-    def test_a_writer_that_waited_sees_what_the_other_one_wrote(self, store_url: str) -> None:
-        engine = open_store(store_url)
+    def test_a_writer_that_waited_sees_what_the_other_one_wrote(self, migrated_url: str) -> None:
+        engine = open_store(migrated_url)
         asked = threading.Event()
 
         def second() -> int:

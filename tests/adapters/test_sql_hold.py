@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from sqlalchemy import Engine, make_url, text
 
@@ -17,15 +19,15 @@ from icewright.adapters.sql.migrate import newest_revision, upgrade
 from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.postgresql import BoundedConnection, postgresql_engine
 from icewright.adapters.sql.task_store import SqlTaskStore
-from icewright.adapters.sql.transactions import FOLLOWS, writing
-from icewright.domain.errors import InvalidConfiguration, NotAllowed, StoreAway, StoreTaken
+from icewright.adapters.sql.transactions import FOLLOWS, reading, require_lead, server_epoch, writing
+from icewright.domain.errors import InvalidConfiguration, NotAllowed, StoreAway, StoreTaken, Unknown
 from tests.contracts.samples import new_task
 from tests.servers.postgres import PostgresServer
 
 
 @pytest.fixture
-def url(postgres_url: str) -> str:
-    return postgres_url
+def url(postgres_store_url: str) -> str:
+    return postgres_store_url
 
 
 @pytest.fixture
@@ -142,22 +144,112 @@ def test_who_lost_the_lead_to_one_that_has_ended_by_now_does_not_go_on_as_if_not
     assert first.epoch == 3
 
 
-def test_a_session_that_only_we_lost_is_waited_for(
+def test_a_leader_whose_session_only_it_lost_leads_on_by_its_lease(
     seats: tuple[SessionSeat, SessionSeat], engine: Engine, postgres: PostgresServer
 ) -> None:
-    """PostgreSQL believes it alive, until its keepalives tell: nobody else can lead."""
+    """PostgreSQL believes the session alive, until its keepalives tell: no other server can lead."""
     first, second = seats
     led(first)
     ghost = first._session
     first._session = _closed(engine)
     for _ in range(2):
-        with pytest.raises(StoreAway, match="not free yet") as raised:
-            first.check()
-        assert not isinstance(raised.value, StoreTaken)
+        first.check()
     assert second.lead() is None
     end_session(postgres, ghost)
     first.check()
+    assert second.lead() is None
     assert first.epoch == 1
+
+
+def test_a_leader_that_does_not_renew_its_lease_loses_its_session_and_the_lead(engine: Engine) -> None:
+    first, second = SessionSeat(engine, lease_ms=500), SessionSeat(engine, lease_ms=500)
+    store = SqlTaskStore(led(first))
+    until_s = time.monotonic() + 1.5
+    while time.monotonic() < until_s:
+        first.check()  # a leader that renews leads on
+        assert second.lead() is None
+    led(second)  # it stands still
+    assert first._session.closed or not _answers(first._session)
+    with pytest.raises(StoreTaken):
+        store.enqueue(new_task("task-1"))
+    with pytest.raises(StoreTaken):
+        SqlDeletionStore(store._engine).epoch()
+    with pytest.raises(StoreTaken):
+        require_lead(store._engine)
+    with pytest.raises(StoreTaken):
+        first.check()
+    second.check()
+    assert (first.epoch, second.epoch, first.lead()) == (None, 2, None)
+    first.close()
+    second.close()
+
+
+def test_a_session_that_the_role_may_not_end_is_fenced_off_all_the_same(
+    postgres: PostgresServer, engine: Engine
+) -> None:
+    """Servers with roles of their own: the lead goes over without the lock, and the lock follows it."""
+    first = SessionSeat(engine, lease_ms=500)
+    store = SqlTaskStore(led(first))
+    database = str(engine.url.database)
+    postgres.execute("CREATE ROLE other LOGIN PASSWORD 'other-password'")
+    try:
+        granted = "GRANT ALL ON ALL TABLES IN SCHEMA public TO other; GRANT CREATE ON SCHEMA public TO other"
+        postgres.execute(granted, database)
+        theirs = store_engine(str(engine.url.set(username="other", password=None)), password="other-password")  # noqa: S106 - of this test
+        second = SessionSeat(theirs, lease_ms=500)
+        led(second)
+        assert second.epoch == 2
+        with pytest.raises(StoreTaken):
+            store.enqueue(new_task("task-1"))
+        second.check()
+        assert first.lead() is None if first.epoch is None else True
+        with pytest.raises(StoreTaken):
+            first.check()
+        second.check()
+        assert second._has_lock
+        second.close()
+        theirs.dispose()
+    finally:
+        first.close()
+        postgres.execute("DROP OWNED BY other; ", database)
+        postgres.execute("DROP ROLE other")
+
+
+def test_of_many_that_find_the_lease_run_out_at_once_one_leads(engine: Engine) -> None:
+    seats = [SessionSeat(engine, lease_ms=2_000) for _ in range(6)]
+    led(seats[0])
+    time.sleep(2.1)
+    with ThreadPoolExecutor(5) as pool:
+        engines = list(pool.map(lambda seat: seat.lead(), seats[1:]))
+    assert sum(one is not None for one in engines) == 1
+    assert [seat.epoch for seat in seats[1:] if seat.epoch is not None] == [2]
+    for seat in seats:
+        seat.close()
+
+
+def test_a_writer_that_stands_still_is_ended_within_half_a_lease(engine: Engine) -> None:
+    bounded = postgresql_engine(engine.url, Patience.of_lease(1_000))
+
+    def stand_still() -> None:
+        with writing(bounded) as connection:
+            connection.execute(text("UPDATE counters SET value = 77 WHERE name = 'server_epoch'"))
+            assert SqlTaskStore(engine).enqueue(new_task("task-1")).created  # waits for its end
+
+    with pytest.raises((StoreAway, Unknown)):
+        stand_still()
+    with pytest.raises(StoreAway, match="statement timeout"), writing(bounded) as connection:
+        connection.execute(text("SELECT pg_sleep(2)"))
+    with reading(engine) as connection:
+        assert server_epoch(connection) == 0
+    bounded.dispose()
+
+
+def _answers(session: BoundedConnection) -> bool:
+    try:
+        session.execute("SELECT 1")
+    except psycopg.Error:
+        return False
+    return True
 
 
 def test_a_database_that_is_away_says_so(engine: Engine) -> None:

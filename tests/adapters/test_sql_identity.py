@@ -14,11 +14,12 @@ from icewright.adapters.sql.engine import open_store
 from icewright.adapters.sql.identity import SqlIdentities
 from icewright.domain.access import OWNER
 from icewright.domain.identity import NewCode
+from tests.lakes.stores import sqlite_store
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = open_store(f"sqlite:///{tmp_path}/store.db")
+    engine = open_store(sqlite_store(tmp_path / "store.db"))
     yield engine
     engine.dispose()
 

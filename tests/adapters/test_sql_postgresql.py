@@ -31,13 +31,12 @@ IMPATIENT = Patience(lock_ms=200, connect_ms=1_000, statement_ms=400, answer_ms=
 
 
 @pytest.fixture
-def url(postgres_url: str) -> str:
-    return postgres_url
+def url(postgres_store_url: str) -> str:
+    return postgres_store_url
 
 
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
-    open_store(url).dispose()  # the tables are made with patience, whatever else the machine does meanwhile
     engine = open_store(url, patience=IMPATIENT)
     yield engine
     engine.dispose()
@@ -90,9 +89,9 @@ class TestOpening:
         with pytest.raises(InvalidConfiguration, match="is 1"):
             open_store(url)
 
-    def test_a_role_without_rights_is_told_so(self, postgres: PostgresServer, url: str) -> None:
+    def test_a_role_without_rights_is_told_so(self, postgres: PostgresServer, postgres_url: str) -> None:
         postgres.execute("CREATE ROLE stranger LOGIN PASSWORD 'x'")
-        parsed = make_url(url).set(username="stranger", password=None)
+        parsed = make_url(postgres_url).set(username="stranger", password=None)
         with pytest.raises(InvalidConfiguration, match="permission denied") as raised:
             open_store(parsed.render_as_string(), password="x")  # noqa: S106 - of a role that only this test has
         assert "own the database" in raised.value.hint

@@ -35,8 +35,8 @@ from tests.contracts.test_task_store_contract import in_state
 
 
 @pytest.fixture
-def engine(store_url: str) -> Iterator[Engine]:
-    engine = open_store(store_url)
+def engine(migrated_url: str) -> Iterator[Engine]:
+    engine = open_store(migrated_url)
     yield engine
     engine.dispose()
 
@@ -54,10 +54,10 @@ class TestBounds:
         assert not pruned & bounded
         assert all(BOUNDED.values())
 
-    def test_nothing_is_left_of_what_is_pruned(self, engine: Engine, store_url: str) -> None:
+    def test_nothing_is_left_of_what_is_pruned(self, engine: Engine, migrated_url: str) -> None:
         """But for what something needs: a task that waits, an open removal, tables and policies that are present."""
         clock = ManualClock()
-        stores = SqlStores(store_url, clock)
+        stores = SqlStores(migrated_url, clock)
         in_state(stores.tasks(), TaskState.FAILED, "task-tried")
         fill(stores, clock, 0)
         known_table(stores, 50, clock.now())

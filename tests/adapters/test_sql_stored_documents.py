@@ -43,6 +43,7 @@ from icewright.domain.codec import to_json
 from icewright.domain.deletion import DeletionRun, Intent
 from icewright.domain.events import CommitEvent, Reporting
 from icewright.domain.feed import Fact
+from icewright.domain.figures import Listed
 from icewright.domain.first_sight import Mark
 from icewright.domain.halts import Halt
 from icewright.domain.inventory import ManifestSummary, PartitionStatistics
@@ -88,6 +89,7 @@ KINDS: dict[str, Any] = {
     "Grants": Grants,
     "Halt": Halt,
     "Intent": Intent,
+    "Listed": Listed,
     "ManifestSummary": ManifestSummary,
     "Message": Message,
     "Marks": tuple[Mark, ...],
@@ -170,8 +172,8 @@ def test_approvals_of_before_their_plans_were_kept_with_them_are_read() -> None:
     assert load(Approval, json.dumps(before)).plan is None
 
 
-def test_approvals_of_before_they_were_listed_are_listed_by_when_they_were_given(store_url: str) -> None:
-    engine = open_store(store_url)
+def test_approvals_of_before_they_were_listed_are_listed_by_when_they_were_given(migrated_url: str) -> None:
+    engine = open_store(migrated_url)
     given = Approval("abc", "Ada", 1_700_000_000_000)
     SqlDeletionStore(engine).approve(given)
     with writing(engine) as connection:
@@ -190,8 +192,8 @@ def test_runs_of_before_they_had_a_grace_of_their_own_are_read() -> None:
 
 
 @pytest.mark.parametrize("lookup", [None, LOOKUP])
-def test_estimates_of_the_version_before_are_kept(store_url: str, lookup: Any) -> None:
-    engine = open_store(store_url)
+def test_estimates_of_the_version_before_are_kept(migrated_url: str, lookup: Any) -> None:
+    engine = open_store(migrated_url)
     SqlTableStore(engine, SystemClock()).save_record(record())
     SqlTableStore(engine, SystemClock()).save_plan(plan("plan-1"))
     SqlTaskStore(engine, SystemClock()).enqueue(new_task("task-0"))

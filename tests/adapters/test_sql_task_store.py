@@ -30,13 +30,13 @@ TAKEN = re.compile("unique constraint", re.IGNORECASE)
 LAKE = frozenset({"lake"})
 
 
-on_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+on_sqlite = pytest.mark.parametrize("migrated_url", ["sqlite"], indirect=True)
 """For what is said in SQLite's own words: triggers, and how it runs a query."""
 
 
 @pytest.fixture
-def engine(store_url: str) -> Iterator[Engine]:
-    engine = open_store(store_url, patience=Patience(lock_ms=50))
+def engine(migrated_url: str) -> Iterator[Engine]:
+    engine = open_store(migrated_url, patience=Patience(lock_ms=50))
     yield engine
     engine.dispose()
 
@@ -196,8 +196,8 @@ class TestTime:
 
 
 class TestErrors:
-    def test_a_locked_database_is_unavailable(self, store: SqlTaskStore, store_url: str) -> None:
-        other = open_store(store_url, patience=Patience(lock_ms=50))  # as another process has it
+    def test_a_locked_database_is_unavailable(self, store: SqlTaskStore, migrated_url: str) -> None:
+        other = open_store(migrated_url, patience=Patience(lock_ms=50))  # as another process has it
         with writing(other), pytest.raises(Unavailable, match="lock") as raised:
             store.enqueue(new_task("task-1"))
         assert raised.value.__cause__ is not None

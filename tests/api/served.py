@@ -30,7 +30,8 @@ from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.api.access import Access, loopback_hosts
 from icewright.api.app import create_app
 from icewright.api.metrics import Shown
-from icewright.app.server import listen, web_server
+from icewright.app.server import listen
+from icewright.app.web import web_server
 from icewright.domain.access import OWNER
 from icewright.domain.codec import to_json
 from icewright.domain.files import Partition

@@ -53,6 +53,7 @@ def routes(served: Served) -> Iterator[tuple[str, str]]:
             "namespace",
             "table",
             "number",
+            "event_id",
         ):
             path = path.replace(f"{{{name}}}", "x").replace(f"{{{name}:path}}", "x")
         assert "{" not in path

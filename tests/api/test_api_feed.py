@@ -281,7 +281,7 @@ class TestStream:
             await send({"type": "http.response.body", "body": b""})
 
         monkeypatch.setattr(FeedStream, "__call__", kept)
-        given = served.post("/tokens", NewToken("ci", (Role.VIEWER,)))
+        given = served.post("/tokens", NewToken("ci", (Role.VIEWER,), ("*",)))
         for token in (TOKEN, given["token"]):
             served.client({"Authorization": f"Bearer {token}"}).get(f"{V1}/feed/stream")
         assert [stream._stands() for stream in found] == [True, True]

@@ -14,7 +14,7 @@ from icewright.domain.codec import from_json, to_json
 from icewright.domain.errors import Unavailable
 from icewright.domain.identity import NewToken, digest
 from icewright.ports.store import WaitingPlan
-from tests.api.served import V1, Served, problem
+from tests.api.served import EVENTS, V1, Served, problem
 
 DAY_MS = 24 * 3_600_000
 
@@ -139,7 +139,7 @@ def test_the_owner_approves_nothing_of_their_own_by_another_name_and_never_as_a_
 
 
 def test_t2_an_approver_queues_nothing_that_waits_for_no_approval(served: Served) -> None:
-    uuid = served.table(mode="approve")
+    uuid = served.table(mode="auto")
     operator, approver = given(served, "ada", Role.OPERATOR), given(served, "bob", Role.APPROVER)
     rewrite = operator.post(f"{V1}/tables/{uuid}/plan").json()["plan"]["plan_id"]
     first, second = expiry(operator, uuid), expiry(operator, uuid)
@@ -151,9 +151,51 @@ def test_t2_an_approver_queues_nothing_that_waits_for_no_approval(served: Served
             True,
             True,
         )
-    assert served.get("/tasks")["items"] == []
+    assert {first, second}.isdisjoint(task["plan_id"] for task in served.get("/tasks")["items"])
     assert not [entry for entry in entries(served) if entry.action == "plan.approved"]
     assert approver.post(f"{V1}/plans/{second}/approve", json={"approved_by": "x"}).status_code == 202
+
+
+class TestModeApprove:
+    """Approve approves: a plan of a table in mode approve waits in the same list as all others."""
+
+    def test_the_plan_waits_until_it_is_approved_and_that_queues_it(self, served: Served) -> None:
+        served.table(mode="approve")
+        (waiting,) = served.get("/plans/waiting")["items"]
+        assert (waiting["kind"], waiting["reason"]["code"]) == ("rewrite_data_files", "mode-approve")
+        plan_id = waiting["plan_id"]
+        assert served.get(f"/plans/{plan_id}")["to_approve"]["code"] == "mode-approve"
+        approver = given(served, "bob", Role.APPROVER)
+        assert approver.post(f"{V1}/plans/{plan_id}/approve", json={"approved_by": "x"}).status_code == 202
+        (task,) = served.get("/tasks")["items"]
+        assert (task["plan_id"], task["state"]) == (plan_id, "queued")
+        assert served.get("/plans/waiting")["items"] == []
+        served.control.keeper.look(EVENTS, plan_anew=True)
+        assert served.get("/plans/waiting")["items"] == [], "none waits beside a task that has not ended"
+
+    def test_a_newer_plan_takes_its_place_and_is_no_news(self, served: Served) -> None:
+        served.table(mode="approve")
+        (first,) = served.get("/plans/waiting")["items"]
+        served.append(EVENTS, "more")
+        served.control.keeper.look(EVENTS)
+        (second,) = served.get("/plans/waiting")["items"]
+        assert first["plan_id"] != second["plan_id"]
+        told = [fact for fact in served.get("/feed", limit=1000)["items"] if fact["kind"] == "waits-for-approval"]
+        assert [fact["plan_id"] for fact in told] == [first["plan_id"]]
+
+    @pytest.mark.parametrize("mode", ["observe", "auto"])
+    def test_in_another_mode_it_waits_no_more(self, served: Served, mode: str) -> None:
+        served.table(mode="approve")
+        assert served.get("/plans/waiting")["items"]
+        served.lake.set_properties(EVENTS, {"icewright.mode": mode})
+        served.control.keeper.look(EVENTS)
+        assert served.get("/plans/waiting")["items"] == []
+
+    def test_what_somebody_asked_for_is_applied_and_waits_for_nobody(self, served: Served) -> None:
+        uuid = served.table(mode="approve")
+        asked = served.get(f"/plans/{expiry(served.http, uuid)}")
+        assert asked["to_approve"] is None
+        assert len(served.get("/plans/waiting")["items"]) == 1
 
 
 def test_t12_every_change_that_is_asked_for_is_in_the_audit_with_who_asked(served: Served) -> None:
@@ -201,7 +243,7 @@ def test_t13_whoever_may_only_read_does_not_fill_the_audit(served: Served) -> No
 
 def test_the_audit_is_read_from_either_end(served: Served) -> None:
     for name in ("a", "b", "c"):
-        served.post("/tokens", NewToken(name, (Role.VIEWER,)))
+        served.post("/tokens", NewToken(name, (Role.VIEWER,), ("*",)))
     numbers = [item["number"] for item in served.get("/audit", limit=4)["items"]]
     assert numbers == [6, 5, 4, 3]
     cursor = served.get("/audit", limit=4)["next_cursor"]

@@ -33,6 +33,7 @@ class Follows:
     """A server that passes its questions on to ``leader``, by the wire's own words."""
 
     led: ControlPlane | None = None
+    is_stuck = False
 
     def __init__(self, served: Served) -> None:
         self.served, self.book, self.is_there = served, MemoryServers(served.clock), True
@@ -82,6 +83,9 @@ def test_only_what_the_loop_alone_knows_or_does_is_the_leaders(served: Served) -
         ("POST", f"{table}/plan$", False),
         ("POST", f"{table}/plans$", False),
         ("POST", f"{table}/unpark$", False),
+        ("GET", f"^{V1}/lost-tables$", False),
+        ("POST", f"^{V1}/lost-tables/{path.format('name')}$", False),
+        ("POST", f"^{V1}/lost-tables/{path.format('name')}/withdraw$", False),
         ("POST", f"^{V1}/tasks/{task}/undo$", False),
         ("POST", f"^{V1}/quarantine/{task}/purge$", False),
         ("POST", f"^{V1}/quarantine/{task}/purge-of-gone-table$", False),

@@ -61,7 +61,7 @@ def test_refusals_are_answered_the_same_as_well(served: Served, task_id: str) ->
         ("/policies", NewRevision(Policies(()), "Bob"), {"If-Match": '"0"'}),
         ("/policies", NewRevision(Policies(()), "Ada"), {"If-Match": '"1"'}),
         ("/policies?x=1", NewRevision(Policies(()), "Ada"), {"If-Match": '"0"'}),
-        ("/tokens", NewToken("ci", (Role.VIEWER,)), {}),
+        ("/tokens", NewToken("ci", (Role.VIEWER,), ("*",)), {}),
     ],
 )
 def test_a_key_that_came_with_another_request_is_refused(
@@ -127,7 +127,7 @@ def test_a_defect_of_ours_is_not_tried_again(served: Served, task_id: str, monke
 
 
 def test_t5_a_token_that_was_given_is_kept_nowhere_and_not_given_again(served: Served) -> None:
-    body = to_json(NewToken("ci", (Role.VIEWER,)))
+    body = to_json(NewToken("ci", (Role.VIEWER,), ("*",)))
     given = served.http.post(f"{V1}/tokens", json=body, headers=KEY)
     assert given.status_code == 201
     again = served.http.post(f"{V1}/tokens", json=body, headers=KEY)
@@ -137,8 +137,8 @@ def test_t5_a_token_that_was_given_is_kept_nowhere_and_not_given_again(served: S
 
 
 def test_t2_an_answer_is_for_whoever_may_ask_and_for_nobody_else(served: Served, task_id: str) -> None:
-    operator = served.access.give_token(NewToken("op", (Role.OPERATOR,)), "owner").token
-    viewer = served.access.give_token(NewToken("view", (Role.VIEWER,)), "owner").token
+    operator = served.access.give_token(NewToken("op", (Role.OPERATOR,), ("*",)), "owner").token
+    viewer = served.access.give_token(NewToken("view", (Role.VIEWER,), ("*",)), "owner").token
     path = f"{V1}/tasks/{task_id}/cancel"
     first = served.client({"Authorization": f"Bearer {operator}"}).post(path, headers=KEY)
     assert first.status_code == 200

@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from icewright.adapters.memory.clock import ManualClock
 from icewright.api.app import create_app
 from icewright.api.examples import EXAMPLES
+from icewright.api.lost_tables import DeclareLost
 from icewright.api.plans import ApprovalGiven
 from icewright.api.quarantine import PurgeOfGone
 from icewright.api.queue import PartAsked
@@ -25,7 +26,7 @@ from icewright.domain.feed import Fact, FactKind, Told
 from icewright.domain.halts import PartKind
 from icewright.domain.identity import NewCode, NewToken, digest
 from icewright.domain.jobs import ANY_TASK, ClaimRequest, Committed, Heartbeat, TableCheck, TaskSpec
-from icewright.domain.names import TableId
+from icewright.domain.names import TableId, TableName
 from icewright.domain.notifications import Mention, Message
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Migration, Reason
@@ -223,6 +224,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
             for verb in ("pause", "drain", "stop", "resume")
         },
         "/quarantine/{task_id}/purge-of-gone-table": PurgeOfGone("Ada"),
+        "/lost-tables/{name}": DeclareLost("Ada"),
         "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
         "/events/commits/batch": {"events": [{"table_name": to_json(EVENTS)}], "channel": "outbox"},
     }
@@ -232,8 +234,8 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         declared = document["paths"][V1 + path]["post"]["requestBody"]["content"]["application/json"]["schema"]
         validator = jsonschema_rs.validator_for({**declared, "components": document["components"]})
         validator.validate(json.loads(json.dumps(to_json(body))))
-        assert validator.is_valid({}) == path.endswith("/claims"), (
-            "a claim may ask for anything, the others say something"
+        assert validator.is_valid({}) == path.endswith(("/claims", "/lost-tables/{name}")), (
+            "a claim may ask for anything, and a principal may need no name; the others say something"
         )
         assert not validator.is_valid({**to_json(body), "unknown": 1})
 
@@ -292,6 +294,8 @@ def some_events(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield "POST", f"{V1}/events/commits/batch", served.http.post(f"{V1}/events/commits/batch", json=batch)
     for path in ("figures", "inbox"):
         yield "GET", f"{V1}/events/{path}", served.http.get(f"{V1}/events/{path}")
+    event_id = served.get("/events/inbox")["items"][0]["event_id"]
+    yield "DELETE", f"{V1}/events/inbox/{{event_id}}", served.http.delete(f"{V1}/events/inbox/{event_id}")
 
 
 def a_company(served: Served) -> Iterator[tuple[str, str, Any]]:
@@ -325,6 +329,13 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
     """A table is unparked, and a part of the queue is halted in every way and resumed."""
     uuid, part = served.table(), PartAsked(PartKind.TABLE, str(EVENTS), "a fire")
     yield "POST", f"{V1}/tables/{{uuid}}/unpark", served.http.post(f"{V1}/tables/{uuid}/unpark")
+    lost = TableName("lake", ("db",), "lost")
+    served.lake.create(lost)
+    served.lake.damage(served.lake.load(lost).metadata_location)
+    said, declare = {"declared_by": "Ada"}, f"{V1}/lost-tables/lake.db.lost"
+    yield "POST", f"{V1}/lost-tables/{{name}}", served.http.post(declare, json=said)
+    yield "GET", f"{V1}/lost-tables", served.http.get(f"{V1}/lost-tables")
+    yield "POST", f"{V1}/lost-tables/{{name}}/withdraw", served.http.post(f"{declare}/withdraw")
     for verb in ("pause", "drain", "stop"):
         yield "POST", f"{V1}/queue/{verb}", served.http.post(f"{V1}/queue/{verb}", json=to_json(part))
         yield "GET", f"{V1}/queue", served.http.get(f"{V1}/queue")

@@ -150,7 +150,7 @@ def test_t13_what_strangers_send_with_a_key_is_not_read_for_it(world: World) -> 
 
 
 def test_logging_out_with_a_token_revokes_nothing(world: World) -> None:
-    token = world.served.post("/tokens", NewToken("ci", (Role.VIEWER,)))["token"]
+    token = world.served.post("/tokens", NewToken("ci", (Role.VIEWER,), ("*",)))["token"]
     world.served.client({"Authorization": f"Bearer {token}"}).post(f"{V1}/logout")
     assert status(world, token) == 200
 

@@ -16,10 +16,13 @@ from icewright.domain.access import OWNER, Grant, Permission, Principal, Role, S
 from icewright.domain.approvals import Approval
 from icewright.domain.asked import AskedExpireSnapshots
 from icewright.domain.deletion import Cause, DeletionRun
+from icewright.domain.events import CommitEvent
 from icewright.domain.identity import NewToken
 from icewright.domain.jobs import ANY_TASK
 from icewright.domain.names import TableId
 from icewright.domain.notifications import Message
+from icewright.ports.inbox import EventFilter
+from icewright.ports.store import TableStore
 from icewright.services.approvals import approval_hash
 from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
 from tests.services.mailbox import Mailbox, told
@@ -111,6 +114,9 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/quarantine/{run}/files"): (READERS, TABLE),
     ("POST", "/quarantine/{run}/purge"): (REMOVERS, TABLE),
     ("POST", "/quarantine/{run}/purge-of-gone-table"): (APPROVERS, TABLE),
+    ("GET", "/lost-tables"): (READERS, ALL),
+    ("POST", "/lost-tables/{lost}"): ({"platform-admin"}, ALL),
+    ("POST", "/lost-tables/{lost}/withdraw"): ({"platform-admin"}, ALL),
     ("GET", "/notifications"): (READERS, ALL),
     ("GET", "/notifications/dead-letters"): (READERS, ALL),
     ("POST", "/notifications/dead-letters/{letter}/retry"): ({"platform-admin"}, ALL),
@@ -121,6 +127,7 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("POST", "/events/commits/batch"): (OPERATORS | {"reporter"}, SOME),
     ("GET", "/events/figures"): (READERS, SOME),
     ("GET", "/events/inbox"): (READERS, SOME),
+    ("DELETE", "/events/inbox/{event}"): (OPERATORS, TABLE),
     ("POST", "/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"): (OPERATORS | {"reporter"}, SOME),
     ("POST", "/v1/namespaces/{namespace}/tables/{table}/metrics"): (OPERATORS | {"reporter"}, SOME),
     ("GET", "/optimizers"): (READERS, SOME),
@@ -147,6 +154,8 @@ PARAMETERS |= {
     "session": "session_id",
     "try": "number",
     "group": "name",
+    "event": "event_id",
+    "lost": "name",
 }
 BARE = ("/assets", "/v1/")
 """Where addresses begin that are not below that of the API."""
@@ -169,6 +178,12 @@ class World:
 
     http: TestClient
     ids: Mapping[str, str]
+    tables: TableStore
+
+    def event(self) -> str:
+        """The id of an event of the table, which may have been deleted since it came in first."""
+        self.tables.receive(CommitEvent(EVENTS, 1))
+        return str(self.tables.received(EventFilter(table_name=EVENTS), limit=1)[0].event_id)
 
     def call(self, method: str, path: str, token: str) -> tuple[int, str]:
         """The status and the code of the answer; a body that is none is refused behind the door at the earliest."""
@@ -204,10 +219,11 @@ def world() -> World:
     ids |= {"receiver": "team", "letter": "msg_1", "session": "s1"}
     ids |= {"prefix": "lake", "namespace": "db", "table": "events"}
     ids |= {"rewrite": rewrite, "expiry": expiry, "task": task, "removing": removing}
+    ids |= {"lost": "lake.db.gone"}
     ids |= {"try": "1", "group": "default"}
-    access.give_token(NewToken("ci", (Role.VIEWER,)), "owner")
+    access.give_token(NewToken("ci", (Role.VIEWER,), ("*",)), "owner")
     access.identities.open_session("s1", OWNER)
-    return World(TestClient(app, f"http://{HOST}", follow_redirects=False), ids)
+    return World(TestClient(app, f"http://{HOST}", follow_redirects=False), ids, served.control.tables)
 
 
 def cells() -> Iterator[tuple[str, str, str, str, bool]]:
@@ -238,7 +254,8 @@ def test_g11_t2_every_cell_of_roles_routes_and_scopes_is_as_the_table_says(world
     wrong, seen = [], 0
     for method, template, role, scope, may in cells():
         prefix = "" if template.startswith(BARE) else V1
-        status, code = world.call(method, prefix + template.format(**world.ids), f"{role}@{scope}")
+        ids = {**world.ids, "event": world.event()} if "{event}" in template else world.ids
+        status, code = world.call(method, prefix + template.format(**ids), f"{role}@{scope}")
         refused = code in {"forbidden", "not-found", "unauthenticated"}
         assert status < 500, (method, template, role, scope)
         seen += 1

@@ -66,7 +66,7 @@ def ids(document: Any) -> list[str]:
 def test_an_administrator_sees_who_is_logged_in_since_when_and_how(world: World) -> None:
     begun_at = world.served.clock.now()
     ada = world.log_in("ada", "data-eng", "boss")
-    token = world.served.post("/tokens", NewToken("ci", (Role.VIEWER,)))["token"]
+    token = world.served.post("/tokens", NewToken("ci", (Role.VIEWER,), ("*",)))["token"]
     world.served.clock.advance(60_000)
     ada.get(f"{V1}/me")
     path = world.served.client({"Authorization": f"Bearer {token}"}).post(f"{V1}/login-codes").json()["path"]
@@ -182,7 +182,7 @@ def test_t2_a_role_that_rules_do_not_give_any_more_is_gone_with_the_next_request
 
 
 def test_t2_a_revoked_token_and_its_session_have_no_role_with_the_next_request(world: World) -> None:
-    token = world.served.post("/tokens", NewToken("ci", (Role.VIEWER,)))["token"]
+    token = world.served.post("/tokens", NewToken("ci", (Role.VIEWER,), ("*",)))["token"]
     program, browser = world.served.client({"Authorization": f"Bearer {token}"}), world.served.client(ORIGIN)
     browser.get(program.post(f"{V1}/login-codes").json()["path"])
     assert (status(program), status(browser)) == (200, 200)

@@ -162,12 +162,12 @@ def test_an_observation_says_what_was_found_of_storage_and_files() -> None:
     assert seen["unfit"] == [{"code": "not-stitchable", "text": "its codec", "figures": {}}]
 
 
-def test_an_observation_of_a_table_whose_catalog_is_away_is_without_figures() -> None:
+def test_an_observation_of_a_table_whose_catalog_is_away_is_as_the_last_look_was() -> None:
     served = Served()
     uuid = served.table()
     served.lake.available = False
     (seen,) = served.get(f"/tables/{uuid}/observations")["items"]
-    assert (seen["figures"], seen["problem"]["code"]) == (None, "unavailable")
+    assert (seen["figures"]["data_files"], seen["problem"]) == (12, None)
     assert seen["manifests"] == 12
 
 
@@ -264,8 +264,7 @@ def test_a_catalog_that_is_away_leaves_the_list_and_refuses_the_rest_for_now() -
     uuid = served.table()
     served.lake.available = False
     (item,) = served.get("/tables")["items"]
-    assert item["problem"]["code"] == "unavailable"
-    assert item["figures"] is None
+    assert (item["mode"], item["figures"]["data_files"], item["problem"]) == ("auto", 12, None)
     response = served.http.get(f"{V1}/tables/{uuid}")
     problem(response, 503, "unavailable")
     assert int(response.headers["retry-after"]) > 0

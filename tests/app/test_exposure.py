@@ -32,7 +32,8 @@ from icewright.app.exposure import (
     peer_url,
     require_somebody,
 )
-from icewright.app.server import listen, web_server
+from icewright.app.server import listen
+from icewright.app.web import web_server
 from icewright.config.model import ServerConfig
 from icewright.domain.errors import InvalidConfiguration, NotAllowed, Rejected, Unavailable
 from icewright_spark.report import Destination

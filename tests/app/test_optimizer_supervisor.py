@@ -127,7 +127,7 @@ def test_one_that_cannot_run_as_configured_is_not_started_again(tmp_path: Path) 
 def test_the_server_is_waited_for(tmp_path: Path) -> None:
     supervisor = Supervised(tmp_path, 0, serverless=3)
     assert supervisor.run() == 0
-    assert supervisor.pauses == [1, 1, 1]
+    assert supervisor.pauses == [2, 4, 5]
     assert len(supervisor.starts) == 1
 
 

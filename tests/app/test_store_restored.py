@@ -182,7 +182,7 @@ def test_nobody_comes_in_by_a_token_of_the_backup_which_may_have_been_revoked_si
 ) -> None:
     with opened(config) as engine:
         identities = SqlIdentities(engine)
-        identities.add_token(NewToken("ada", (Role.APPROVER,)), "d" * 64, "icw_", "somebody")
+        identities.add_token(NewToken("ada", (Role.APPROVER,), ("*",)), "d" * 64, "icw_", "somebody")
         assert identities.token("d" * 64) is not None
         back_up(config, tmp_path / "copy.db")
         identities.revoke("ada")

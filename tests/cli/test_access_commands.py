@@ -53,12 +53,12 @@ def test_a_token_is_created_used_listed_and_revoked(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("expires", ["", "0d", "90", "1y", "-1d", "9999999d"])
 @pytest.mark.usefixtures("house")
 def test_a_time_that_is_none_is_wrong_use(expires: str) -> None:
-    assert icewright("token", "create", "ci", "--role", "viewer", "--expires", expires).status == 2
+    assert icewright("token", "create", "ci", "--role", "viewer", "--scope", "*", "--expires", expires).status == 2
 
 
 @pytest.mark.usefixtures("house")
 def test_somebody_logs_in_with_a_token_from_a_file_and_out_again(tmp_path: Path) -> None:
-    token = icewright("token", "create", "ada", "--role", "operator", "--expires", "never").out
+    token = icewright("token", "create", "ada", "--role", "operator", "--scope", "*", "--expires", "never").out
     (tmp_path / "secret").write_text(token)
     url = read_address(tmp_path / "state" / "server.json").url
     said = icewright("login", url, "--token-file", "secret", "--json")
@@ -151,7 +151,7 @@ def test_t11_sessions_are_listed_and_ended(house: House, monkeypatch: pytest.Mon
     assert icewright("session", "end", "--person", ada.name).status == 2
     assert "3333333333333333 is over: owner" in icewright("session", "end", "--own").out
     assert icewright("session", "end", "--own").out == "you have no session\n"
-    token = icewright("token", "create", "ci", "--role", "viewer").out.strip()
+    token = icewright("token", "create", "ci", "--role", "viewer", "--scope", "*").out.strip()
     monkeypatch.setenv("ICEWRIGHT_TOKEN", token)
     refused = icewright("session", "list")
     assert (refused.status, "lacks the permission `administer`" in refused.err) == (2, True)
@@ -166,7 +166,7 @@ def test_which_sessions_end_has_to_be_said(wrong: tuple[str, ...]) -> None:
 
 
 def test_t12_the_audit_is_listed_exported_and_verified(house: House, tmp_path: Path) -> None:
-    icewright("token", "create", "ci", "--role", "viewer")
+    icewright("token", "create", "ci", "--role", "viewer", "--scope", "*")
     listed = icewright("audit", "list")
     assert ("token.created" in listed.out, "owner" in listed.out) == (True, True)
     verified = icewright("audit", "verify", "--json")
@@ -182,7 +182,7 @@ def test_t12_the_audit_is_listed_exported_and_verified(house: House, tmp_path: P
     assert (said.status, "it is cut off: entry 2 was there" in said.out) == (1, True)
     assert icewright("audit", "verify", "--head", taken).status == 0
     assert icewright("audit", "verify", "--head", "2:x").status == 2
-    assert icewright("token", "create", "other", "--role", "viewer").status == 0
+    assert icewright("token", "create", "other", "--role", "viewer", "--scope", "*").status == 0
     (tmp_path / "older.jsonl").write_text(icewright("audit", "export").out)
     assert SqlAudit(house.engine).prune(2**62, 3) == 3
     said = icewright("audit", "verify", "--head", taken)

@@ -76,7 +76,10 @@ def test_a_part_is_halted_shown_and_resumed(house: House, verb: str, state: str)
 
 
 def halted_and_resumed(house: House, verb: str, state: str, arguments: tuple[str, ...], part: str, resume: str) -> None:
-    said = icewright("queue", verb, *arguments, "--reason", "a move")
+    planned = icewright("queue", verb, *arguments, "--reason", "a move")
+    assert (planned.status, f"{verb} {part}: 0 tasks at work there" in planned.out) == (1, True), planned.out
+    assert (states(house), "add --yes" in planned.out) == ([], True), "it is only shown"
+    said = icewright("queue", verb, *arguments, "--reason", "a move", "--yes")
     assert said.status == 0, said.err
     first, last = said.out.splitlines()
     assert (first.startswith(f"{part} is {state} since "), first.endswith(": a move, nothing runs")) == (True, True)
@@ -94,7 +97,9 @@ def halted_and_resumed(house: House, verb: str, state: str, arguments: tuple[str
 def test_each_answer_is_json_for_programs() -> None:
     assert icewright("queue", "--json").json == {"halts": []}
     for verb in ("pause", "drain", "stop"):
-        halt = icewright("queue", verb, "--catalog", "lake", "--reason", "x", "--json").json
+        planned = icewright("queue", verb, "--catalog", "lake", "--reason", "x", "--json")
+        assert (planned.status, planned.json["preview"]["name"]) == (1, "lake")
+        halt = icewright("queue", verb, "--catalog", "lake", "--reason", "x", "--yes", "--json").json
         assert (halt["kind"], halt["name"], halt["why"], halt["running"]) == ("catalog", "lake", "x", 0)
         assert icewright("queue", "--json").json == {"halts": [halt]}
     assert icewright("queue", "resume", "--catalog", "lake", "--json").json == {"resumed": True, "halts": []}
@@ -103,8 +108,8 @@ def test_each_answer_is_json_for_programs() -> None:
 
 @pytest.mark.usefixtures("house")
 def test_what_else_is_halted_stays_and_is_shown() -> None:
-    icewright("queue", "pause", "all")
-    icewright("queue", "stop", "--catalog", "lake")
+    icewright("queue", "pause", "all", "--yes")
+    icewright("queue", "stop", "--catalog", "lake", "--yes")
     said = icewright("queue", "resume", "all").out.splitlines()
     assert (said[:2], said[3].startswith("catalog lake  stopped")) == (["it goes on", "Still halted:"], True)
     assert icewright("queue", "resume", "--group", "default").out.startswith("it was not halted by itself\n")
@@ -148,10 +153,10 @@ def test_whoever_may_only_look_changes_nothing(house: House, monkeypatch: pytest
 def test_whoever_operates_one_catalog_halts_no_more_than_that(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     given_a_role(monkeypatch, "operator", "lake")
     for more in (("all",), ("--group", "default"), ("--catalog", "other")):
-        refused = icewright("queue", "stop", *more)
+        refused = icewright("queue", "stop", *more, "--yes")
         assert (refused.status, "lacks the permission `operate`" in refused.err) == (2, True), refused.err
     assert states(house) == []
-    assert icewright("queue", "stop", "--catalog", "lake").status == 0
+    assert icewright("queue", "stop", "--catalog", "lake", "--yes").status == 0
     assert states(house) == [("catalog lake", "stopped")]
 
 
@@ -159,7 +164,7 @@ def test_whoever_operates_one_catalog_halts_no_more_than_that(house: House, monk
 def test_it_waits_until_what_runs_has_ended(house: House, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task = running(house)
     instead_of_sleeping(monkeypatch, lambda: end(house, task))
-    said = icewright("queue", verb, "all")
+    said = icewright("queue", verb, "all", "--yes")
     assert (said.status, said.err.strip()) == (0, "1 still running")
     assert ", nothing runs\n" in said.out
 
@@ -167,16 +172,16 @@ def test_it_waits_until_what_runs_has_ended(house: House, verb: str, monkeypatch
 @pytest.mark.parametrize("verb", ["drain", "stop"])
 def test_what_still_runs_in_the_end_is_status_1_and_stays_halted(house: House, verb: str) -> None:
     running(house)
-    said = icewright("queue", verb, "all", "--timeout", "0")
+    said = icewright("queue", verb, "all", "--timeout", "0", "--yes")
     assert (said.status, ", 1 still running\n" in said.out) == (1, True)
     assert [part for part, _ in states(house)] == ["everything"]
-    assert icewright("queue", "pause", "all").status == 0  # which does not ask for it to end
+    assert icewright("queue", "pause", "all", "--yes").status == 0  # which does not ask for it to end
 
 
 def test_whoever_waits_is_told_that_somebody_let_it_go_on(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     running(house)
     instead_of_sleeping(monkeypatch, lambda: house.control.halting.resume(EVERYTHING, "enough"))
-    said = icewright("queue", "drain", "all")
+    said = icewright("queue", "drain", "all", "--yes")
     assert (said.status, "somebody has let it go on meanwhile" in said.err) == (2, True)
 
 
@@ -184,12 +189,12 @@ def test_a_halt_says_how_it_ends_in_words_for_a_shell(house: House) -> None:
     house.table("it's")
     house.clock.advance(HOUR_MS)  # new tables are looked for once a minute
     house.round()
-    last = icewright("queue", "pause", "--table", "lake.db.`it's`").out.splitlines()[-1]
+    last = icewright("queue", "pause", "--table", "lake.db.`it's`", "--yes").out.splitlines()[-1]
     assert last == "It goes on by: icewright queue resume --table 'lake.db.`it'\"'\"'s`'"
 
 
 def test_the_call_that_it_equals_is_printed(house: House) -> None:
-    said = icewright("queue", "pause", "all", "--show-api")
+    said = icewright("queue", "pause", "all", "--show-api", "--yes")
     assert "POST" in said.err
     assert "/queue/pause" in said.err
     assert [halt.state for halt in house.control.tasks.halts.present()] == [HaltState.PAUSED]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icewright.api.task_views import task_document
-from icewright.cli.plans import print_stored_plan
+from icewright.cli.plans import Planned, print_plan
 from icewright.cli.tasks import _print_document
 from icewright.cli.terminal import Terminal
 from icewright.domain.plans import Plan
@@ -47,7 +47,7 @@ def test_the_plan_the_task_and_the_preview_name_the_second_table_and_what_it_mea
 
 def plan_text(capsys: pytest.CaptureFixture[str], plan: Plan) -> str:
     capsys.readouterr()
-    print_stored_plan(Terminal(as_json=False), plan_view(plan))
+    print_plan(Terminal(as_json=False), Planned(plan_view(plan), from_server=True))
     return " ".join(capsys.readouterr().out.split())
 
 

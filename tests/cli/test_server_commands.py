@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from icewright.api.task_views import TaskDocument, TaskView
+from icewright.app.address import read_address
 from icewright.cli.tasks import read_task
 from icewright.domain.actions import ActionKind
 from icewright.domain.codec import from_json
@@ -32,12 +33,21 @@ _PATIENCE_S = 60.0
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served")
     entry = make_lake(folder)
-    for name, mode in (("watched", "observe"), ("asked", "approve"), ("again", "approve"), ("old", "approve")):
+    for name, mode in (
+        ("watched", "observe"),
+        ("asked", "approve"),
+        ("again", "approve"),
+        ("old", "approve"),
+        ("agreed", "approve"),
+    ):
         table = make_table(entry, ("db", name), properties={"icewright.mode": mode})
         for first in range(0, 60, 10):
             append(table, range(first, first + 10))
     kept = {"expire-snapshots.enabled": "true", "mode": "auto", "maintenance-window.cron": "0 0 29 2 *"}
     append(make_table(entry, ("db", "kept"), properties={f"icewright.{key}": kept[key] for key in kept}), range(10))
+    broken = make_table(entry, ("db", "broken"))
+    append(broken, range(10))
+    Path(broken.metadata_location.removeprefix("file://")).unlink()
     write_configuration(folder, entry)
     return folder
 
@@ -75,6 +85,63 @@ def test_status_in_words_and_as_json() -> None:
     assert "no optimizer yet" in said.out
     assert ": leads, http://127.0.0.1:" in said.out
     assert icewright("status", "--json").json["catalogs"][0]["name"] == "lake"
+
+
+class TestWithoutCatalogs:
+    """With a token and no configuration, commands that read tables ask the server."""
+
+    @pytest.fixture
+    def remote(self, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = read_address(lake / "state" / "server.json")
+        at_home(tmp_path, monkeypatch)
+        monkeypatch.setenv("ICEWRIGHT_URL", found.url)
+        monkeypatch.setenv("ICEWRIGHT_TOKEN", found.token)
+
+    @pytest.mark.usefixtures("remote")
+    @pytest.mark.parametrize(
+        ("command", "status", "says"),
+        [
+            ("why", 0, "lake.db.watched: rewrite_data_files"),
+            ("plan", 1, "merge 6 small files"),
+            ("explain", 0, "lake.db.watched: merge 6 small files"),
+            ("policy show", 0, "icewright.mode"),
+            ("table show", 0, "lake.db.watched"),
+            ("table partitions", 0, "(unpartitioned)"),
+            ("table snapshots", 0, "append"),
+            ("table refs", 0, "main"),
+        ],
+    )
+    def test_the_server_is_asked(self, command: str, status: int, says: str) -> None:
+        said = icewright(*command.split(), "lake.db.watched")
+        assert (said.status, said.err, says in said.out) == (status, "", True), said
+
+    @pytest.mark.usefixtures("remote")
+    def test_scan_says_what_the_server_has_found(self) -> None:
+        said = icewright("scan")
+        assert (said.status, said.err) == (1, "")
+        assert "\nlake.db.watched\n  merge 6 small files" in said.out
+        rows = {row["name"]: row for row in icewright("scan", "--json", "--catalog", "lake").json["tables"]}
+        assert rows["lake.db.watched"]["figures"]["small_files"] == 6
+        assert rows["lake.db.broken"]["problem"]["code"] == "unreadable"
+        assert icewright("scan", "--json", "--catalog", "pond").json["tables"] == []
+
+    @pytest.mark.usefixtures("remote")
+    def test_a_list_is_read_to_its_end_page_by_page(self) -> None:
+        assert len(icewright("table", "snapshots", "lake.db.watched", "--json").json["items"]) == 6
+        assert icewright("table", "snapshots", "lake.db.watched", "--limit", "5").err.startswith("the first 5 only")
+
+    @pytest.mark.usefixtures("remote")
+    def test_a_table_that_the_server_does_not_know_is_said(self) -> None:
+        for command in ("why", "plan", "explain", "policy show", "table show"):
+            said = icewright(*command.split(), "lake.db.nowhere")
+            assert (said.status, "the server does not know a table lake.db.nowhere" in said.err) == (2, True)
+
+    def test_without_a_server_either_both_ways_are_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        at_home(tmp_path, monkeypatch)
+        for command in ("plan", "explain", "policy show", "table show"):
+            said = icewright(*command.split(), "lake.db.watched")
+            assert (said.status, "no catalogs are configured" in said.err) == (2, True)
+            assert "icewright login" in said.err
 
 
 def test_the_api_call_is_shown_without_the_token(lake: Path) -> None:
@@ -124,11 +191,34 @@ def test_why_of_a_table_that_nobody_knows_is_wrong_use() -> None:
     assert "does not know a table lake.db.absent" in said.err
 
 
-def test_a_plan_of_the_server_says_how_to_apply_it() -> None:
-    said = icewright("plan", "db.asked")
-    assert said.status == 1
-    assert said.out.splitlines()[-1].startswith("Next: icewright apply plan-")
-    assert said.err == ""
+def test_why_says_of_an_unreadable_table_what_the_error_is_and_since_when() -> None:
+    said = icewright("why", "db.broken")
+    assert (said.status, said.err) == (0, "")
+    first, following = said.out.splitlines()
+    assert first.startswith("lake.db.broken cannot be read since 20")
+    assert "metadata.json" in first
+    assert following.startswith("Next: nothing is planned or done for it")
+    assert icewright("why", "db.broken", "--json").json["answer"] == first
+    assert "cannot be read since" in icewright("table", "observation", "db.broken").err
+
+
+def test_in_mode_approve_every_message_names_the_command_that_works() -> None:
+    said = icewright("plan", "db.agreed")
+    assert (said.status, said.err) == (1, "")
+    assert said.out.splitlines()[-1].startswith("Next: icewright approve plan-")
+    (waiting,) = [one for one in icewright("approve", "--json").json["items"] if one["table"] == "lake.db.agreed"]
+    waiting_id = waiting["plan_id"]
+    assert (waiting["kind"], waiting_id) == ("rewrite_data_files", said.out.split()[-1])
+    assert f"`icewright approve {waiting_id}` lets it go" in icewright("why", "db.agreed").out
+    assert icewright("approve", waiting_id, "--show").out.splitlines()[-1] == f"Next: icewright approve {waiting_id}"
+    task = read_task(icewright("approve", waiting_id, "--by", "Ada", "--json").json)
+    assert (task.state, task.plan_id) == (TaskState.QUEUED, waiting_id)
+    assert waiting_id not in icewright("approve").out
+
+
+def test_a_plan_that_was_asked_for_is_applied() -> None:
+    said = icewright("plan", "db.agreed", "--migrate", "spec")
+    assert "icewright approve" not in said.out
 
 
 def test_what_is_only_observed_is_not_applied() -> None:
@@ -173,7 +263,7 @@ def test_what_happens_is_told_page_by_page_and_as_it_happens(lake: Path) -> None
         assert (told["task_id"], told["kind"] in ("queued", "cancelled")) == (task_id, True)
         assert process.wait(20) == 0
     first = icewright("feed", "--limit", "2", "--under", "lake.db.asked", "--json").json
-    assert [fact["kind"] for fact in first["items"]] == ["queued", "cancelled"]
+    assert [fact["kind"] for fact in first["items"]] == ["waits-for-approval", "queued"]
     said = icewright("feed", "--limit", "2", "--under", "lake.db.asked", "--cursor", first["next_cursor"])
     assert (said.status, said.out.splitlines()[0].split()) == (0, ["when", "what", "table", "task", "because"])
     assert icewright("feed", "--kind", "parked").out == "nothing was told\n"
@@ -294,7 +384,7 @@ def test_policies_are_shown_applied_and_taken_back(lake: Path) -> None:
     (lake / "policies" / "watched.yaml").write_text(_POLICIES)
     said = icewright("policy", "apply", "policies")
     assert said.status == 1
-    assert "1 of 5 tables would have other settings than by revision 0." in said.out
+    assert "1 of 6 tables would have other settings than by revision 0." in said.out
     assert "Nothing has been changed yet: add --yes --if-revision 0 to do exactly this." in said.out
     assert icewright("policy", "history").out == "no policies were applied yet\n"
     said = icewright("policy", "apply", "policies", "--yes", "--if-revision", "0", "--by", "alice", "--note", "t-7")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+
+from icewright.cli.optimizers import SPARK_EXTRA
 
 # typer itself reads values with pydantic, so that one is loaded as soon as there is an argument.
 HEAVY = ("pyiceberg", "pyarrow", "pyspark", "fastapi", "sqlalchemy", "uvicorn", "httpx2", "structlog")
@@ -32,6 +37,27 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_nothing_heavy_is_loaded_without_need(arguments: list[str]) -> None:
     done = python("-c", SCRIPT.format(arguments=arguments, heavy=HEAVY))
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
+
+
+WITHOUT_SPARK = """
+import sys
+from icewright.cli.main import app
+sys.modules.update(dict.fromkeys({absent!r}))
+app({arguments!r}, prog_name="icewright")
+"""
+
+
+@pytest.mark.parametrize("arguments", [["optimizer"], ["optimizer", "secret", "settings"]])
+def test_without_the_extra_an_optimizer_says_what_to_install(arguments: list[str]) -> None:
+    done = python("-c", WITHOUT_SPARK.format(arguments=arguments, absent=SPARK_EXTRA))
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert "not installed" in done.stderr
+    assert "pip install 'icewright[spark]'" in done.stderr
+
+
+def test_what_the_extra_installs_is_what_is_looked_for() -> None:
+    extra = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["spark"]
+    assert {re.split(r"[-=<>]", one)[0] for one in extra} == set(SPARK_EXTRA)
 
 
 def test_it_is_a_module_too() -> None:

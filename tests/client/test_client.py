@@ -97,6 +97,18 @@ class TestConnecting:
         with pytest.raises(Rejected, match="no token for"):
             connect("http://127.0.0.1:1")
 
+    def test_the_log_in_at_the_server_of_the_environment_is_used(
+        self, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "icewright.toml").write_text('[server]\nstate_dir = "state"\n')
+        write_address(tmp_path / "state" / "login.json", ServerAddress(url, TOKEN, 1))
+        monkeypatch.setenv("ICEWRIGHT_URL", f"{url}/")
+        assert list(connect().tables()) == []
+        monkeypatch.setenv("ICEWRIGHT_URL", "http://127.0.0.1:1")
+        with pytest.raises(Rejected, match=r"no token for http://127\.0\.0\.1:1") as error:
+            connect()
+        assert "icewright login" in error.value.hint
+
     def test_a_token_by_reference(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MINE", TOKEN)
         lake = connect(url, token="env:MINE")  # noqa: S106 - a reference
@@ -266,7 +278,7 @@ class TestWork:
 
 class TestPeopleAndTheQueue:
     def test_a_plan_waits_and_is_approved_by_somebody(self, served: Served, lake: Lake) -> None:
-        served.table(mode="approve")
+        served.table(mode="auto")
         table = lake.table("lake.db.events")
         asked = served.control.keeper.plan_asked(EVENTS, AskedExpireSnapshots("PT0S", 1))
         served.control.tables.wait(

@@ -23,7 +23,7 @@ HOSTILE_PARTS = (
     "quo'te\"s; DROP TABLE tasks; --",
     "new\nline\r\t",
     "\N{PILE OF POO}\N{ZERO WIDTH JOINER}é",
-    "nul\x00 and a lone surrogate \udc80",
+    "bell\x07 and \u202e the other way round",
     "%s {} ? :name $1 \\",
     "x" * PART_LENGTH_MAX,
 )

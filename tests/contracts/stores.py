@@ -54,6 +54,7 @@ from icewright.ports.prunings import Prunings
 from icewright.ports.servers import Servers
 from icewright.ports.sightings import Sightings
 from icewright.ports.store import TableStore, TaskStore
+from tests.lakes.stores import sqlite_store
 from tests.servers.postgres import PostgresServer
 
 
@@ -220,7 +221,7 @@ def emptied(postgres: PostgresServer) -> str:
 
 
 def sqlite_stores(directory: Path, clock: Clock) -> SqlStores:
-    return SqlStores(f"sqlite:///{directory}/state/icewright.db", clock)
+    return SqlStores(sqlite_store(directory / "state" / "icewright.db"), clock)
 
 
 Stores = MemoryStores | SqlStores

@@ -80,6 +80,14 @@ def test_lists_tables_in_nested_namespaces(wide_lake: Lake) -> None:
     assert sorted(wide_lake.catalog.tables()) == sorted(named(path) for path in paths)
 
 
+def test_all_pointers_are_told_at_once(lake: Lake) -> None:
+    for name in ("one", "two"):
+        lake.create(("db", name))
+    pointers = lake.catalog.pointers()
+    assert pointers == {name: lake.catalog.metadata_location(name) for name in lake.catalog.tables()}
+    assert len(pointers) == 2
+
+
 @pytest.mark.parametrize("part", ["we`ird", "it's", '"', "🧊", "a b", "$1;--"])
 def test_names_may_hold_almost_any_character(wide_lake: Lake, part: str) -> None:
     # Iceberg's SQL catalogs join namespaces with dots, so a dot inside a part of a namespace cannot be told from a
@@ -97,7 +105,7 @@ def test_names_that_no_address_can_hold_are_for_other_catalogs(wide_lake: Lake, 
     test_names_may_hold_almost_any_character(wide_lake, part)
 
 
-@pytest.mark.parametrize("part", ["new\nline", "%41_", "..", ".", "x" * 10_000, "?", "#", "\0", "%2e%2e"])
+@pytest.mark.parametrize("part", ["new\nline", "%41_", "..", ".", "x" * 10_000, "?", "#", "%2e%2e"])
 def test_any_name_may_be_asked_for(lake: Lake, part: str) -> None:
     lake.create(EVENTS)
     for name in (named((part, "events")), named(("db", part))):

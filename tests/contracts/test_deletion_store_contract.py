@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -25,6 +26,7 @@ from icewright.domain.names import TableName
 from icewright.domain.objects import ListedObject
 from icewright.domain.plans import Reason
 from icewright.ports.deletions import OPEN_STATES, DeletionStore, Tally
+from tests.cases import for_each
 from tests.contracts.samples import HOSTILE_PARTS, REASON, new_task, plan, table_id
 from tests.contracts.stores import Stores
 
@@ -159,16 +161,20 @@ def test_a_change_is_of_what_was_read_and_of_all_or_nothing(store: DeletionStore
         store.change(store.epoch(), [replace(first, state=IntentState.UNKNOWN, first_seen_at=0)])
 
 
-@pytest.mark.parametrize("before", IntentState)
-@pytest.mark.parametrize("after", IntentState)
-def test_only_the_transitions_of_the_domain(store: DeletionStore, before: IntentState, after: IntentState) -> None:
-    intent = replace(some_intents(1)[0], state=before)
-    store.begin(a_run(store), [intent])
-    if after in INTENT_TRANSITIONS[before]:
-        store.change(store.epoch(), [replace(intent, state=after)])
-    else:
-        with pytest.raises(NotAllowed):
+def test_only_the_transitions_of_the_domain(store: DeletionStore) -> None:
+    states = list(product(IntentState, IntentState))
+    intents = [replace(intent, state=states[intent.number][0]) for intent in some_intents(len(states))]
+    store.begin(a_run(store), intents)
+
+    def check(case: tuple[Intent, IntentState]) -> None:
+        intent, after = case
+        if after in INTENT_TRANSITIONS[intent.state]:
             store.change(store.epoch(), [replace(intent, state=after)])
+        else:
+            with pytest.raises(NotAllowed):
+                store.change(store.epoch(), [replace(intent, state=after)])
+
+    for_each(zip(intents, (after for _before, after in states), strict=True), check)
 
 
 def test_q1_a_server_that_was_replaced_writes_nothing_more(store: DeletionStore, stores: Stores) -> None:

@@ -61,7 +61,7 @@ def test_that_a_token_was_used_is_written_down_once_a_minute(store: IdentityStor
 
 def test_a_token_expires(store: IdentityStore, clock: ManualClock) -> None:
     assert not store.has_tokens()
-    store.add_token(NewToken("short", (Role.VIEWER,), lifetime_ms=1_000), "d1", "icw_", "owner")
+    store.add_token(NewToken("short", (Role.VIEWER,), ("*",), lifetime_ms=1_000), "d1", "icw_", "owner")
     assert store.has_tokens()
     clock.advance(999)
     assert store.token("d1") is not None
@@ -101,14 +101,14 @@ def test_a_name_is_given_once_also_after_it_was_revoked(store: IdentityStore) ->
 @pytest.mark.parametrize(
     "wrong",
     [
-        NewToken("", (Role.VIEWER,)),
-        NewToken("Ada", (Role.VIEWER,)),
-        NewToken("a" * 65, (Role.VIEWER,)),
-        NewToken("a\n", (Role.VIEWER,)),
-        NewToken("a", ()),
+        NewToken("", (Role.VIEWER,), ("*",)),
+        NewToken("Ada", (Role.VIEWER,), ("*",)),
+        NewToken("a" * 65, (Role.VIEWER,), ("*",)),
+        NewToken("a\n", (Role.VIEWER,), ("*",)),
+        NewToken("a", (), ("*",)),
         NewToken("a", (Role.VIEWER,), ()),
-        NewToken("a", (Role.VIEWER,), lifetime_ms=0),
-        NewToken("a", (Role.VIEWER,), lifetime_ms=2**62),
+        NewToken("a", (Role.VIEWER,), ("*",), lifetime_ms=0),
+        NewToken("a", (Role.VIEWER,), ("*",), lifetime_ms=2**62),
         NewToken("a", (Role.OPTIMIZER,), ("lake",)),
         NewToken("a", (Role.PLATFORM_ADMIN,), ("lake",)),
     ],
@@ -123,7 +123,7 @@ def test_what_makes_no_token_is_refused(store: IdentityStore, wrong: NewToken) -
 
 def test_tokens_are_listed_by_name_in_pages(store: IdentityStore) -> None:
     for name in ("b", "a", "c"):
-        store.add_token(NewToken(name, (Role.VIEWER,)), f"d{name}", "icw_", "owner")
+        store.add_token(NewToken(name, (Role.VIEWER,), ("*",)), f"d{name}", "icw_", "owner")
     assert [one.name for one in store.tokens(limit=2)] == ["a", "b"]
     assert [one.name for one in store.tokens(limit=2, after="b")] == ["c"]
 
@@ -245,7 +245,9 @@ class TestSessions:
     def test_those_that_are_over_are_in_no_list_and_are_not_ended(self, stores: Stores, clock: ManualClock) -> None:
         store = stores.identities()
         token = store.add_token(CI, "d1", "icw_", "owner").principal
-        short = store.add_token(NewToken("short", (Role.VIEWER,), lifetime_ms=IDLE_MS // 2), "d2", "icw_", "owner")
+        short = store.add_token(
+            NewToken("short", (Role.VIEWER,), ("*",), lifetime_ms=IDLE_MS // 2), "d2", "icw_", "owner"
+        )
         for digest, principal in (("s1", token), ("s2", short.principal), ("s3", ADA), ("s4", OWNER)):
             store.open_session(digest, principal)
         store.revoke("ci")

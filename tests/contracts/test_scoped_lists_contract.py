@@ -19,7 +19,8 @@ from icewright.domain.events import Channel, CommitEvent, Reporting
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tasks import TaskState
 from icewright.ports.deletions import DeletionStore
-from icewright.ports.store import EventFilter, TableStore, TaskFilter, TaskStore, WaitingPlan
+from icewright.ports.inbox import EventFilter
+from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
 from tests.contracts.samples import HOSTILE_PARTS, REASON, new_task, plan, record, table_id
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import ALL, a_run, some_intents

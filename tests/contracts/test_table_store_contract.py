@@ -30,9 +30,9 @@ from icewright.domain.storage import AccessRecord, ProbeRequest
 from icewright.domain.tables import Operation
 from icewright.domain.why import Considered
 from icewright.ports.findings import PROBES_KEPT_MS, UNFIT_KEPT_MS, Question, Unfit
+from icewright.ports.inbox import EventFilter
 from icewright.ports.store import (
     AT_ONCE,
-    EventFilter,
     InventoryUpdate,
     OptimizerRecord,
     PlanPlace,
@@ -492,9 +492,10 @@ class TestInbox:
         names = [dropped.name, known.name, TableName("lake", ("ns",), "never-seen")]
         for name in names:
             store.receive(replace(self.EVENT, table_name=name))
-        assert [each.event.table_name for each in store.inbox(9, known=True)] == [known.name]
-        assert [each.event.table_name for each in store.inbox(9, known=False)] == [names[0], names[2]]
-        assert [each.event.table_name for each in store.inbox(1, known=False)] == [names[0]]
+        assert store.told_tables(9, known=True) == [known.name]
+        assert store.told_tables(9, known=False) == [names[0], names[2]]
+        assert store.told_tables(1, known=False) == [names[0]]
+        assert store.told_tables(9, known=False, without={"lake"}) == []
         assert len(store.inbox(9)) == 3
 
     def test_what_came_in_newest_first_page_by_page_by_state_channel_and_table(self, store: TableStore) -> None:

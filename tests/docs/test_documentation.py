@@ -19,6 +19,7 @@ from icewright.config.load import load_config
 from icewright.domain.faults import Fault
 from icewright.planning.settings import SETTINGS
 from scripts import write_reference
+from tests.cases import for_each
 from tests.e2e.kills import ELSEWHERE, HOUSEKEEPER, KILLS, SERVER
 
 ROOT = Path(__file__).parent.parent.parent
@@ -31,11 +32,15 @@ _PLACEHOLDER = re.compile(r"[A-Z][A-Z_]+")
 _NOT_PARSED = ("...", "|")
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-each_page = pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 
 
 def prose(page: Path) -> str:
     return _FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+@cache
+def tree(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
 
 
 @cache
@@ -121,8 +126,11 @@ def test_the_places_where_processes_die_are_counted_as_they_are() -> None:
     assert f"at each of the optimizer's {parts['optimizer']} points" in text
 
 
-@each_page
-def test_every_relative_link_leads_somewhere(page: Path) -> None:
+def test_every_relative_link_leads_somewhere() -> None:
+    for_each(PAGES, relative_link_leads_somewhere)
+
+
+def relative_link_leads_somewhere(page: Path) -> None:
     for target in _LINK.findall(prose(page)):
         if re.match(r"[a-z]+:", target):
             continue
@@ -133,8 +141,11 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
             assert anchor in anchors(file), f"{page.relative_to(ROOT)} links to {target}"
 
 
-@each_page
-def test_every_quoted_command_exists(page: Path) -> None:
+def test_every_quoted_command_exists() -> None:
+    for_each(PAGES, quoted_command_exists)
+
+
+def quoted_command_exists(page: Path) -> None:
     for line, is_whole in commands(page):
         try:
             parse(line)
@@ -152,18 +163,24 @@ def test_the_check_of_commands_would_notice() -> None:
     assert len([line for page in PAGES for line, _ in commands(page)]) > 0
 
 
-@each_page
-def test_every_quoted_test_exists(page: Path) -> None:
+def test_every_quoted_test_exists() -> None:
+    for_each(PAGES, quoted_test_exists)
+
+
+def quoted_test_exists(page: Path) -> None:
     for file, name in _TEST.findall(page.read_text(encoding="utf-8")):
-        node: Any = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        node: Any = tree(file)
         for part in name.split("::"):
             found = [one for one in node.body if isinstance(one, ast.ClassDef | ast.FunctionDef) and one.name == part]
             assert found, f"{page.relative_to(ROOT)} names {file}::{name}"
             node = found[0]
 
 
-@each_page
-def test_every_quoted_path_exists(page: Path) -> None:
+def test_every_quoted_path_exists() -> None:
+    for_each(PAGES, quoted_path_exists)
+
+
+def quoted_path_exists(page: Path) -> None:
     for path in _PATH.findall(page.read_text(encoding="utf-8")):
         assert (ROOT / path).exists(), f"{page.relative_to(ROOT)} names {path}"
 
@@ -185,9 +202,12 @@ def test_every_reason_code_is_documented() -> None:
     assert sorted(code for code in reason_codes() if f"`{code}`" not in text) == []
 
 
-@each_page
-def test_every_quoted_configuration_can_be_read(page: Path, tmp_path: Path) -> None:
-    for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
-        file = tmp_path / "icewright.toml"
-        file.write_text(block, encoding="utf-8")
-        assert load_config(file, {"HOME": str(tmp_path)}, tmp_path).path == file
+def test_every_quoted_configuration_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "icewright.toml"
+
+    def check(page: Path) -> None:
+        for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            file.write_text(block, encoding="utf-8")
+            assert load_config(file, {"HOME": str(tmp_path)}, tmp_path).path == file
+
+    for_each(PAGES, check)

@@ -20,7 +20,7 @@ from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Forbidden, IcewrightError, InvalidName
 from icewright.domain.names import TableName
 
-PARTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 SCOPES = st.one_of(st.just(EVERYTHING), st.builds(Scope, PARTS, st.lists(PARTS, max_size=3).map(tuple)))
 
 # hazards 3.2, a line per capability: who has it. "Propose" of a policy admin is `operate` (plans are theirs to make).

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from icewright.domain.errors import InvalidName
 from icewright.domain.names import PART_LENGTH_MAX, TableName, quote_part, split_parts
 
-parts = st.text(min_size=1, max_size=30) | st.sampled_from(["`", "``", "a.b", ".", "'", "\n", "🧊", "--", "a`.`b"])
+parts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30) | st.sampled_from(
+    ["`", "``", "a.b", ".", "'", "\n", "🧊", "--", "a`.`b"]
+)
 
 
 @given(parts, st.lists(parts, min_size=1, max_size=3), parts)
@@ -42,6 +44,13 @@ def test_what_is_no_name_is_refused(text: str) -> None:
 def test_no_part_may_be_empty(catalog: str, namespace: tuple[str, ...], name: str) -> None:
     with pytest.raises(InvalidName):
         TableName(catalog, namespace, name)
+
+
+@pytest.mark.parametrize("part", ["\0", "a\0b", "\ud800", "a\udcff"])
+def test_what_no_catalog_can_be_asked_for_is_no_name(part: str) -> None:
+    for text in (f"`{part}`.ns.t", f"lake.`{part}`.t", f"lake.ns.`{part}`"):
+        with pytest.raises(InvalidName, match="not a name"):
+            TableName.parse(text)
 
 
 def test_ten_thousand_characters_are_a_name_and_more_are_not() -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from pyiceberg.table import Table
 
@@ -90,7 +91,9 @@ def make_littered(lake: Mortals, name: str) -> Garbage:
     tagged = append(table, range(5))
     table.manage_snapshots().create_tag(tagged, "kept").commit()
     append(table, range(5, 10))
-    left = [litter(table, f"{number}-aborted.parquet", content=b"PAR1 %d" % number)[0] for number in range(3)]
+    left = [
+        litter(table, f"{number:05d}-0-{uuid4()}-00001.parquet", content=b"PAR1 %d" % number)[0] for number in range(3)
+    ]
     return _garbage(table, {str(path) for path in left})
 
 

@@ -125,7 +125,7 @@ class Mortals(Processes):
     def __post_init__(self) -> None:
         super().__post_init__()
         settings = self.configuration.read_text().replace("lease_ms = 4000", f"lease_ms = {self.lease_ms}")
-        self.configuration.write_text(f'{settings}quarantine = ["{self.held}"]\n')
+        self.configuration.write_text(f'{settings}quarantine = ["{self.held}"]\nroots = ["{self.entry.warehouse}"]\n')
         self.held.mkdir()
         (self.folder / "kills").mkdir()
         path = os.pathsep.join([str(Path(__file__).parent / "armed"), *sys.path])

@@ -9,16 +9,20 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import psutil
+from sqlalchemy import make_url
 
 from icewright.adapters.http.client import Client
 from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import IcewrightError
+from icewright.domain.tables import Json
+from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS
 
 _CONFIGURATION = """\
 [server]
@@ -38,6 +42,7 @@ warehouse = "{warehouse}"
 mode = "auto"
 """
 WAIT_S = 240.0
+SHARED_TOKEN = "the-token-that-all-servers-of-this-test-share"  # noqa: S105 - not a secret
 
 
 @dataclass
@@ -114,6 +119,49 @@ class Processes:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
+
+
+@contextmanager
+def several_servers(
+    folder: Path, entry: CatalogEntry, store_url: str, settings: str = ""
+) -> Iterator[Callable[[str], Processes]]:
+    """Makes further machines with a server, by their names, over one lake and one store; their servers end behind it.
+
+    ``settings`` are lines of the configuration's section of the server. The store's password is that of the tests'
+    PostgreSQL, and no log may have it.
+    """
+    url = make_url(store_url)._replace(drivername="postgresql", password=None).render_as_string()
+    settings = (
+        f'[server]\nstore_url = "{url}"\nstore_password = "env:STORE_PASSWORD"\ntoken = "env:SHARED_TOKEN"\n{settings}'
+    )
+    machines: list[Processes] = []
+
+    def make(name: str) -> Processes:
+        (folder / name).mkdir()
+        made = Processes(folder / name, entry, environ={"STORE_PASSWORD": PASSWORD, "SHARED_TOKEN": SHARED_TOKEN})
+        made.configuration.write_text(made.configuration.read_text().replace("[server]\n", settings))
+        machines.append(made)
+        return made
+
+    yield make
+    for each in machines:
+        each.end()
+        for secret in (PASSWORD, PASSWORD_IN_URLS, SHARED_TOKEN):
+            assert secret not in each.log("serve")
+
+
+def led_by(processes: Processes, client: Client, url: str) -> Json:
+    """The status as ``client`` gets it, once the server at ``url`` leads."""
+
+    def led() -> Json | None:
+        try:
+            status = client.status()
+        except IcewrightError:
+            return None
+        leaders = [one["url"] for one in status["servers"] if one["leads"] and not one["is_silent"]]
+        return status if leaders == [url] else None
+
+    return wait_for(led, f"{url} leads", processes)
 
 
 def free_port() -> int:

@@ -111,7 +111,7 @@ def work(processes: Processes, client: Client, name: TableName) -> None:
         lambda: client.apply(plan["plan_id"]),
         lambda: client.cancel(client.tasks().items[0]["task_id"]),
         lambda: client.retry(client.tasks().items[0]["task_id"]),
-        lambda: client.create_token(NewToken("ci", (Role.VIEWER,))),
+        lambda: client.create_token(NewToken("ci", (Role.VIEWER,), ("*",))),
         lambda: client.revoke_token("ci"),
         lambda: client.table(TableName("away", ("db",), "t")),
         lambda: client.task("nobody"),

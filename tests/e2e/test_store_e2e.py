@@ -14,19 +14,18 @@ from sqlalchemy import make_url
 
 from icewright.adapters.http.client import Client
 from icewright.domain.catalogs import CatalogEntry
-from icewright.domain.errors import IcewrightError, Unavailable
+from icewright.domain.errors import Unavailable
 from icewright.domain.events import CommitEvent
 from icewright.domain.jobs import PROTOCOL_VERSION, Failed, Heartbeat, OptimizerHello, TaskReport, TaskSpec
 from icewright.domain.tables import Json
 from icewright.domain.tasks import Progress
 from icewright_spark.server import Server
-from tests.e2e.processes import Processes, wait_for
+from tests.e2e.processes import SHARED_TOKEN, Processes, led_by, several_servers, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table, table_name
-from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS, PostgresServer, find_programs, mortal_postgres
+from tests.servers.postgres import PASSWORD, PostgresServer, find_programs, mortal_postgres
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
-TOKEN = "the-token-that-all-servers-of-this-test-share"  # noqa: S105 - not a secret
 BALANCER = "balancer.example"
 HELLO = OptimizerHello(PROTOCOL_VERSION, "optimizer-1", "0.1.0", "default", 2, ("lake",), "4.1.4", "1.12.0")
 
@@ -46,52 +45,16 @@ def table(entry: CatalogEntry) -> Table:
 
 
 @pytest.fixture
-def machine(
-    tmp_path: Path, entry: CatalogEntry, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], Processes]]:
+def machine(tmp_path: Path, entry: CatalogEntry, postgres: PostgresServer) -> Iterator[Callable[[str], Processes]]:
     """Another machine with a server, over the one lake and the one store."""
     url = postgres.new_database()
-    monkeypatch.setenv("STORE_PASSWORD", PASSWORD)
-    monkeypatch.setenv("SHARED_TOKEN", TOKEN)
-    store_url = without_password(url)
-    settings = (
-        f'[server]\nstore_url = "{store_url}"\nstore_password = "env:STORE_PASSWORD"\n'
-        f'token = "env:SHARED_TOKEN"\nallowed_hosts = ["{BALANCER}"]\n'
-    )
-    machines: list[Processes] = []
-
-    def make(name: str) -> Processes:
-        folder = tmp_path / name
-        folder.mkdir()
-        made = Processes(folder, entry)
-        made.configuration.write_text(made.configuration.read_text().replace("[server]\n", settings))
-        machines.append(made)
-        return made
-
-    yield make
-    for each in machines:
-        each.end()
-        for secret in (PASSWORD, PASSWORD_IN_URLS, TOKEN):
-            assert secret not in each.log("serve")
+    with several_servers(tmp_path, entry, url, f'allowed_hosts = ["{BALANCER}"]\n') as make:
+        yield make
     postgres.drop(url)
 
 
 def without_password(url: str) -> str:
     return make_url(url)._replace(drivername="postgresql", password=None).render_as_string()
-
-
-def led_by(processes: Processes, client: Client, url: str) -> Json:
-    """The status, once the server at ``url`` leads."""
-
-    def led() -> Json | None:
-        try:
-            status = client.status()
-        except IcewrightError:
-            return None
-        leaders = [one["url"] for one in status["servers"] if one["leads"] and not one["is_silent"]]
-        return status if leaders == [url] else None
-
-    return wait_for(led, f"{url} leads", processes)
 
 
 def planned(client: Client, uuid: str) -> Json | None:
@@ -126,7 +89,7 @@ def test_a_second_server_follows_and_goes_on_when_the_first_is_killed(
             assert hosted.status_code == 200
 
             # An optimizer that talks to the follower keeps its lease, whoever leads.
-            optimizer = Server(follower.url, TOKEN)
+            optimizer = Server(follower.url, SHARED_TOKEN)
             optimizer.hello(HELLO)
             spec = claimed(optimizer, second)
             beat = Heartbeat(spec.fencing_token, Progress("merging", 0, 1))

@@ -12,6 +12,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 from icewright.adapters.clock import SystemClock
@@ -40,13 +41,14 @@ def main(configuration: Path) -> None:
 
 def set_clocks_by(file: Path) -> None:
     """Have the clocks of whatever is forked, its own and that of its store, go ahead by as many ms as a file says."""
-    own, stores = SystemClock.now, transactions.now
+    own, stores, counted = SystemClock.now, transactions.now, time.clock_gettime_ns
 
     def ahead_ms() -> int:
         return int(file.read_text()) if file.exists() else 0
 
     SystemClock.now = lambda self: own(self) + ahead_ms()  # type: ignore[method-assign]  # in this process alone
     transactions.now = lambda connection, clock=None: stores(connection, clock) + ahead_ms()
+    time.clock_gettime_ns = lambda clock: counted(clock) + ahead_ms() * 1_000_000  # the machine was up all the time
 
 
 def become(command: str, configuration: Path) -> None:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
 import uvicorn
 from pyiceberg.table import Table
 
 from icewright.adapters.clock import SystemIds
 from icewright.adapters.memory.clock import ManualClock
+from icewright.adapters.objects.local import real_folder
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
@@ -38,6 +40,7 @@ from icewright.app.server import lasting_token, listen
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import AskedRemoveOrphanFiles
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.clock_notes import Uptime
 from icewright.domain.names import TableName
 from icewright.domain.plans import Plan
 from icewright.domain.tasks import Task
@@ -47,6 +50,7 @@ from icewright.ports.store import TaskFilter
 from icewright.services.control import ControlPlane, build_control_plane
 from icewright.services.notifications import Telling
 from tests.lakes.sqlite import append, files_of, make_lake, make_table
+from tests.lakes.stores import sqlite_store
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -56,24 +60,30 @@ OWNED = {"icewright.mode": "auto", "icewright.remove-orphan-files.enabled": "tru
 class House:
     """A lake, a quarantine beside it, and a server that can be started anew."""
 
-    def __init__(self, folder: Path, *, quarantine: bool = True, entry: CatalogEntry | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, quarantine: bool = True, limited: bool = True, entry: CatalogEntry | None = None
+    ) -> None:
         self.folder, self.clock = folder, ManualClock(int(time.time() * 1000))
         self.held = folder / "quarantine"
         self.held.mkdir()
         entry = entry or make_lake(folder)
+        entry = entry if entry.roots or not limited else replace(entry, roots=(entry.warehouse,))
         self.entry = replace(entry, quarantine=(str(self.held),)) if quarantine else entry
-        self.engine = open_store(f"sqlite:///{folder}/store.db")
+        self.engine = open_store(sqlite_store(folder / "store.db"))
         self.ids = SystemIds(self.clock)
+        self.jumped_ms, self.boot = 0, 1
+        """How far the clock is ahead of what the machine has counted, and since which start that counts."""
         self.telling: Telling | None = None
+        self.one_person = False
         self.control = self.restart()
 
     def restart(self) -> ControlPlane:
-        places = place_rules([self.entry])
-        roots = [places.aliases_of("lake").canonical(root) for root in self.entry.quarantine]
+        places = place_rules([self.entry], real=real_folder)
+        roots = [places.aliases_of(self.entry.name).canonical(root) for root in self.entry.quarantine]
         quarantine = CatalogQuarantine(self.entry, roots)
         own = CatalogFiles(PyIcebergTableFiles(self.entry), CatalogObjects(self.entry, self.clock), quarantine)
         self.control = build_control_plane(
-            {"lake": PyIcebergCatalog(self.entry)},
+            {self.entry.name: PyIcebergCatalog(self.entry)},
             SqlTableStore(self.engine, self.clock),
             SqlTaskStore(self.engine, self.clock),
             self.clock,
@@ -82,10 +92,11 @@ class House:
                 SqlDeletionStore(self.engine, self.clock),
                 SqlSightings(self.engine, self.clock),
                 open_disk_spool,
-                {"lake": own},
+                {self.entry.name: own},
+                lambda: Uptime(self.clock.now() - self.jumped_ms, self.boot),
             ),
-            expiries={"lake": PyIcebergExpiry(self.entry, self.clock)},
-            seconds={"lake": PyIcebergSecondTables(self.entry)} if self.entry.kind is CatalogKind.REST else {},
+            expiries={self.entry.name: PyIcebergExpiry(self.entry, self.clock)},
+            seconds={self.entry.name: PyIcebergSecondTables(self.entry)} if self.entry.kind is CatalogKind.REST else {},
             kept=SqlKept(self.engine),
             places=places,
             claims=SqlClaims(self.engine),
@@ -93,6 +104,11 @@ class House:
             telling=self.telling,
         )
         return self.control
+
+    def jump(self, span_ms: int) -> None:
+        """Set the clock, ahead or back; no time has passed."""
+        self.clock.advance(span_ms)
+        self.jumped_ms += span_ms
 
     def pause(self, wait_ms: int) -> None:
         self.clock.advance(wait_ms)
@@ -142,8 +158,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def litter(table: Table, *names: str, content: bytes = b"PAR1 nobody needs this") -> list[Path]:
-    """What an aborted write has left behind."""
-    made = [location(table) / "data" / name for name in names]
+    """What an aborted write of Iceberg has left behind, called as its writers do; the same name gives the same file."""
+    made = [location(table) / "data" / f"00000-0-{uuid5(NAMESPACE_URL, name)}-00001.parquet" for name in names]
     for path in made:
         path.write_bytes(content)
     return made
@@ -163,7 +179,9 @@ def own_access(house: House, token: str, port: int) -> Access:
     """Who gets in to a house: its owner, and whoever its store knows."""
     identities, audit = SqlIdentities(house.engine, house.clock), SqlAudit(house.engine, house.clock)
     answers = SqlAnswers(house.engine, house.clock)
-    return Access(token, loopback_hosts("127.0.0.1", port), identities, audit, answers=answers)
+    return Access(
+        token, loopback_hosts("127.0.0.1", port), identities, audit, answers=answers, one_person=house.one_person
+    )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from icewright.domain.objects import ListedObject
 from icewright.domain.orphans import FoundFile, Sighting
 from icewright.domain.ownership import Place
 from icewright.domain.reachable import FileClass, ReachableFile
-from icewright.domain.remove_orphan_files import OrphanFile, RemoveOrphanFiles
+from icewright.domain.remove_orphan_files import Doubt, OrphanFile, RemoveOrphanFiles
 from icewright.domain.tables import PartitionField, PartitionSpec
 from icewright.planning.check_orphans import OrphanEvidence, check_orphans
 from tests.planning.test_footprint import snapshot, table
@@ -27,7 +27,7 @@ OLD = NOW - 40 * DAY_MS
 
 
 def orphan(name: str = "data/left.parquet", **how: object) -> OrphanFile:
-    facts = {"size_bytes": 5, "modified_at": OLD, "etag": "e", "version_id": None}
+    facts = {"size_bytes": 5, "modified_at": OLD, "etag": "e", "version_id": None, "doubt": Doubt.UNFAMILIAR}
     return OrphanFile(**{"path": ROOT + name, **facts, "first_seen_at": OLD, "passes": 3, **how})  # type: ignore[arg-type]  # a sample
 
 

@@ -315,8 +315,8 @@ class TestApplies:
         metadata = OBSERVATION.metadata
         assert column_moved(ACTION, metadata, rules()) is None
         assert isinstance(column_moved(ACTION, metadata, rules(**changes)), Reason)
-        assert obstacle_of(ACTION, metadata, rules()) is None
-        assert obstacle_of(ACTION, metadata, rules(**changes)) is not None
+        assert obstacle_of(ACTION, metadata, rules(), NOW) is None
+        assert obstacle_of(ACTION, metadata, rules(**changes), NOW) is not None
 
 
 def first(**changes: Any) -> ExpireData:

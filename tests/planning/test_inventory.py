@@ -148,21 +148,27 @@ def test_manifests_that_came_and_went() -> None:
         ([MIB] * 100, 1 / 100),
         ([600 * MIB] * 10 + [10 * MIB] * 90, 12 / 100),
         ([MIB, 600 * MIB], 1.0),
-        ([MIB, MIB], 0.5),
-        ([0, 0], 0.5),
+        ([MIB] * 3, 1.0),  # what is left of 3,000 files that were merged
+        ([MIB] * 4, 1.0),
+        ([MIB] * 5, 1 / 5),
+        ([0] * 5, 1 / 5),
     ],
 )
 def test_the_optimization_ratio(files: list[int], expected: float) -> None:
-    ratio = optimization_ratio(counts_of(*files), small_file_size_bytes=384 * MIB, target_file_size_bytes=512 * MIB)
+    ratio = optimization_ratio(
+        counts_of(*files), small_file_size_bytes=384 * MIB, target_file_size_bytes=512 * MIB, min_input_files=5
+    )
     assert ratio == pytest.approx(expected)
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=30), st.integers(1, 10**9), st.integers(0, 10**8))
 def test_the_ratio_stays_in_range_and_full_means_nothing_to_gain(files: list[int], target: int, slack: int) -> None:
     counts = counts_of(*files)
-    ratio = optimization_ratio(counts, small_file_size_bytes=target, target_file_size_bytes=target + slack)
+    ratio = optimization_ratio(
+        counts, small_file_size_bytes=target, target_file_size_bytes=target + slack, min_input_files=5
+    )
     assert 0 < ratio <= 1
-    if histogram.small(counts.sizes, target)[0] <= 1:
+    if histogram.small(counts.sizes, target)[0] < 5:
         assert ratio == 1.0
 
 

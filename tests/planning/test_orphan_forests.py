@@ -145,8 +145,8 @@ ABORTED = (
     "data/day={day}/.00000-left.parquet.crc",
 )
 """What a job leaves that died before its commit, as Iceberg's writers and Hadoop's call their files."""
-NEVER = ("metadata.json", ".crc")
-"""What of it no pass takes: metadata files for long, hidden ones for ever."""
+NEVER = ("metadata.json",)
+"""What of it no pass takes: metadata files for long."""
 
 
 def test_g18_nearly_all_that_aborted_jobs_leave_goes() -> None:

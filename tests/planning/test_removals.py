@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from icewright.domain.actions import Executor
 from icewright.domain.observation import Experience, Observation, Removals
 from icewright.domain.plans import Plan, Verdict
-from icewright.planning.commits import rhythm_ms
+from icewright.planning.commits import has_rhythm, rhythm_ms
 from icewright.planning.estimates import bytes_within, cpu_ms
 from icewright.planning.explain import explain
 from icewright.planning.pieces import PieceBounds, hurried
@@ -23,6 +24,7 @@ from icewright.planning.removals import (
     Load,
     duration_ms,
     in_time,
+    removals_said,
     removed_every_ms,
     task_ms_max,
 )
@@ -65,6 +67,31 @@ class TestRhythm:
         assert removed_every_ms(of(5), month(2), NOW) is None
         everywhere = Removals({month(1): NOW - 50}, everywhere_at=NOW - 7)
         assert [removed_every_ms(everywhere, month(number), NOW) for number in (1, 2)] == [7, 7]
+
+
+class TestTheWordsForIt:
+    MINUTES: ClassVar = [NOW - number * MINUTE_MS for number in range(1, 10)]
+
+    def said(self, times: list[int], ago_ms: int) -> str:
+        rhythmic = frozenset({month(1)} if has_rhythm(times) else ())
+        removals = replace(of(ago_ms, every_ms=rhythm_ms(times, since=NOW - 24 * HOUR_MS)), rhythmic=rhythmic)
+        return removals_said(removals, month(1), "it", NOW)
+
+    def test_several_separate_bursts_have_an_interval(self) -> None:
+        assert self.said(self.MINUTES, SECOND_MS) == "rows are removed from it about every 60.0 s"
+
+    def test_one_burst_or_two_have_none(self) -> None:
+        burst = [NOW - 530 * SECOND_MS - number * SECOND_MS for number in range(40)]
+        assert self.said(burst, 530 * SECOND_MS) == "rows were last removed from it 8.8 min ago"
+        assert not has_rhythm([*burst, *(at - HOUR_MS for at in burst)])
+        assert has_rhythm([*burst, *(at - HOUR_MS for at in burst), *(at - 2 * HOUR_MS for at in burst)])
+        assert not has_rhythm([])
+        assert not has_rhythm(self.MINUTES[:2])
+
+    def test_a_rhythm_that_has_ended_is_none_either(self) -> None:
+        assert (
+            self.said([at - HOUR_MS for at in self.MINUTES], HOUR_MS) == "rows were last removed from it 60.0 min ago"
+        )
 
 
 class TestTheTimeOfATask:
@@ -146,7 +173,7 @@ class TestOneTask:
         assert in_time([cold, hot, cold, hot], 1.0, tight=False) == (0, 2)
 
 
-BUSY = Removals({month(2): NOW - 31 * SECOND_MS}, every_ms={month(2): 40 * SECOND_MS})
+BUSY = Removals({month(2): NOW - 31 * SECOND_MS}, every_ms={month(2): 40 * SECOND_MS}, rhythmic=frozenset({month(2)}))
 FILES = [*data_files(month(1), 8, 40 * MIB), *data_files(month(2), 8, 20 * MIB)]
 
 

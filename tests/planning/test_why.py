@@ -12,8 +12,10 @@ import pytest
 from icewright.domain.actions import ActionKind
 from icewright.domain.plans import PartitionVerdict, Plan, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
+from icewright.domain.rollback import RollbackPrediction
 from icewright.domain.tasks import Attempt, AttemptState, ListedTask, Outcome, TaskState
 from icewright.domain.why import Considered, Next, Stance, StartEstimate, Wait, Why, WhyKind
+from icewright.planning import wording
 from icewright.planning.policy import policy_of
 from icewright.planning.why import why
 from icewright.planning.why_known import Known, WaitingForAPerson
@@ -167,7 +169,7 @@ class TestPlans:
     def test_a_person_applies(self) -> None:
         told = of(why(known(policy=policy(Mode.APPROVE))))
         assert (told.stance, told.plan_id, told.expected.at) == (Stance.FOR_A_PERSON, "plan-1", None)
-        assert "`icewright apply plan-1`" in told.waits[0].reason.text
+        assert "`icewright approve plan-1`" in told.waits[0].reason.text
 
     def test_the_mode_of_now_counts_and_not_that_of_the_plan(self) -> None:
         told = of(why(known(policy=policy(Mode.OBSERVE), plan=planned(mode=Mode.AUTO))))
@@ -274,6 +276,8 @@ class TestTheWholeTable:
         problem = Reason("unreadable", "a manifest is damaged")
         found = why(known(problem=problem))
         assert found.answer == "a manifest is damaged"
+        lasting = why(known(problem=Reason("unreadable", "a manifest is damaged", {"since": NOW - HOUR_MS})))
+        assert lasting.answer == f"a manifest is damaged (since {wording.instant(NOW - HOUR_MS)})"
         assert of(found).waits == (Wait(problem),)
 
     def test_what_the_breaker_said_at_the_last_look_is_over_when_it_is_over(self) -> None:
@@ -295,6 +299,27 @@ class TestTheWholeTable:
         assert "the next look is due" in found.says[0]
         assert found.next_look_at == NOW - MINUTE_MS
         assert of(found).expected.at == NOW
+
+    @pytest.mark.parametrize("mode", list(Mode))
+    @pytest.mark.parametrize("state", [TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED])
+    def test_what_a_person_began_and_has_ended_waits_for_nothing(
+        self, queued: ListedTask, mode: Mode, state: TaskState
+    ) -> None:
+        done = replace(
+            queued,
+            plan_id="plan-7",
+            state=state,
+            attempt=1,
+            prediction=RollbackPrediction(NOW, 1, (), False, "call", "undo"),
+        )
+        attempt = Attempt(done.task_id, 1, "o", 1, AttemptState.COMMITTED, NOW - 9, NOW - 3, None, None)
+        away = Reason("unavailable", "catalog lake does not answer")
+        for changes in ({"policy": policy(mode)}, {"policy": None, "away": away}):
+            found = why(known(tasks=(done,), last_attempts={done.task_id: attempt}, **changes))
+            told = of(found, ActionKind.ROLLBACK_TO_SNAPSHOT)
+            assert (told.stance, told.waits, told.plan_id) == (Stance.NOTHING_TO_DO, (), None)
+            assert told.says[-1] == "Next: done when a person asks for it, and only then."
+            assert "rollback" not in found.answer
 
     def test_what_a_person_began_has_its_own_paragraph(self, queued: ListedTask) -> None:
         assert ActionKind.ROLLBACK_TO_SNAPSHOT not in {each.kind for each in why(known()).kinds}

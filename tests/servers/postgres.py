@@ -34,10 +34,10 @@ class PostgresServer:
     programs: Path
     _numbers: count[int] = field(default_factory=count)
 
-    def new_database(self) -> str:
-        """SQLAlchemy's URL of a fresh, empty database."""
+    def new_database(self, template: str | None = None) -> str:
+        """SQLAlchemy's URL of a fresh database, empty or a copy of the one named ``template``."""
         name = f"db{next(self._numbers)}"
-        self.execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
         return self.url(name)
 
     def drop(self, url: str) -> None:

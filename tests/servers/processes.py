@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import socket
@@ -18,8 +17,9 @@ _START_S_MAX = 60.0
 _END_S_MAX = 20.0
 _POLL_S = 0.05
 _LOG_BYTES_SHOWN = 4000
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL") if sys.platform == "linux" else ()
+"""Of util-linux. No code of ours runs in the child: what libraries do behind a fork may wait for threads for ever, as
+fsspec does where a client of HDFS is remembered."""
 
 
 class DidNotStart(Exception):
@@ -57,7 +57,7 @@ def running(
     """
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - programs that the tests name
-            command,
+            [*_DIE_WITH_PARENT, *command],
             cwd=log.parent,
             env={**os.environ, **(environ or {})},
             stdin=subprocess.DEVNULL,
@@ -67,7 +67,6 @@ def running(
             user=user,
             group=None if user is None else _group_of(user),
             extra_groups=None if user is None else (),
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, looked up before
         )
     try:
         wait(process, ready, log)
@@ -80,11 +79,6 @@ def _group_of(user: str) -> int:
     import pwd  # noqa: PLC0415 - not on every platform
 
     return pwd.getpwnam(user).pw_gid
-
-
-def _die_with_parent() -> None:
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def wait(process: subprocess.Popen[bytes], ready: Callable[[], bool], log: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -36,6 +36,7 @@ T = TypeVar("T")
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 NAME = TableName("lake", ("db",), "t")
+OTHER = TableName("pond", ("db",), "other")
 TABLE = TableId("lake", "uuid-1")
 ROOT = "s3://b/wh/t/"
 HELD = CanonicalPath("s3://b/held")
@@ -50,6 +51,11 @@ def at(name: str) -> CanonicalPath:
     return CanonicalPath(f"{ROOT}data/{name}")
 
 
+def no_other(_name: TableName, _paths: Sequence[CanonicalPath]) -> Known[Mapping[CanonicalPath, TableName]]:
+    """As if there were no other table."""
+    return _judged(dict[CanonicalPath, TableName](), None)
+
+
 @dataclass
 class World:
     """One table. ``refs`` are the paths that it needs, with what was in them when it came to need them."""
@@ -62,6 +68,9 @@ class World:
     is_there: bool = True
     gap: Gap | None = None
     place_gap: Gap | None = None
+    elsewhere: set[CanonicalPath] = field(default_factory=set)
+    """What another table needs."""
+    others_gap: Gap | None = None
     roots: tuple[str, ...] = (ROOT,)
     table_bytes: int = 10**9
 
@@ -83,6 +92,12 @@ class World:
     def place(self, name: TableName) -> Known[Place]:
         return _judged(Place(name, TABLE.uuid, self.roots, ()), self.place_gap)
 
+    def other_tables(
+        self, _name: TableName, paths: Sequence[CanonicalPath]
+    ) -> Known[Mapping[CanonicalPath, TableName]]:
+        found = {path: OTHER for path in paths if path in self.elsewhere}
+        return _judged(found, self.others_gap)
+
     def deleter(self) -> Deleter:
         """A process of its own."""
         return Deleter(
@@ -91,6 +106,7 @@ class World:
             self.quarantine,
             self.needs,
             self.place,
+            self.other_tables,
             aliases=Aliases(),
             settings=self.settings,
         )

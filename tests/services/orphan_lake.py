@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,7 @@ from icewright.domain.reasons import Reason
 from icewright.domain.remove_orphan_files import OrphanBudget, OrphanPolicy
 from icewright.domain.tables import (
     MAIN_BRANCH,
+    LoggedMetadata,
     Operation,
     PartitionField,
     PartitionSpec,
@@ -102,6 +104,7 @@ class LakeTable(TableFiles):
             default_spec_id=0,
             sort_order=SortOrder(0, ()),
             properties={},
+            metadata_log=tuple(LoggedMetadata(1, self.spelled(path)) for path in self.log),
         )
 
     def save(self) -> None:
@@ -214,7 +217,8 @@ class OrphanLake:
         return self.storage.write(PLAIN.canonical(path), bytes(size_bytes), modified_at=modified_at)
 
     def write_metadata(self, path: str, uuid: str) -> None:
-        self.storage.write(PLAIN.canonical(path), f'{{"format-version":3,"table-uuid":"{uuid}"}}'.encode())
+        said = {"format-version": 3, "table-uuid": uuid, "last-updated-ms": 0, "current-snapshot-id": None}
+        self.storage.write(PLAIN.canonical(path), json.dumps(said).encode())
 
     def pass_time(self, span_ms: int) -> None:
         self.clock.advance(span_ms)

@@ -256,12 +256,12 @@ class TestGuards:
     ) -> None:
         paths = world.garbage(3)
         plan = world.plan(paths)
-        deleter, needs, asked = world.deleter(), world.needs, list[int]()
-        deleter.begin(plan, "run-1")
+        needs, asked = world.needs, list[int]()
         moved: list[CanonicalPath] = []
         quarantine = world.quarantine
         assert isinstance(quarantine, MemoryQuarantine)
         quarantine.trouble = lambda _step, _when, path: moved.append(path)
+        world.deleter().begin(plan, "run-1")
 
         def slow(name: TableName, wanted: Iterable[CanonicalPath]) -> Known[Needs]:
             known = needs(name, wanted)
@@ -271,8 +271,8 @@ class TestGuards:
                 world.commit(paths[0])
             return known
 
-        monkeypatch.setattr(deleter, "_needs", slow)
-        deleter.advance("run-1")
+        monkeypatch.setattr(world, "needs", slow)
+        world.deleter().advance("run-1")
         assert (paths[0] in moved, set(moved), world.missing()) == (False, set(paths[1:]), set())
 
     def test_e3_a_path_that_is_needed_again_while_files_are_moved_comes_back_at_once(self, world: World) -> None:

@@ -290,7 +290,9 @@ class WithoutRecheck(Machine):
             assert isinstance(known, Complete)
             return Gaps().judge(replace(known.value, needed=frozenset()))
 
-        return Deleter(world.store, world.objects, world.quarantine, careless, world.place, aliases=Aliases())
+        return Deleter(
+            world.store, world.objects, world.quarantine, careless, world.place, world.other_tables, aliases=Aliases()
+        )
 
 
 class RecordsAfterwards(Deleter):
@@ -313,7 +315,13 @@ class WithIntentsAfterwards(Machine):
     def deleter(self) -> Deleter:
         world = self.world
         return RecordsAfterwards(
-            world.store, world.objects, world.quarantine, world.needs, world.place, aliases=Aliases()
+            world.store,
+            world.objects,
+            world.quarantine,
+            world.needs,
+            world.place,
+            world.other_tables,
+            aliases=Aliases(),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,17 +16,28 @@ from icewright.domain.catalogs import CatalogEntry
 from icewright.domain.errors import StorageAway
 from icewright.domain.knowledge import Complete
 from icewright.domain.locations import Aliases, CanonicalPath
-from icewright.domain.names import TableName
+from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import OddEntry
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
+from icewright.domain.tables import LoggedMetadata
 from icewright.planning.claims import claim
 from icewright.planning.ownership import ownership
 from icewright.services.foreign import ForeignMetadata, MetadataUuids
 from tests.lakes.sqlite import append, make_lake, make_table, writer
+from tests.planning.test_footprint import table
 
 ROOT = CanonicalPath("s3://b/wh/t/")
 OURS = Place(TableName("lake", ("db",), "t"), "ours", (ROOT,), ())
+TABLE = replace(
+    table((), (), None),
+    table_id=TableId("lake", "ours"),
+    metadata_location=f"{ROOT}metadata/1.metadata.json",
+    metadata_log=tuple(
+        LoggedMetadata(0, f"{ROOT}metadata/{name}")
+        for name in ("0.metadata.json", "2.metadata.json", "2.gz.metadata.json", "3.metadata.json")
+    ),
+)
 
 
 class CountingObjects(MemoryObjects):
@@ -54,7 +66,7 @@ def objects() -> CountingObjects:
 
 
 def looked(objects: CountingObjects, uuids: MetadataUuids | None = None, place: Place = OURS) -> ForeignMetadata:
-    foreign = ForeignMetadata(objects, place, uuids or MetadataUuids())
+    foreign = ForeignMetadata(objects, place, uuids or MetadataUuids(), TABLE, Aliases())
     listed = list(objects.list(ROOT))
     assert list(foreign.watched(iter(listed))) == listed
     return foreign
@@ -92,7 +104,7 @@ def test_o5_metadata_that_cannot_be_read_takes_it_as_well(objects: CountingObjec
 
 
 def test_o5_a_link_that_is_called_metadata_is_not_passed_over(objects: CountingObjects) -> None:
-    foreign = ForeignMetadata(objects, OURS, MetadataUuids())
+    foreign = ForeignMetadata(objects, OURS, MetadataUuids(), TABLE, Aliases())
     foreign.look(OddEntry(CanonicalPath(ROOT + "metadata/1.metadata.json"), Reason("symbolic-link", "a link")))
     foreign.look(OddEntry(CanonicalPath(ROOT + "data/link"), Reason("symbolic-link", "a link")))
     assert [(reason.code, reason.figures) for reason in foreign.findings()] == [("unreadable-metadata", {"files": 1})]
@@ -145,16 +157,36 @@ class TestOnALake:
     def lake(self, tmp_path: Path) -> CatalogEntry:
         return make_lake(tmp_path.resolve())
 
-    def place(self, lake: CatalogEntry, path: tuple[str, ...]) -> Place:
+    def place(self, lake: CatalogEntry, path: tuple[str, ...], uuids: MetadataUuids | None = None) -> Place:
         name = TableName(lake.name, path[:-1], path[-1])
         catalog = PyIcebergCatalog(lake)
         made = [claim(catalog.load(one), Aliases()) for one in catalog.tables()]
         known = ownership(made).place(name)
         assert isinstance(known, Complete)
         (root,) = known.value.roots
-        foreign = ForeignMetadata(LocalObjects(), known.value, MetadataUuids())
+        foreign = ForeignMetadata(LocalObjects(), known.value, uuids or MetadataUuids(), catalog.load(name), Aliases())
         assert list(foreign.watched(LocalObjects().list(CanonicalPath(root))))
         return foreign.place()
+
+    def test_l6_a_try_of_our_own_that_met_another_commit_is_no_copy_and_anybody_elses_may_be(
+        self, lake: CatalogEntry
+    ) -> None:
+        """Each of our tries has a snapshot id of its own, and a SQL catalog's client leaves its metadata file there."""
+        table = make_table(lake, ("db", "t"))
+        append(table, range(3))
+        append(table, range(3))
+        path = Path(table.refresh().metadata_location.removeprefix("file://"))
+        tried = json.loads(path.read_text())
+        head = next(one for one in tried["snapshots"] if one["snapshot-id"] == tried["current-snapshot-id"])
+        head["snapshot-id"] = tried["current-snapshot-id"] = 4711
+        head["summary"]["icewright.task-id"] = "task-1"
+        stray = path.parent / "00002-11111111-1111-4111-8111-111111111111.metadata.json"
+        stray.write_text(json.dumps(tried))
+        uuid = str(table.metadata.table_uuid)
+        ours = self.place(lake, ("db", "t"), MetadataUuids(lambda *asked: asked == ("task-1", uuid)))
+        assert ours.findings == ()
+        (reason,) = self.place(lake, ("db", "t")).findings
+        assert reason.code == "other-history"
 
     def test_l4_a_table_that_was_dropped_and_made_anew_is_another_one(self, lake: CatalogEntry) -> None:
         first = make_table(lake, ("db", "t"))

@@ -44,11 +44,18 @@ class Gone(World):
 
     def purge(self) -> Batch:
         tables = GoneTables(self.needs, self.users)
-        of_gone = Deleter(self.store, self.objects, self.quarantine, tables.needs, tables.place, aliases=Aliases())
+        doors = self.store, self.objects, self.quarantine
+        of_gone = Deleter(*doors, tables.needs, tables.place, self.other_tables, aliases=Aliases())
         hands = Hands(self.deleter(), self.needs, None, OfGone(of_gone, tables))  # type: ignore[arg-type] # not asked
         tasks = MemoryTaskStore(self.clock)
         remover = Remover(
-            {"lake": hands}, self.store, tasks, lambda _ms: None, lambda _id: self.called, lambda _task, _seen: None
+            {"lake": hands},
+            self.store,
+            tasks,
+            lambda _ms: None,
+            lambda _id: self.called,
+            lambda _task, _seen: None,
+            lambda _run, _reason: None,
         )
         return remover.purge_gone("run-1", wait_s=1)
 

@@ -306,7 +306,7 @@ def test_what_hangs_is_given_up_in_the_end(house: Lakehouse, monkeypatch: pytest
 
 def test_a_catalog_that_does_not_answer_is_not_waited_for(house: Lakehouse) -> None:
     task_id, loop = queue(house), house.control.loop
-    loop._paused_at["lake"] = house.clock.now()
+    loop._outages.pause("lake")
     loop.round()
     assert (house.tasks.get(task_id).state, of(house).carried) == (TaskState.QUEUED, [])
     house.pass_time(MINUTE_MS)

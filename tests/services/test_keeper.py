@@ -356,8 +356,12 @@ def test_an_unreadable_table_keeps_the_reason_and_waits(house: Lakehouse) -> Non
         house.control.keeper.look(NAME)
     record = house.record()
     assert record.problem is not None
-    assert record.problem.code == "unreadable"
+    assert (record.problem.code, record.problem.figures["since"]) == ("unreadable", house.clock.now())
     assert record.next_look_at == house.clock.now() + INTERVAL_MAX_MS
+    house.pass_time(HOUR_MS)
+    with pytest.raises(Unreadable):
+        house.control.keeper.look(NAME)
+    assert house.record().problem == record.problem, "since when is kept"
 
 
 def test_a_refused_plan_keeps_the_reason_on_what_was_observed(

@@ -53,11 +53,11 @@ def test_while_the_store_is_away_it_is_held_on_to_and_not_acknowledged(
     monkeypatch.setattr(listener_module, "PAUSE_S", 0.0)
     receive, failures, acknowledged = house.tables.receive, [StoreAway("away"), StoreAway("away")], []
 
-    def failing(*events: CommitEvent, channel: Channel) -> int:
+    def failing(*events: CommitEvent, channel: Channel, reporter: str) -> int:
         acknowledged.append(topic.acknowledged)
         if failures:
             raise failures.pop()
-        return receive(*events, channel=channel)
+        return receive(*events, channel=channel, reporter=reporter)
 
     monkeypatch.setattr(house.tables, "receive", failing)
     topic.messages.append(event(1))
@@ -95,10 +95,10 @@ def test_t13_an_event_that_the_store_cannot_hold_is_passed_over_alone(
 ) -> None:
     receive = house.tables.receive
 
-    def picky(*events: CommitEvent, channel: Channel) -> int:
+    def picky(*events: CommitEvent, channel: Channel, reporter: str) -> int:
         if any(one.snapshot_id == 2 for one in events):
             raise ValueError("a defect")
-        return receive(*events, channel=channel)
+        return receive(*events, channel=channel, reporter=reporter)
 
     monkeypatch.setattr(house.tables, "receive", picky)
     topic.messages += [event(1), event(2), event(3)]

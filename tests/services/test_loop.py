@@ -14,19 +14,15 @@ from icewright.domain.events import Channel, CommitEvent, Lag
 from icewright.domain.names import TableName
 from icewright.domain.retention import RETENTION
 from icewright.domain.tasks import Task, TaskState
-from icewright.ports.store import AT_ONCE, EventFilter
+from icewright.ports.inbox import EventFilter
+from icewright.ports.store import AT_ONCE
 from icewright.scheduling.reporting import GRACE_MS
 from icewright.services import loop as loop_module
 from icewright.services import pruning as pruning_module
 from icewright.services.inbox import UNKNOWN_MAX
 from icewright.services.keeper import Looked
-from icewright.services.loop import (
-    CATALOG_PAUSE_MS,
-    DISCOVERY_INTERVAL_MS,
-    ROUND_MS_MAX,
-    STORAGE_AWAY_MAX,
-    STORAGE_PAUSE_MS,
-)
+from icewright.services.loop import DISCOVERY_INTERVAL_MS, ROUND_MS_MAX
+from icewright.services.outages import CATALOG_PAUSE_MS, STORAGE_AWAY_MAX, STORAGE_PAUSE_MS
 from icewright.services.pruning import PRUNING_INTERVAL_MS
 from tests.contracts.samples import REASON, new_task
 from tests.services.lakehouse import AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, SECOND_MS, Lakehouse
@@ -178,11 +174,12 @@ def test_a_catalog_that_is_away_is_left_alone_for_a_while(house: Lakehouse, monk
     house.control.loop.round()
     asked: list[int] = []
 
-    def away(_name: TableName) -> Any:
+    def away(*_name: TableName) -> Any:
         asked.append(house.clock.now())
         raise Unavailable("no answer")
 
     monkeypatch.setattr(house.catalog, "load", away)
+    monkeypatch.setattr(house.catalog, "tables", away)
     house.notify(house.append(1))
     start = house.clock.now()
     house.rounds(2 * CATALOG_PAUSE_MS // SECOND_MS)
@@ -393,7 +390,11 @@ def test_an_unreadable_table_stops_no_other_and_is_listed(house: Lakehouse) -> N
     house.catalog.damage(house.metadata().metadata_location)
     house.control.loop.round()
     assert [task.table_name for task in house.all_tasks()] == [OTHER]
-    assert house.control.loop.unreadable[NAME].code == "unreadable"
+    first = house.control.loop.unreadable[NAME]
+    assert (first.code, first.figures["since"]) == ("unreadable", house.clock.now())
+    house.pass_time(DISCOVERY_INTERVAL_MS)
+    house.control.loop.round()
+    assert house.control.loop.unreadable[NAME] == first, "since when is kept"
     house.append(1)  # new metadata
     house.pass_time(DISCOVERY_INTERVAL_MS)
     house.control.loop.round()
@@ -537,7 +538,7 @@ def test_a_step_that_fails_stops_no_other_step(house: Lakehouse, monkeypatch: py
     def broken(*_args: Any, **_kwargs: Any) -> Any:
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr(house.tables, "inbox", broken)
+    monkeypatch.setattr(house.tables, "told_tables", broken)
     monkeypatch.setattr(house.tasks, "expired", broken)
     house.control.loop.round()
     assert house.only_task().state is TaskState.QUEUED

@@ -41,7 +41,7 @@ class Endless(Objects):
             yield self._object(f"{root}manifest-{number}")
             for file in range(self.table.files_each):
                 yield self._object(f"{root}manifest-{number}/{file}")
-                yield self._object(f"{root}manifest-{number}/_temporary/{file}")
+                yield self._object(f"{root}manifest-{number}/_hidden/{file}")
 
     def _object(self, path: str) -> ListedObject:
         return ListedObject(CanonicalPath(path), 5, START - 1, "etag")

@@ -195,12 +195,12 @@ def no_age(patch: Patch, _lake: OrphanLake, _table: LakeTable) -> None:
 
 def no_sightings(patch: Patch, _lake: OrphanLake, _table: LakeTable) -> None:
     """O3, S-2: by modification time alone, at the first sight."""
-    waits = OrphanRules._waits
+    waits = OrphanRules.waits
 
     def at_once(self: OrphanRules, found: Any, sighting: Any) -> Any:
         return waits(self, found, replace(sighting, first_seen_at=0, passes=9))
 
-    patch.setattr(OrphanRules, "_waits", at_once)
+    patch.setattr(OrphanRules, "waits", at_once)
 
 
 def no_anchors(patch: Patch, _lake: OrphanLake, _table: LakeTable) -> None:

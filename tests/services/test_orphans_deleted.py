@@ -15,6 +15,7 @@ from icewright.domain.objects import ListedObject
 from icewright.domain.remove_orphan_files import RemoveOrphanFiles
 from icewright.services.deleter import Deleter
 from icewright.services.needs import TableNeeds
+from tests.services.deletions import no_other
 from tests.services.orphan_lake import ALL, DAY_MS, PLAIN, LakeTable, OrphanLake, complete, owns
 
 HELD = CanonicalPath("s3://b/held")
@@ -67,6 +68,7 @@ class World:
             self.quarantine,
             self.needs,
             place,  # type: ignore[arg-type]  # known by its value
+            no_other,
             aliases=PLAIN,
             settings=DeleteSettings(),
         )

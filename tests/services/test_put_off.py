@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from icewright.domain.plans import Verdict
-from icewright.domain.tasks import TaskState
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import TaskHead, TaskState
 from icewright.scheduling.retry import PUT_OFF_BASE_MS
-from icewright.services.put_off import files_put_off
+from icewright.services.put_off import with_failed_files
 from icewright.services.unfit import NOT_STITCHABLE
 from tests.services.lakehouse import BONN, HOUR_MS, KYOTO, NAME, Lakehouse
 from tests.services.worker import Worker
@@ -31,6 +33,10 @@ def verified(house: Lakehouse, worker: Worker) -> str:
         task = house.control.verifier.verify(task)
     assert task.outcome is not None
     return task.outcome.reason.text
+
+
+def put_off(house: Lakehouse, heads: Sequence[TaskHead]) -> Mapping[str, Instant]:
+    return with_failed_files(house.control.observer.observe(NAME), house.tasks, heads).put_off
 
 
 def test_the_others_are_committed_and_the_group_that_failed_waits() -> None:
@@ -92,7 +98,7 @@ def test_a_group_that_could_not_be_stitched_has_another_executor_next_time_and_d
     house, worker, _ = house_with_a_bad_file()
     worker.failure = NOT_STITCHABLE
     verified(house, worker)
-    assert files_put_off(house.tasks, [house.only_task()]) == {}
+    assert put_off(house, [house.only_task()]) == {}
     assert house.control.keeper.look(NAME).enqueued is not None
 
 
@@ -103,6 +109,6 @@ def test_conflicts_put_nothing_off_nor_do_tasks_that_nobody_tried() -> None:
     worker.lost[spec.task_id, spec.attempt] = {1: "a delete"}
     house.control.verifier.verify(worker.report(spec, worker.try_commit(spec)))
     heads = [house.only_task()]
-    assert files_put_off(house.tasks, heads) == {}
-    assert files_put_off(house.tasks, [replace(heads[0], state=TaskState.SUPERSEDED, attempt=0, outcome=None)]) == {}
+    assert put_off(house, heads) == {}
+    assert put_off(house, [replace(heads[0], state=TaskState.SUPERSEDED, attempt=0, outcome=None)]) == {}
     assert [group.partition for group in heads[0].rewrite.groups] == [BONN, KYOTO]

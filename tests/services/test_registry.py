@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,17 +18,16 @@ from icewright.domain.knowledge import Complete, Known, Partial
 from icewright.domain.names import TableName
 from icewright.domain.ownership import Place, SeenClaim
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import TableMetadata
+from icewright.domain.tables import RefKind, TableMetadata
 from icewright.planning.ownership import Ownership, ownership
 from icewright.planning.place_rules import PlaceRules
 from icewright.services import registry as registry_module
+from icewright.services.claim_book import KEPT_AGAIN_MS
 from icewright.services.registry import (
     CLAIM_FRESH_MS,
-    KEPT_AGAIN_MS,
     LISTING_FRESH_MS,
     LOADED_MAX,
-    NEIGHBOURS_MAX,
-    NOW_MS,
+    READ_AGAIN_MS,
     UNCONFIGURED_KEPT_MS,
     Registry,
 )
@@ -46,9 +46,9 @@ class CountingCatalog(MemoryCatalog):
         self.listings = 0
         self.broken: set[TableName] = set()
 
-    def tables(self) -> Iterator[TableName]:
+    def pointers(self) -> Mapping[TableName, str | None]:
         self.listings += 1
-        return super().tables()
+        return super().pointers()
 
     def load(self, name: TableName) -> TableMetadata:
         self.loads.append(name)
@@ -117,14 +117,14 @@ def test_all_catalogs_are_asked_and_what_is_new_is_read(world: World) -> None:
     assert (world.lake.loads[:1], world.pond.loads) == ([U], [OTHER])
 
 
-def test_what_was_seen_just_now_is_not_asked_again(world: World) -> None:
+def test_each_answer_compares_all_pointers_and_reads_what_moved(world: World) -> None:
     assert world.owns()
     listings = world.lake.listings
     assert world.owns()
-    assert (world.lake.loads, world.pond.loads, world.lake.listings) == ([], [], listings)
-    world.clock.advance(NOW_MS)
-    assert world.owns()
     assert (world.lake.loads, world.pond.loads, world.lake.listings) == ([], [], listings + 1)
+    world.pond.set_properties(OTHER, {"x": "y"})
+    assert world.owns()
+    assert (world.lake.loads, world.pond.loads, world.lake.listings) == ([], [OTHER], listings + 2)
 
 
 def test_l6_who_may_need_files_of_a_table_that_is_gone_is_asked_however_lately_it_was(world: World) -> None:
@@ -136,6 +136,7 @@ def test_l6_who_may_need_files_of_a_table_that_is_gone_is_asked_however_lately_i
     gone = world.lake.load(T)
     assert users() == {T}
     world.lake.drop(T)
+    world.clock.advance(1)
     assert users() == frozenset()
     late = TableName("pond", ("db",), "late")
     world.pond.create(late, properties={"write.data.path": f"{gone.location}/data/x"})
@@ -150,7 +151,7 @@ def test_l6_who_may_need_files_of_a_table_that_is_gone_is_asked_however_lately_i
 
 def test_o5_a_table_that_comes_into_its_place_is_seen_right_before_a_delete(world: World) -> None:
     assert world.owns()
-    world.clock.advance(NOW_MS)
+    world.clock.advance(1)
     world.pond.create(TableName("pond", ("db",), "late"), properties={"write.data.path": f"{world.location(T)}/data/x"})
     assert not world.owns()
     assert world.owns(U)
@@ -158,41 +159,18 @@ def test_o5_a_table_that_comes_into_its_place_is_seen_right_before_a_delete(worl
 
 def test_o5_a_neighbour_that_moved_into_its_place_is_seen_right_before_a_delete(world: World) -> None:
     assert world.owns()
-    world.clock.advance(NOW_MS)
+    world.clock.advance(1)
     world.lake.set_properties(U, {"write.metadata.path": f"{world.location(T)}/metadata"})
     assert not world.owns()
     assert world.lake.loads == [U]
 
 
-def test_o5_o13_neighbours_that_were_too_many_to_look_at_are_not_known(world: World) -> None:
-    names = [TableName("lake", ("db",), f"beside{number}") for number in range(NEIGHBOURS_MAX + 5)]
-    for name in names:
-        world.lake.create(name)
-    assert world.owns()
-    world.clock.advance(1)
-    world.registry.saw(world.lake.load(names[-1]))
-    world.clock.advance(NOW_MS)
-    world.lake.set_properties(names[-1], {"write.data.path": f"{world.location(T)}/data"})
-    known = world.place()
-    assert isinstance(known, Partial)
-    assert known.gaps_count == len([U, *names]) - NEIGHBOURS_MAX
-    assert {gap.reason.code for gap in known.gaps} == {"unclaimed"}
-    known = world.place()
-    assert isinstance(known, Complete), "the second question looks at those that the first one left"
-    assert known.value.roots == ()
-    assert world.lake.loads == [names[-1]]
-    world.lake.set_properties(names[-1], {"write.data.path": f"{world.location(names[-1])}/data"})
-    world.clock.advance(NOW_MS)
-    assert not world.owns()
-    assert world.owns()
-
-
 def test_o5_o13_a_neighbour_that_changed_and_cannot_be_read_is_not_known(world: World) -> None:
     assert world.owns()
-    world.clock.advance(NOW_MS)
+    world.clock.advance(1)
     world.lake.broken.add(U)
     assert world.owns(), "its pointer is where it was, so it says what it said"
-    world.clock.advance(NOW_MS)
+    world.clock.advance(1)
     world.lake.set_properties(U, {"write.metadata.path": f"{world.location(T)}/metadata"})
     assert gaps(world.place()) == [str(U)]
     assert isinstance(world.registry.ownership().place(T), Complete), "as last seen"
@@ -238,7 +216,7 @@ def test_o13_i8_a_catalog_that_is_away_may_have_tables_anywhere(world: World, na
     assert [(gap.what, gap.reason.code) for gap in known.gaps] == [(name, "unavailable")]
     away.available = True
     assert world.owns()
-    world.clock.advance(NOW_MS)
+    world.clock.advance(1)
     away.available = False
     assert gaps(world.registry.place_now(metadata)) == [name]
 
@@ -272,6 +250,7 @@ def test_o13_until_all_are_read_nothing_is_known(world: World) -> None:
         world.pond.create(TableName("pond", ("many",), f"t{number}"))
     known = world.place()
     assert isinstance(known, Partial)
+    assert {gap.reason.code for gap in known.gaps} == {"not-yet-read"}
     assert 0 < known.gaps_count <= 8
     assert world.owns()
 
@@ -281,15 +260,15 @@ def test_a_catalog_that_does_not_answer_is_not_asked_for_each_of_its_tables(worl
     world.pond.available = False
     metadata = world.lake.load(T)
     world.pond.loads.clear()
-    assert sorted(gaps(world.registry.place_now(metadata))) == [str(OTHER), "pond.db.two"]
-    assert len(world.pond.loads) == 1
+    assert gaps(world.registry.place_now(metadata)) == ["pond"]
+    assert world.pond.loads == []
 
 
 def test_tables_that_are_gone_keep_nobody_from_anything(world: World) -> None:
     world.lake.set_properties(U, {"write.data.path": world.location(T)})
     assert not world.owns()
     world.lake.drop(U)
-    world.clock.advance(NOW_MS)
+    world.clock.advance(1)
     assert world.owns()
 
 
@@ -439,7 +418,7 @@ class TestImports:
     def test_l5_it_is_remembered_while_nothing_comes_or_goes_and_by_the_next_server(self, house: Lakehouse) -> None:
         claims = MemoryClaims()
         self.look(house)
-        house.control.registry._store = claims
+        house.control.registry._book.store = claims
         house.control.registry.keep()
         assert self.look(house) == {T: ["lends-files"]}
         later = Registry(dict(house.catalogs), house.clock, None, claims)
@@ -455,6 +434,8 @@ class TestImports:
         house.catalog.expire(U, [snapshots[0].snapshot_id])
         assert self.look(house) == {T: ["lends-files"]}
         house.catalog.expire(U, [one.snapshot_id for one in snapshots[1:-1]])
+        assert self.look(house) == {T: ["lends-files"]}, "all is read again no sooner than this"
+        house.clock.advance(READ_AGAIN_MS)
         assert self.look(house) == {}
 
     def test_l5_a_branch_may_need_them_still(self, house: Lakehouse) -> None:
@@ -468,6 +449,77 @@ class TestImports:
         others = [one.snapshot_id for one in house.catalog.load(U).snapshots]
         house.catalog.expire(U, [one for one in others if one not in (main, side.snapshot_id)])
         assert self.look(house) == {T: ["lends-files"]}
+
+    def test_l5_what_only_a_tag_or_an_older_snapshot_needs_counts(self, house: Lakehouse) -> None:
+        lent, own = (house.catalog.load(name).location for name in (T, U))
+        imported_at = house.catalog.load(U).current_snapshot_id
+        assert imported_at is not None
+        house.catalog.set_ref(U, "kept", imported_at, kind=RefKind.TAG)
+        house.catalog.overwrite(U, add=[imported(f"{own}/data/copied")], remove=[f"{lent}/data/x=1/lent"])
+        assert self.look(house) == {T: ["lends-files"]}, "no look saw it in main"
+
+    def test_each_manifest_is_read_once(self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+        read: list[str] = []
+        summarize = house.catalog.summarize
+
+        def counted(table: Any, snapshot: Any, keys: Any, runs: Any = frozenset()) -> Any:
+            read.extend(key.path for key in keys)
+            return summarize(table, snapshot, keys, runs)
+
+        monkeypatch.setattr(house.catalog, "summarize", counted)
+        self.look(house)
+        assert len(read) == len(set(read)) == 2
+        own = house.catalog.load(U).location
+        for number in range(3):
+            house.catalog.append(U, [imported(f"{own}/data/{number}")])
+        self.look(house)
+        assert len(read) == len(set(read)) == 5
+
+    def test_l5_files_stay_a_tables_where_it_no_longer_says_that_it_lies(self, house: Lakehouse) -> None:
+        registry, moved = house.control.registry, house.catalog.load(U)
+        self.look(house)
+        data = f"{moved.location}/data/"
+        registry.saw(replace(moved, location="s3://elsewhere/of/u"))
+        found = registry.ownership().users("", [data])
+        assert U in (found.found if isinstance(found, Partial) else found.value)
+
+    def test_l5_snapshots_that_kept_their_ids_and_have_other_files_are_read_again(self, house: Lakehouse) -> None:
+        self.look(house)
+        moved = house.catalog.load(U)
+        lists = [replace(one, manifest_list=f"{one.manifest_list}.moved") for one in moved.snapshots]
+        house.control.registry.saw(replace(moved, snapshots=tuple(lists)))
+        assert [
+            one.reason.code for one in house.control.registry.ownership().missing["lake"] if one.what == str(U)
+        ] == ["not-all-read"]
+
+    def test_o13_a_table_of_which_a_snapshot_cannot_be_read_may_need_any_file(self, house: Lakehouse) -> None:
+        old = house.catalog.load(U).snapshots[0]
+        house.catalog.damage(old.manifest_list)
+        house.control.loop.round()
+        known = house.control.registry.ownership().place(T)
+        assert isinstance(known, Partial)
+        assert [(gap.what, gap.reason.code) for gap in known.gaps] == [(str(U), "unreadable")]
+        known = house.control.registry.place_of(T)
+        assert isinstance(known, Partial)
+        assert known.gaps[0].what == str(U)
+
+    def test_o13_a_table_with_many_snapshots_is_read_bit_by_bit(
+        self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(registry_module, "LOOK_READS_MAX", 1)
+        monkeypatch.setattr(registry_module.Registry.read, "__defaults__", (None, 1))
+        monkeypatch.setattr(registry_module, "ASKED_READS_MAX", 2)
+        own = house.catalog.load(U).location
+        for number in range(3):
+            house.catalog.append(U, [imported(f"{own}/data/{number}")])
+        house.control.keeper.look(T)
+        known = house.control.registry.place_of(T)
+        assert isinstance(known, Partial)
+        assert [(gap.what, gap.reason.code) for gap in known.gaps] == [(str(U), "not-all-read")]
+        for _ in range(5):
+            known = house.control.registry.place_of(T)
+        assert isinstance(known, Complete)
+        assert [reason.code for reason in known.value.findings] == ["lends-files"]
 
     def test_l4_a_table_made_anew_has_imported_nothing(self, house: Lakehouse) -> None:
         assert self.look(house) == {T: ["lends-files"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,7 +37,13 @@ class Looked(Remover):
         hands = Hands(world.deleter(), world.needs, NOBODY)
         self.queue = MemoryTaskStore(world.clock)
         super().__init__(
-            {"lake": hands}, world.store, self.queue, lambda _ms: None, lambda _id: None, lambda _task, _seen: None
+            {"lake": hands},
+            world.store,
+            self.queue,
+            lambda _ms: None,
+            lambda _id: None,
+            lambda _task, _seen: None,
+            lambda _run, _reason: None,
         )
         self.runs: list[str] = []
         self.trouble: Callable[[str], None] = lambda _run_id: None
@@ -49,7 +56,8 @@ class Looked(Remover):
 
 
 def rounds_of(world: World, remover: Remover) -> RemovalRounds:
-    return RemovalRounds(NOBODY, remover, NOBODY, NOBODY, NOBODY, NOBODY, world.store, MemorySightings(world.clock))
+    plans: Any = SimpleNamespace(watch=SimpleNamespace(graces_since=lambda: 0))
+    return RemovalRounds(NOBODY, remover, plans, NOBODY, NOBODY, NOBODY, world.store, MemorySightings(world.clock))
 
 
 def tend(rounds: RemovalRounds) -> None:

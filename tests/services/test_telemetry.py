@@ -203,7 +203,7 @@ def test_t5_what_holds_secrets_does_not_show_them_as_text(tmp_path: Path) -> Non
         ServerAddress("http://127.0.0.1:1", SECRET, 1),
         KafkaConfig("127.0.0.1:1", "topic", "group", secrets),
         Submission((), secrets, secrets),
-        GivenToken(SECRET, NewToken("a", (Role.VIEWER,)).record("icw_", "owner", 0)),
+        GivenToken(SECRET, NewToken("a", (Role.VIEWER,), ("*",)).record("icw_", "owner", 0)),
     ):
         assert SECRET not in repr(holder)
 

@@ -11,7 +11,7 @@ from icewright.domain.names import TableId
 from icewright.domain.plans import Reason
 from icewright.domain.retention import RETENTION
 from icewright.ports.feed import Feed
-from icewright.services.loop import CATALOG_PAUSE_MS
+from icewright.services.outages import CATALOG_PAUSE_MS
 from icewright.services.tidings import AWAY_TOLD_MS, Tidings
 from tests.services.lakehouse import HOUR_MS, NAME, Lakehouse
 

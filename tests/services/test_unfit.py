@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from icewright.adapters.memory.clock import ManualClock
@@ -13,11 +14,12 @@ from icewright.domain.jobs import PROTOCOL_VERSION, CommitUnknown, Failed, Group
 from icewright.domain.layouts import Level
 from icewright.domain.names import TableId
 from icewright.domain.policy import Mode
-from icewright.domain.tasks import TaskState
+from icewright.domain.tables import Instant
+from icewright.domain.tasks import TaskHead, TaskState
 from icewright.ports.findings import UNFIT_KEPT_MS
 from icewright.ports.store import AT_ONCE
 from icewright.scheduling.retry import PUT_OFF_BASE_MS
-from icewright.services.put_off import files_put_off
+from icewright.services.put_off import with_failed_files
 from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
 from tests.services.lakehouse import AUTO, BONN, MIB, MINUTE_MS, NAME, Lakehouse
 from tests.services.test_levels_service import grow, laid_out, work
@@ -36,6 +38,10 @@ def with_large_row_groups(house: Lakehouse, properties: dict[str, str]) -> None:
 def planned(house: Lakehouse) -> set[Executor]:
     plan = house.control.keeper.look(NAME).plan
     return {group.executor for action in plan.rewrites for group in action.groups}
+
+
+def put_off(house: Lakehouse, heads: Sequence[TaskHead]) -> Mapping[str, Instant]:
+    return with_failed_files(house.control.observer.observe(NAME), house.tasks, heads).put_off
 
 
 def test_what_cannot_be_stitched_is_merged_next() -> None:
@@ -100,7 +106,7 @@ def test_what_is_not_sorted_is_shuffled_next_and_not_put_off() -> None:
     task = worker.report(spec, worker.try_commit(spec))
 
     assert task.state is TaskState.SUPERSEDED
-    assert files_put_off(house.tasks, [task]) == {}
+    assert put_off(house, [task]) == {}
     assert planned(house) == {Executor.SHUFFLE}
     worker.unreadable = set()
     assert house.control.verifier.verify(worker.carry_out()).state is TaskState.SUCCEEDED
@@ -122,7 +128,7 @@ def test_a_file_that_was_to_be_kept_in_its_order_and_has_none_is_put_off() -> No
     worker.unreadable, worker.failure = {file.path}, NOT_SORTED
     task = worker.report(spec, replace(FINAL, code=NOT_SORTED))
     assert task.state is TaskState.FAILED
-    assert files_put_off(house.tasks, [task]) == {file.path: task.updated_at + PUT_OFF_BASE_MS}
+    assert put_off(house, [task]) == {file.path: task.updated_at + PUT_OFF_BASE_MS}
     assert planned(house) == set()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,19 +15,24 @@ from icewright.adapters.memory.lake import MemoryFile
 from icewright.adapters.memory.table_store import MemoryTableStore
 from icewright.domain import codec
 from icewright.domain.actions import RewriteFigures
+from icewright.domain.figures import FiguresView
 from icewright.domain.files import FileContent, Partition
 from icewright.domain.names import TableName
+from icewright.domain.orphans import SeenFiles
 from icewright.domain.policy import PolicyRule
 from icewright.domain.tables import TASK_ID_KEY, PartitionField, RefKind, SortField, TableMetadata
 from icewright.services import rewrites, views
+from icewright.services.findings import findings, help_with, layout_findings, metadata_findings, orphan_findings
 from icewright.services.observer import Observer
 from icewright.services.place_views import PlaceView
-from icewright.services.plan_views import findings, plan_view
+from icewright.services.plan_views import plan_view
 from icewright.services.planner import Planned, Planner
 from icewright.services.policy_source import PolicySource
 from icewright.services.schema_views import type_text
+from icewright.services.unneeded_views import HeldView, OrphansView, UnneededView
 
 MIB = 1024 * 1024
+DAY_MS = 86_400_000
 NAME = TableName("lake", ("db",), "events")
 BONN, KYOTO = Partition(0, '["Bonn"]'), Partition(0, '["Kyoto"]')
 
@@ -232,6 +238,49 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
     planned = world.planned()
     figures = views.figures_view(planned.observation.inventory.partitions, planned.policy)
     assert findings(figures, planned.policy, planned.plan) == ()
+
+
+class TestWhatElseIsWrong:
+    """What merging does not help, each with words, figures and a command that only shows."""
+
+    def of(self, world: World, **changes: Any) -> tuple[FiguresView, Planned]:
+        planned = world.planned()
+        figures = views.figures_view(planned.observation.inventory.partitions, planned.policy)
+        return replace(figures, **changes), planned
+
+    def test_two_thousand_partitions_of_two_files_each(self, world: World) -> None:
+        figures, planned = self.of(world, partitions=2000, data_files=4000, size_bytes=2000 * MIB)
+        (found,) = layout_findings(figures, planned.policy)
+        assert found.text == "2,000 partitions of 2 files and 1.0 MiB each: a coarser partition spec"
+        assert help_with(found, "lake.db.t").endswith("icewright plan lake.db.t --migrate spec")
+        assert layout_findings(replace(figures, partitions=499), planned.policy) == ()
+        assert layout_findings(replace(figures, size_bytes=10**6 * MIB), planned.policy) == ()
+
+    def test_two_hundred_snapshots_and_more_metadata_than_data(self) -> None:
+        world = World()
+        for number in range(200):
+            world.catalog.append(NAME, [MemoryFile(f"f{number}", KYOTO, 2_500, 10)])
+        figures, planned = self.of(world)
+        snapshots, metadata = metadata_findings(planned.observation, figures, lambda: 50_000)
+        assert snapshots.text.startswith("200 snapshots, the first of 20")
+        assert help_with(snapshots, "lake.db.t") == "icewright expire-snapshots lake.db.t"
+        assert (" of metadata for 488.3 KiB of data" in metadata.text, "200 manifests" in metadata.text) == (True, True)
+        assert help_with(metadata, "lake.db.t") == "icewright plan lake.db.t --action rewrite-manifests"
+
+    def test_a_few_snapshots_and_little_metadata_are_well(self, world: World) -> None:
+        figures, planned = self.of(world)
+        assert metadata_findings(planned.observation, figures, lambda: 10_000) == ()
+        assert metadata_findings(planned.observation, replace(figures, size_bytes=10**12), lambda: 10**8) == ()
+
+    def test_orphans_are_said_where_a_pass_has_found_some(self) -> None:
+        nothing = HeldView(0, 0, 0, 0, None)
+        assert orphan_findings(UnneededView(None, nothing)) == ()
+        moved = SeenFiles(1, 1 * MIB)
+        (found,) = orphan_findings(UnneededView(OrphansView(DAY_MS, True, 3, 3 * MIB, None, moved), nothing))
+        assert found.text.startswith("2 orphan files (2.0 MiB), as of 1970-01-02")
+        assert help_with(found, "lake.db.t") == "icewright remove-orphan-files lake.db.t"
+        gone = SeenFiles(3, 3 * MIB)
+        assert orphan_findings(UnneededView(OrphansView(DAY_MS, True, 3, 3 * MIB, None, gone), nothing)) == ()
 
 
 def test_views_survive_the_journey_as_json(world: World) -> None:

@@ -204,9 +204,8 @@ class FilesWorld(World):
                 wait_ms = self.chance.choice([0, HOUR_MS, DAY_MS, 4 * DAY_MS, 5 * DAY_MS, 6 * DAY_MS])
                 self._late.append(Late(metadata.table_id, file, now, now + wait_ms))
         number = self.house.ids.new("g")
-        odd = self.chance.choice([f"{number}-m0.avro", f"snap-{number}.avro", f"{number}.metadata.json"])
-        said = f'{{"format-version":2,"table-uuid":"{metadata.table_id.uuid}"}}'
-        self.files.storage.write(CanonicalPath(f"{metadata.location}/metadata/{odd}"), said.encode())
+        odd = self.chance.choice([f"{number}-m0.avro", f"snap-{number}.avro"])
+        self.files.storage.write(CanonicalPath(f"{metadata.location}/metadata/{odd}"), b"left behind")
         self.counted["write came to nothing"] += 1
 
     def _commit_late(self) -> None:

@@ -158,14 +158,20 @@ def differences(ours: Row, theirs: Row, names: Mapping[int, str]) -> dict[str, t
     """Where our metrics differ from those of Spark's writer, as ``metric:column``, with both values.
 
     One difference is meant: a bound of zero is -0.0 below and 0.0 above, since SQL holds the two equal, while Iceberg
-    orders them and Spark's bounds are exact (so that ``f = 0.0`` may miss rows of -0.0, depending on the file).
+    orders them and Spark's bounds are exact (so that ``f = 0.0`` may miss rows of -0.0, depending on the file). Another
+    is meant too: where there is NaN, which Spark holds to be greater than all numbers, we state no upper bound, and no
+    count of NaN where there is nothing else.
     """
     found = {}
     if ours["record_count"] != theirs["record_count"]:
         found["record_count"] = (ours["record_count"], theirs["record_count"])
     for metric in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"):
         mine, his = ours[metric] or {}, theirs[metric] or {}
-        for key in sorted(mine.keys() | his.keys()):
+        with_nan = {key for key, count in (theirs["nan_value_counts"] or {}).items() if count}
+        keys = mine.keys() | his.keys()
+        only_nan = {key for key in with_nan if theirs["nan_value_counts"][key] == theirs["record_count"]}
+        keys -= {"upper_bounds": with_nan, "nan_value_counts": only_nan - mine.keys()}.get(metric, set())
+        for key in sorted(keys):
             if mine.get(key) != his.get(key) and (metric, mine.get(key), his.get(key)) not in WIDER_ZEROS:
                 found[f"{metric}:{names[key]}"] = (mine.get(key), his.get(key))
     return found

@@ -91,6 +91,28 @@ def test_promotions(tmp_path: Path) -> None:
     )
 
 
+@WRITERS
+def test_milliseconds_become_microseconds(writer: Writer, tmp_path: Path) -> None:
+    fields = [column(1, "at", "timestamptz"), column(2, "local", "timestamp"), column(3, "t", "time")]
+    table = table_of(
+        (field("at", pa.timestamp("ms", "UTC"), 1), [1, None, -1]),
+        (field("local", pa.timestamp("ms"), 2), [1, None, -1]),
+        (field("t", pa.time32("ms"), 3), [1, None, 86_399_999]),
+    )
+    output = merge_group(job_for(tmp_path, fields, table), writer=writer).outputs[0]
+    got = pq.read_table(output.path)
+    assert [str(column.type) for column in got.columns] == ["timestamp[us, tz=UTC]", "timestamp[us]", "time64[us]"]
+    assert got["local"].cast(pa.int64()).to_pylist() == got["at"].cast(pa.int64()).to_pylist() == [1000, None, -1000]
+    assert got["t"].cast(pa.int64()).to_pylist() == [1000, None, 86_399_999_000]
+
+
+def test_milliseconds_beyond_all_microseconds_are_refused(tmp_path: Path) -> None:
+    fields = [column(1, "local", "timestamp")]
+    job = job_for(tmp_path, fields, table_of((field("local", pa.timestamp("ms"), 1), [2**62])))
+    with pytest.raises(UnsupportedColumn, match="cannot be converted"):
+        merge_group(job)
+
+
 @pytest.mark.parametrize(
     ("iceberg", "arrow"),
     [
@@ -100,8 +122,10 @@ def test_promotions(tmp_path: Path) -> None:
         ("float", pa.float64()),
         ("decimal(9, 2)", pa.decimal128(10, 2)),
         ("decimal(9, 2)", pa.decimal128(8, 1)),
-        ("timestamp", pa.timestamp("ms")),
+        ("timestamp", pa.timestamp("ns")),
+        ("timestamp_ns", pa.timestamp("us")),
         ("timestamp", pa.timestamp("us", "UTC")),
+        ("timestamptz", pa.timestamp("ms")),
         ("timestamptz", pa.timestamp("us")),
         ("timestamp", pa.date32()),
         ("string", pa.binary()),
@@ -172,13 +196,16 @@ def test_missing_columns_that_are_not_null_are_refused(missing: Json, said: str,
     assert said in refusal(job_for(tmp_path, [column(1, "a", "int"), missing], table), UnsupportedColumn)
 
 
-def test_a_missing_column_whose_value_the_partition_gives_is_refused(tmp_path: Path) -> None:
+def test_a_missing_column_has_the_value_of_the_partition(tmp_path: Path) -> None:
     fields = [column(1, "a", "int"), column(2, "p", "string")]
     job = job_for(tmp_path, fields, table_of((field("a", pa.int32(), 1), [1])), partition='["x"]')
-    for identity_ids in (None, frozenset({2})):
-        other = dataclasses.replace(job, identity_source_ids=identity_ids)
-        assert "partition" in refusal(other, UnsupportedColumn)
-    assert rows(dataclasses.replace(job, identity_source_ids=frozenset({1}))) == [{"a": 1, "p": None}]
+    assert "partition may give" in refusal(job, UnsupportedColumn)
+    given: list[tuple[dict[int, Any], str | None]] = [({2: "x"}, "x"), ({2: None}, None), ({1: 7}, None)]
+    for number, (values, found) in enumerate(given):
+        other = dataclasses.replace(
+            job, identity_values=values, output_paths=(str(tmp_path / f"given-{number}.parquet"),)
+        )
+        assert rows(other) == [{"a": 1, "p": found}]
 
 
 @pytest.mark.parametrize(

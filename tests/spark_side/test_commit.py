@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from icewright.domain.files import DeleteFile, FileContent, FileFormat, Partitio
 from icewright.domain.jobs import Committed, CommitUnknown, Conflicted, TaskSpec
 from icewright.domain.layouts import Curve, Layout, Level
 from icewright.domain.tables import ATTEMPT_KEY, GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, TASK_ID_KEY, SortField
-from icewright_spark.commit import Commit, CommitResult, Rewritten, commit_rewrite
+from icewright_spark.commit import TRIES_MAX, Commit, CommitResult, Rewritten, commit_rewrite
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import FoundDelete
 from tests.servers.fault_proxy import Answer
@@ -95,6 +96,16 @@ class Operation:
     def set(self, key: str, value: str) -> None:
         self.properties[key] = value
 
+    parent_id: int | None = None
+
+    def apply(self) -> Operation:
+        self.parent_id = self.table.currentSnapshot().id
+        self.table.between()
+        return self
+
+    def parentId(self) -> int | None:  # noqa: N802 - Java's name
+        return self.parent_id
+
     def commit(self) -> None:
         self.table.did.append("commit")
         applies, error = self.table.script.pop(0)
@@ -102,6 +113,20 @@ class Operation:
             self.table.history.append(Snapshot(900, dict(self.properties)))
         if error is not None:
             raise error
+
+
+@dataclass
+class JavaRefs:
+    """Branches by name, with the snapshots at which they are, as Iceberg's map of refs has them."""
+
+    at: dict[str, int]
+
+    def get(self, name: str) -> Any:
+        return SimpleNamespace(isBranch=lambda: True, snapshotId=lambda: self.at[name])
+
+    def keySet(self) -> Any:  # noqa: N802 - Java's name
+        left = list(self.at)
+        return SimpleNamespace(iterator=lambda: SimpleNamespace(hasNext=lambda: bool(left), next=lambda: left.pop(0)))
 
 
 class SnapshotList(list[Snapshot]):
@@ -124,7 +149,9 @@ class Table:
             [Snapshot(1, None), Snapshot(2, {}), Snapshot(BASE_SNAPSHOT_ID, {TASK_ID_KEY: "x"})]
         )
         self.seen = SnapshotList(self.history)
-        self.operations: list[Operation] = []
+        self.made: list[Operation] = []
+        self.branches: dict[str, int] = {}
+        self.ancestry: set[tuple[int, int]] = set()
         self.did: list[str] = []
         self.schema_id = SPEC.rewrite.schema_id
         self.format_version = 2
@@ -133,6 +160,23 @@ class Table:
         self.refreshes = 0
         self.blind = False
         self.java = self
+        self.between: Callable[[], None] = lambda: None
+
+    @property
+    def jvm(self) -> Any:
+        builds = SimpleNamespace(TableMetadata=SimpleNamespace(buildFrom=lambda _: self), util=SimpleNamespace())
+        builds.util.SnapshotUtil = SimpleNamespace(isAncestorOf=lambda _, ref, head: (ref, head) in self.ancestry)
+        return SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(iceberg=builds)))
+
+    def operations(self) -> Any:
+        return SimpleNamespace(current=lambda: self, commit=lambda _, updated: updated.commit())
+
+    def setBranchSnapshot(self, operation: Operation, branch: str) -> Any:  # noqa: N802 - Java's name
+        assert branch == "main"
+        return SimpleNamespace(build=lambda: operation)
+
+    def refs(self) -> Any:
+        return JavaRefs(self.branches)
 
     def refresh(self) -> None:
         self.refreshes += 1
@@ -155,8 +199,8 @@ class Table:
         return self.seen[-1]
 
     def newRewrite(self) -> Operation:  # noqa: N802 - Java's name
-        self.operations.append(Operation(self))
-        return self.operations[-1]
+        self.made.append(Operation(self))
+        return self.made[-1]
 
     def remove_files(self, operation: Operation, groups: Sequence[FileGroup]) -> None:
         for group in groups:
@@ -233,7 +277,7 @@ def test_w2_w6_a_commit_replaces_the_inputs_by_the_outputs_from_the_planned_snap
 
     assert commit(table) == Committed(900)
 
-    (operation,) = table.operations
+    (operation,) = table.made
     assert operation.base_snapshot_id == BASE_SNAPSHOT_ID
     assert operation.deletes_with == "nothing"
     assert operation.deleted == [file.path for group in SPEC.rewrite.groups for file in group.files]
@@ -246,7 +290,7 @@ def test_the_summary_says_in_which_order_the_new_files_are() -> None:
     layout = Layout(Curve.SORT, (SortField(3, "identity", "asc", "nulls-first"),))
     table = Table((True, None))
     committed(table, spec=replace(SPEC, action=replace(SPEC.rewrite, level=Level.LEVEL_1, layout=layout)))
-    (operation,) = table.operations
+    (operation,) = table.made
     assert (operation.properties[LEVEL_KEY], operation.properties[LAYOUT_KEY]) == ("level-1", "sort(3)")
 
 
@@ -255,6 +299,19 @@ def test_leave_is_asked_for_after_all_preparation_right_before_the_commit() -> N
     commit(table)
     assert [did for did in table.did if did != "refresh"] == ["may_commit", "commit", "may_commit", "commit"]
     assert table.did.index("commit") == table.did.index("may_commit") + 1
+
+
+def test_w2_a_table_that_is_loaded_again_between_check_and_commit_is_a_conflict() -> None:
+    table = Table((True, None))
+
+    def append() -> None:
+        table.history.append(Snapshot(899, {}))
+        table.refresh()
+
+    table.between = append
+    with pytest.raises(Conflict, match="main moved on"):
+        commit(table)
+    assert "commit" not in table.did
 
 
 def test_a_schema_that_changed_during_the_merge_is_a_conflict() -> None:
@@ -270,7 +327,7 @@ def test_v3_deletion_vectors_go_with_their_data_files() -> None:
     table.upgraded_to = 3
     assert commit(table, version=3) == Committed(900)
     inputs = [file.path for group in SPEC.rewrite.groups for file in group.files]
-    assert table.operations[0].deleted == [*inputs, "vector of file:/t/0-0.parquet", "vector of file:/t/1-1.parquet"]
+    assert table.made[0].deleted == [*inputs, "vector of file:/t/0-0.parquet", "vector of file:/t/1-1.parquet"]
 
 
 @pytest.mark.parametrize(("base", "current"), [(None, 20), (None, None), (10, 20)])
@@ -354,8 +411,8 @@ def test_writers_that_are_faster_are_outlasted_with_growing_pauses_validating_an
     assert commit(table, pauses=pauses) == Committed(900)
     assert pauses == sorted(set(pauses))
     assert len(pauses) == 3
-    assert {operation.base_snapshot_id for operation in table.operations} == {BASE_SNAPSHOT_ID}
-    assert len(table.operations) == 4
+    assert {operation.base_snapshot_id for operation in table.made} == {BASE_SNAPSHOT_ID}
+    assert len(table.made) == 4
 
 
 def test_writers_that_are_always_faster_win() -> None:
@@ -417,7 +474,7 @@ def test_a_group_that_met_another_commit_is_left_out_and_the_other_is_committed(
     table.upgraded_to = 3
     end = committed(table, version=3, lost_since=lost_from({lost: "a delete"}, 1))
     assert end == Commit(Committed(900), {lost: "a delete"})
-    (operation,) = table.operations
+    (operation,) = table.made
     inputs = [file.path for file in SPEC.rewrite.groups[kept].files]
     assert operation.deleted == [*inputs, f"vector of {inputs[kept]}"]
     assert operation.added == [f"file:/t/out-{kept}"]
@@ -428,8 +485,8 @@ def test_a_group_that_met_another_commit_is_left_out_and_the_other_is_committed(
 def test_what_is_committed_in_part_is_validated_like_the_whole() -> None:
     table = Table((True, None))
     committed(table, lost_since=lost_from({0: "a delete"}, 1))
-    assert table.operations[0].base_snapshot_id == BASE_SNAPSHOT_ID
-    assert table.operations[0].deletes_with == "nothing"
+    assert table.made[0].base_snapshot_id == BASE_SNAPSHOT_ID
+    assert table.made[0].deletes_with == "nothing"
 
 
 @pytest.mark.parametrize("refusal", [CONFLICT, FASTER])
@@ -437,7 +494,7 @@ def test_a_group_that_is_lost_between_two_tries_is_left_out_of_the_next(refusal:
     table = Table((False, JavaError(refusal)), (True, None))
     end = committed(table, lost_since=lost_from({1: "a delete"}, 2))
     assert end == Commit(Committed(900), {1: "a delete"})
-    assert [GROUPS_KEY in operation.properties for operation in table.operations] == [False, True]
+    assert [GROUPS_KEY in operation.properties for operation in table.made] == [False, True]
     assert [did for did in table.did if did != "refresh"] == ["may_commit", "commit", "may_commit", "commit"]
 
 
@@ -461,8 +518,8 @@ def test_nothing_is_committed_when_no_group_is_whole() -> None:
 def test_a_group_without_an_output_is_no_part_of_the_commit() -> None:
     table = Table((True, None))
     assert committed(table, written=outputs()[1:]).result == Committed(900)
-    assert table.operations[0].properties[GROUPS_KEY] == "1"
-    assert table.operations[0].deleted == [file.path for file in SPEC.rewrite.groups[1].files]
+    assert table.made[0].properties[GROUPS_KEY] == "1"
+    assert table.made[0].deleted == [file.path for file in SPEC.rewrite.groups[1].files]
 
 
 def test_w11_two_attempts_never_commit_two_parts() -> None:
@@ -515,11 +572,11 @@ def test_c1_c2_the_result_is_true_of_the_table_in_every_cell(
     """As ``tests/spark/test_commit_outcomes.py`` has it on real Spark, in no time."""
     died = ConnectionResetError("the JVM is gone") if answer is Answer.KILLED else None
     error = died or (JavaError(_CLIENT_RAISES[answer]) if _CLIENT_RAISES[answer] or not applied else None)
-    table = Table(*[(applied, error)] * 8)
+    table = Table(*[(applied, error)] * TRIES_MAX)
     if died is not None:
         table.refresh_errors = {2: died}  # it does not come back
     result = committed(table, lost_since=lost_from(lost, 1)).result
-    assert all((GROUPS_KEY in operation.properties) == bool(lost) for operation in table.operations)
+    assert all((GROUPS_KEY in operation.properties) == bool(lost) for operation in table.made)
     match answer:
         case Answer.KILLED:
             assert isinstance(result, CommitUnknown)

@@ -32,8 +32,8 @@ class DeletesTable(Table):
         self.bound: list[str] = []
 
     def newRewrite(self) -> BoundOperation:  # noqa: N802 - Java's name
-        self.operations.append(BoundOperation(self))
-        return cast("BoundOperation", self.operations[-1])
+        self.made.append(BoundOperation(self))
+        return cast("BoundOperation", self.made[-1])
 
     def currentSnapshot(self) -> Any:  # noqa: N802 - Java's name
         return self.seen[-1] if self.seen else None
@@ -66,7 +66,7 @@ def test_w5_a_commit_is_signed_looked_at_and_bound_to_what_was_looked_at() -> No
 
     assert commit(table, look) == Committed(900)
     assert table.did[:4] == ["refresh", "looked", "asked", "commit"]
-    (operation,) = table.operations
+    (operation,) = table.made
     assert table.bound == [f"still {table.history[-2].id}"]
     assert operation.deletes_with == "nothing"
     assert (operation.deleted, operation.added) == (["d"], [])

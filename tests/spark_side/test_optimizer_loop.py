@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
+from structlog.testing import capture_logs
 
 from icewright.domain.actions import Executor
 from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
@@ -578,3 +579,33 @@ def test_tasks_of_a_batch_count_one_by_one_towards_a_fresh_process() -> None:
     optimizer.run()
     assert optimizer.wants_recycling
     assert len(server.reports) == 4
+
+
+class Resting(Optimizer):
+    """Does not rest, but notes for how long it would have, by a clock of its own; stops after so many rests."""
+
+    def __init__(self, server: Server, clock: Clock, rests: int) -> None:
+        super().__init__(Engine(), server, settings_of(poll_interval_ms=500), clock=clock)
+        self._passing, self._rests = clock, rests
+        self.pauses: list[float] = []
+
+    def _rest(self, pause_s: float) -> None:
+        self.pauses.append(pause_s)
+        self._passing.wait(pause_s)
+        if len(self.pauses) >= self._rests:
+            self.stop()
+
+
+def test_a_server_that_is_away_is_asked_less_often_and_told_of_once() -> None:
+    server, clock = Server(), Clock()
+    server.claim_errors = [Unavailable("away") for _ in range(10)]
+    optimizer = Resting(server, clock, rests=11)
+    with capture_logs() as logs:
+        optimizer.run()
+    assert optimizer.pauses[:4] == [1.0, 2.0, 4.0, 5.0]
+    assert (max(optimizer.pauses), optimizer.pauses[-1]) == (5.0, 0.5)
+    told = [(entry["log_level"], entry["event"], entry["failures"]) for entry in logs]
+    assert told == [
+        ("warning", "no tasks from the server", 1),
+        ("info", "the server answers again", 10),
+    ]

@@ -10,7 +10,15 @@ import httpx2
 import pytest
 
 from icewright.domain.codec import to_json
-from icewright.domain.errors import IcewrightError, InvalidMessage, LeaseLost, Rejected, Unavailable, VersionMismatch
+from icewright.domain.errors import (
+    IcewrightError,
+    InvalidMessage,
+    LeaseLost,
+    Rejected,
+    ServerAway,
+    Unavailable,
+    VersionMismatch,
+)
 from icewright.domain.jobs import PROTOCOL_VERSION, Heartbeat, HeartbeatReply, OptimizerHello, TableCheck
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import WorkerAccess
@@ -100,7 +108,7 @@ def test_answers_are_read() -> None:
         (409, "something-new", Rejected),
         (422, None, Rejected),
         (500, "internal", Unavailable),
-        (503, "unavailable", Unavailable),
+        (503, "unavailable", ServerAway),
     ],
 )
 def test_refusals_are_told_apart_by_their_code(

@@ -31,9 +31,9 @@ class Tries:
         self.table.did.append("prepared")
         if self._left is not None:
             return self._left
-        self.table.operations.append(Operation(self.table))
-        sign(self.table.operations[-1], SPEC, "proof")
-        return self.table.operations[-1]
+        self.table.made.append(Operation(self.table))
+        sign(self.table.made[-1], SPEC, "proof")
+        return self.table.made[-1]
 
 
 def test_each_try_is_made_of_the_table_as_it_is_then() -> None:

@@ -6,8 +6,10 @@ import re
 import secrets
 import threading
 import time
+from pathlib import Path
 from uuid import UUID
 
+from icewright.domain.clock_notes import Uptime
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
 
@@ -24,6 +26,20 @@ class SystemClock:
     def now(self) -> Instant:
         """Milliseconds since the Unix epoch, UTC."""
         return time.time_ns() // 1_000_000
+
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_BITS = 62
+_OWN_BOOT = secrets.randbits(_BOOT_BITS)
+
+
+def system_uptime() -> Uptime:
+    """How long this machine has been up, sleep included; where it does not tell, how long this process has counted."""
+    try:
+        boot = int(_BOOT_ID.read_text(encoding="ascii").replace("-", ""), 16) >> (128 - _BOOT_BITS)
+        return Uptime(time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000, boot)
+    except (OSError, ValueError, AttributeError):  # no Linux
+        return Uptime(time.monotonic_ns() // 1_000_000, _OWN_BOOT)
 
 
 class SystemIds:

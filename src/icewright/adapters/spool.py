@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 
 from icewright.domain.errors import Unavailable
 from icewright.domain.likeness import likeness
-from icewright.domain.locations import CanonicalPath
+from icewright.domain.locations import CanonicalPath, checksummed
 from icewright.domain.objects import ListedObject
 from icewright.domain.orphans import FoundFile, Mention, Sighting
 from icewright.domain.reachable import FileClass, ReachableFile
@@ -78,7 +78,7 @@ class DiskSpool:
             yield _read(part.file)
 
     def _part_of(self, path: CanonicalPath) -> _Part:
-        alike = likeness(path).encode("utf-8", "surrogatepass")
+        alike = likeness(checksummed(path) or path).encode("utf-8", "surrogatepass")
         digest = blake2b(alike, digest_size=8, key=self._key).digest()
         return self._parts[int.from_bytes(digest, "little") % len(self._parts)]
 

@@ -54,7 +54,8 @@ class Access:
 
     ``token`` is its own, ``allowed_hosts`` are the Host headers (with port) that are answered at all. ``public_url`` is
     where people find it, for links; without one they are on this machine. Without ``answers``, keys of requests mean
-    nothing. ``logins``: how people log in by a provider.
+    nothing. ``logins``: how people log in by a provider. With
+    ``one_person`` the owner approves also what they asked for.
     """
 
     def __init__(
@@ -68,13 +69,14 @@ class Access:
         public_url: str | None = None,
         answers: Answers | None = None,
         logins: Logins | None = None,
+        one_person: bool = False,
     ) -> None:
         if not token:
             raise ValueError("the token is empty")
         self.allowed_hosts = frozenset(host.lower() for host in allowed_hosts)
         self.identities, self.audit, self.transport, self.public_url = identities, audit, transport, public_url
         self.answers = answers
-        self.logins = logins
+        self.logins, self.one_person = logins, one_person
         self._token = digest(token)
 
     def is_own(self, presented: str) -> bool:

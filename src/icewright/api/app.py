@@ -16,6 +16,7 @@ from icewright.api import (
     groups,
     headers,
     identities,
+    lost_tables,
     metrics,
     metrics_reports,
     notifications,
@@ -66,8 +67,9 @@ Instants (`..._at`) are milliseconds since the Unix epoch, UTC; sizes are bytes.
 `not-found` (404), `method-not-allowed` (405), `not-allowed`, `conflict`, `lease-lost`, `table-replaced`,
 `version-mismatch`, `in-progress`, `not-kept` (409), `conflict` (412), `too-large` (413), `unsupported-media-type`
 (415), `wrong-host` (421), `rejected`, `unsupported`, `invalid-configuration`, `invalid-resource-group`, `key-reused`
-(422), `invalid-request` (428), `internal`, `plan-refused` (500), `unavailable`, `unreadable`, `unknown` (503, with
-`Retry-After`). What the caller may not see is answered as what is not there. `hint` says what can be done about it.
+(422), `invalid-request` (428), `too-many-requests` (429, with `Retry-After`), `internal`, `plan-refused` (500),
+`unavailable`, `unreadable`, `unknown` (503, with `Retry-After`). What the caller may not see is
+answered as what is not there. `hint` says what can be done about it.
 
 **Versions.** All JSON that is read has an `ETag`; with it in `If-None-Match` the answer is 304 while nothing has
 changed. Changes of policies need `If-Match`, those of tasks take it, and are refused with 412 where somebody was
@@ -119,6 +121,7 @@ def create_app(
         queue,
         groups,
         quarantine,
+        lost_tables,
         feed,
         notifications,
         events,

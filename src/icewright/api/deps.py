@@ -51,6 +51,10 @@ def _servers(request: Request) -> Sequence[SeenServer]:
     return cast("Leading", request.app.state.leading).servers()
 
 
+def _is_stuck(request: Request) -> bool:
+    return cast("Leading", request.app.state.leading).is_stuck
+
+
 Control = Annotated[ControlPlane, Depends(_control)]
 Looked = Annotated[Lookups, Depends(_lookups)]
 Gate = Annotated[Access, Depends(_access)]
@@ -59,4 +63,6 @@ Led = Annotated[ControlPlane, Depends(_led)]
 """For routes that are :data:`~icewright.api.passing.BY_LEADER`."""
 LedOrOwn = Annotated[ControlPlane, Depends(_led_or_own)]
 """Where what the loop knows is shown if it turns here, and left out if not."""
+IsStuck = Annotated[bool, Depends(_is_stuck)]
+"""Whether the loop of a former lead hangs in this server."""
 Servers = Annotated[Sequence[SeenServer], Depends(_servers)]

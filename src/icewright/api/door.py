@@ -17,6 +17,7 @@ from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from icewright.api.access import Access
+from icewright.api.denials import Denials
 from icewright.api.deps import PRINCIPAL, STRANGER
 from icewright.api.problems import Problem, problem_of, problem_response
 from icewright.domain.access import OWNER, Principal
@@ -110,6 +111,7 @@ class Door:
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
+        self._denials = Denials(access.audit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer it here."""
@@ -118,21 +120,18 @@ class Door:
             return
         if scope["type"] != "http":
             raise RuntimeError(f"{scope['type']} is not served")
-        started = False
+        started, status = False, 0
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal started
+            nonlocal started, status
             if message["type"] == "http.response.start":
-                started = True
+                started, status = True, message["status"]
                 headers = MutableHeaders(scope=message)
                 for name, value in _security_headers(scope).items():
                     headers.setdefault(name, value)
             await send(message)
 
-        # Others have to be looked up in the store, which must not keep everybody waiting.
-        admitted = self._recognized(scope)
-        if admitted is None:
-            admitted = await run_in_threadpool(self._admit, scope)
+        admitted = await self._let_in(scope)
         if isinstance(admitted, Problem):
             await _answer(admitted, scope, receive, send_with_headers)
             return
@@ -145,6 +144,20 @@ class Door:
             if started:
                 raise
             await _answer(_INTERNAL, scope, receive, send_with_headers)
+        if status == HTTPStatus.FORBIDDEN and admitted is not STRANGER:
+            self._denials.forbidden(admitted.name, scope["path"])
+
+    async def _let_in(self, scope: Scope) -> Principal | Problem:
+        """Who asks, or why they are not let in; those whose credentials are wrong again and again hear of it late."""
+        if self._denials.is_due:
+            await run_in_threadpool(self._denials.write)
+        # Others have to be looked up in the store, which must not keep everybody waiting.
+        admitted = self._recognized(scope)
+        if admitted is None:
+            admitted = await run_in_threadpool(self._admit, scope)
+        if admitted is _UNAUTHENTICATED and has_credentials(Headers(scope=scope)):
+            return await self._denials.wrong(self._access.transport.client(scope)) or _UNAUTHENTICATED
+        return admitted
 
     def _recognized(self, scope: Scope) -> Principal | Problem | None:
         """Whoever is let in, or refused, without asking the store; None for all others."""
@@ -212,6 +225,11 @@ def _in_place_of(headers: Headers) -> Principal | Problem:
 def has_token(headers: Headers) -> bool:
     """Whether somebody comes by a token rather than by a session: credentials of their own go before a cookie."""
     return "authorization" in headers
+
+
+def has_credentials(headers: Headers) -> bool:
+    """Whether a request carries any; that it carries none is no attempt at anything."""
+    return has_token(headers) or presented_session(headers) is not None
 
 
 def whose(headers: Headers, access: Access, *, attended: bool) -> Principal | None:

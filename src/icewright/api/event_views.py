@@ -15,7 +15,8 @@ class EventView:
     """What somebody said that they committed, and whether its table was looked at because of it.
 
     It waits until a look was taken that the catalog answered, whatever that came to. ``tries`` counts the looks that
-    came to nothing, ``tried_at`` and ``trouble`` are when and why the last one did. ``problem`` is
+    came to nothing while the catalog answered others, ``tried_at`` and ``trouble`` are when and why the last one did;
+    after five tries it is ``parked``. ``problem`` is
     why its table cannot be looked after by now, if so. ``committed_at`` is what the table says of the snapshot, once a
     look has seen it.
     """

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 
-from icewright.api.deps import Caller, Control
+from icewright.api.deps import Caller, Control, Gate
 from icewright.api.event_views import EventView, event_view
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import Permission, Scope, authorize
+from icewright.domain.audit import Act
+from icewright.domain.errors import NotFound
 from icewright.domain.event_messages import EVENTS_MAX, ID_MAX, parse_event, parse_events
 from icewright.domain.events import Channel, EventFigures, EventState
 from icewright.domain.names import TableName
 from icewright.domain.tables import Operation
-from icewright.ports.store import EventFilter
+from icewright.ports.inbox import EventFilter
 
 router = APIRouter(prefix="/events", tags=["events"])
 
@@ -91,7 +93,7 @@ def receive_commit(control: Control, caller: Caller, body: Annotated[Any, Depend
     """Somebody committed to a table. Answered at once; what is true is then read from the catalog."""
     event = parse_event(body)
     authorize(caller, Permission.REPORT, Scope.of(event.table_name))
-    is_new = control.intake.take([event], Channel.HTTP)
+    is_new = control.intake.take([event], Channel.HTTP, caller.name)
     return render(EventAnswer(accepted=True, repeated=not is_new), 202)
 
 
@@ -107,7 +109,7 @@ def receive_commits(
     events, channel = parse_events(body)
     for place in {Scope.of(event.table_name) for event in events}:
         authorize(caller, Permission.REPORT, place)
-    new = control.intake.take(events, channel)
+    new = control.intake.take(events, channel, caller.name)
     return render(EventsAnswer(accepted=len(events), repeated=len(events) - new), 202)
 
 
@@ -122,7 +124,7 @@ def list_events(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """Events that came in, newest first: those that wait, and those that were worked on within a day.
+    """Events that came in, newest first: those that wait, and those that were worked on, or parked, within a day.
 
     Of tables that the caller may read and that are known; who may read everything has those of others too.
     """
@@ -130,10 +132,29 @@ def list_events(
     only = EventFilter(state, channel, of_table, caller.scopes(Permission.READ))
     found = control.tables.received(only, limit=limit + 1, before=decode_cursor(int, cursor))
     items = found[:limit]
-    records = {one: control.tables.record_by_name(one) for one in {stored.event.table_name for stored in items}}
-    problems = {one: None if record is None else record.problem for one, record in records.items()}
-    views = [event_view(stored, problems[stored.event.table_name]) for stored in items]
+    records = control.tables.records_by_name({stored.event.table_name for stored in items})
+    problems = {one: record.problem for one, record in records.items()}
+    views = [event_view(stored, problems.get(stored.event.table_name)) for stored in items]
     return page(views, items[-1].event_id if len(found) > limit else None)
+
+
+@router.delete(
+    "/inbox/{event_id}",
+    dependencies=[needs(Permission.OPERATE, On.ANYWHERE)],
+    **operation(EventView, problems={404: "No such event."}),
+)
+def delete_event(
+    control: Control, caller: Caller, access: Gate, event_id: Annotated[int, Path(ge=0, le=ID_MAX)]
+) -> Response:
+    """Forget an event, such as a parked one: no look is taken because of it, and it may be reported again."""
+    stored = control.tables.event(event_id)
+    name = stored.event.table_name
+    if not caller.may(Permission.READ, Scope.of(name)):
+        raise NotFound(f"no event {event_id}")
+    authorize(caller, Permission.OPERATE, Scope.of(name))
+    access.audit.append(Act("event.deleted", f"event {event_id}", {"table": str(name), "state": stored.state.value}))
+    control.tables.remove_event(event_id)
+    return render(event_view(stored, None))
 
 
 @router.get("/figures", dependencies=[needs(Permission.READ, On.ANYWHERE)], **operation(EventFigures))

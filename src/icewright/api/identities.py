@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from icewright.api.deps import Caller, Gate
+from icewright.api.deps import Caller, Control, Gate
 from icewright.api.door import bearer_token, has_token, own_origin, presented_session, session_cookie
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, needs
@@ -83,9 +83,16 @@ def list_tokens(access: Gate, limit: Limit = 100, cursor: Cursor = None) -> Resp
         GivenToken, status=201, accepts=schema_of(NewToken), problems={409: "There is or was a token of that name."}
     ),
 )
-def create_token(access: Gate, caller: Caller, body: Annotated[Any, Depends(json_body())]) -> Response:
-    """A new token. The answer is the only place where it is ever shown."""
-    return render(access.give_token(from_json(NewToken, body), caller.name), 201)
+def create_token(
+    control: Control, access: Gate, caller: Caller, body: Annotated[Any, Depends(json_body())]
+) -> Response:
+    """A new token. The answer is the only place where it is ever shown.
+
+    Its scopes are `*`, catalogs that are configured, or namespaces of these.
+    """
+    new = from_json(NewToken, body)
+    new.require_catalogs(control.catalogs)
+    return render(access.give_token(new, caller.name), 201)
 
 
 @router.post(

@@ -1,33 +1,33 @@
-"""Tables as the API shows them: by uuid, from the store, with what only the catalog knows remembered.
+"""Tables as the API shows them: by uuid, from the store. Lists ask no catalog, and the store a fixed number of times.
 
-A page asks for all tables each second. What depends on a table's metadata file alone (policy, sums, the dates of our
-rewrites) is worked out once per metadata file, so that such a page costs the catalog nothing while nothing changes.
+A page asks for all tables each second. What looks worked out is kept with the record; the dates of our rewrites of each
+partition are worked out once per metadata file, for the page of one table.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from icewright.api.table_views import ObservationView, PlanSummary, TableDocument, TableSummary
+from icewright.api.table_views import ObservationView, TableDocument, TableSummary
 from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
-from icewright.domain.errors import IcewrightError, NotFound, Rejected, TableReplaced
+from icewright.domain.errors import NotFound, Rejected, TableReplaced
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
-from icewright.domain.policy import Policy
+from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning.place_shown import place_shown
+from icewright.planning.policy import policy_of
 from icewright.ports.store import TableRecord
 from icewright.services.control import ControlPlane
 from icewright.services.leading import Leading
 from icewright.services.place_views import PlaceView, place_view
 from icewright.services.rewrites import optimized_at
 from icewright.services.unfit import UnfitFiles
-from icewright.services.views import FiguresView, figures_view, table_view
+from icewright.services.views import table_view
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -54,17 +54,6 @@ def is_about(within: Scopes, catalog: str) -> bool:
     return any(scope.catalog in {"", catalog} for scope in within)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What follows from one metadata file, and one revision of the policies."""
-
-    metadata_location: str
-    revision: int
-    policy: Policy
-    figures: FiguresView
-    optimized_at: Instant | None
-
-
 class Lookups:
     """Reads tables for display. Safe for use by several threads."""
 
@@ -73,8 +62,7 @@ class Lookups:
         self._control, self._leading = control, leading
         self._unfit = UnfitFiles(control.tables, control.clock)
         self._lock = threading.Lock()
-        self._known: dict[TableId, _Known] = {}
-        self._plans: dict[str, PlanSummary] = {}
+        self._modes: dict[TableId, tuple[tuple[str, int], Mode]] = {}
         self._optimized: dict[TableId, tuple[str, Mapping[Partition, Instant]]] = {}
 
     def record(self, uuid: str, catalog: str | None) -> TableRecord:
@@ -127,8 +115,10 @@ class Lookups:
         return metadata
 
     def policy(self, record: TableRecord) -> Policy:
-        """The table's effective policy. Raises as :meth:`metadata` does, when it is not known yet."""
-        return self._facts(record).policy
+        """The table's effective policy by what is known of it. Raises as :meth:`metadata` where too little is."""
+        rules = self._control.planner.policies.present().rules
+        properties = self.metadata(record).properties if record.properties is None else record.properties
+        return policy_of(record.name, properties, rules)
 
     def optimized_at(self, record: TableRecord) -> Mapping[Partition, Instant]:
         """When each partition was last rewritten by icewright. Raises as :meth:`metadata` does."""
@@ -141,13 +131,30 @@ class Lookups:
             _remember(self._optimized, record.table_id, (metadata.metadata_location, found))
         return found
 
+    def summaries(self, records: Sequence[TableRecord]) -> Sequence[TableSummary]:
+        """Tables in a list, by one revision of the policies."""
+        with self._control.planner.policies.held():
+            return [self.summary(record) for record in records]
+
     def summary(self, record: TableRecord) -> TableSummary:
-        """One table in a list; a table whose catalog is away is shown with what the store knows."""
-        try:
-            known = self._facts(record)
-        except IcewrightError as error:
-            return self._summary(record, None, record.problem or Reason(error.code, error.message))
-        return self._summary(record, known, record.problem)
+        """One table in a list, with what the store knows: no catalog is asked, and nothing else of the store."""
+        known = record.listed
+        return TableSummary(
+            name=str(record.name),
+            catalog=record.table_id.catalog,
+            uuid=record.table_id.uuid,
+            format_version=record.format_version,
+            snapshot_id=record.snapshot_id,
+            observed_at=record.observed_at,
+            changed_at=record.changed_at,
+            optimized_at=None if known is None else known.optimized_at,
+            next_look_at=max(record.next_look_at, record.observed_at),
+            commit_interval_ms=record.commit_interval_ms,
+            mode=self._mode(record),
+            figures=None if known is None else known.figures,
+            plan=None if known is None or known.plan.plan_id != record.plan_id else known.plan,
+            problem=record.problem,
+        )
 
     def observation(self, record: TableRecord) -> ObservationView:
         """What the last look at a table saw."""
@@ -200,52 +207,17 @@ class Lookups:
         registry = (self._leading.led or self._control).registry
         return place_view(place_shown(registry.ownership(), record.name, may_read))
 
-    def _facts(self, record: TableRecord) -> _Known:
-        known, revision = self._known.get(record.table_id), self._control.planner.policies.present().revision
-        if known is not None and (known.metadata_location, known.revision) == (record.metadata_location, revision):
-            return known
-        metadata = self.metadata(record)
-        policy = self._control.planner.policy(metadata)
-        figures = figures_view(self._control.tables.partitions(record.table_id), policy)
-        ours = (snapshot.committed_at for snapshot in metadata.ancestors() if snapshot.task_id is not None)
-        known = _Known(record.metadata_location, revision, policy, figures, max(ours, default=None))
-        if metadata.metadata_location == record.metadata_location:
+    def _mode(self, record: TableRecord) -> Mode | None:
+        """What mode the table has by the policies of now; by its last look where its properties are too long."""
+        if record.properties is None:
+            return None if record.listed is None else record.listed.mode
+        made_from = (record.metadata_location, self._control.planner.policies.present().revision)
+        known = self._modes.get(record.table_id)
+        if known is None or known[0] != made_from:
+            known = (made_from, self.policy(record).mode)
             with self._lock:
-                _remember(self._known, record.table_id, known)
-        return known
-
-    def _summary(self, record: TableRecord, known: _Known | None, problem: Reason | None) -> TableSummary:
-        return TableSummary(
-            name=str(record.name),
-            catalog=record.table_id.catalog,
-            uuid=record.table_id.uuid,
-            format_version=record.format_version,
-            snapshot_id=record.snapshot_id,
-            observed_at=record.observed_at,
-            changed_at=record.changed_at,
-            optimized_at=None if known is None else known.optimized_at,
-            next_look_at=max(record.next_look_at, record.observed_at),
-            commit_interval_ms=record.commit_interval_ms,
-            mode=None if known is None else known.policy.mode,
-            figures=None if known is None else known.figures,
-            plan=None if record.plan_id is None else self._plan(record.plan_id),
-            problem=problem,
-        )
-
-    def _plan(self, plan_id: str) -> PlanSummary:
-        summary = self._plans.get(plan_id)  # a plan never changes
-        if summary is None:
-            plan = self._control.tables.plan(plan_id)
-            summary = PlanSummary(
-                plan_id=plan.plan_id,
-                planned_at=plan.planned_at,
-                reason=plan.reason,
-                can_apply=not plan.is_empty,
-                data_files_after=None if plan.rewrite_prediction is None else plan.rewrite_prediction.data_files_after,
-            )
-            with self._lock:
-                _remember(self._plans, plan_id, summary)
-        return summary
+                _remember(self._modes, record.table_id, known)
+        return known[1]
 
 
 def _remember(entries: dict[K, V], key: K, value: V) -> None:

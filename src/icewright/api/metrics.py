@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -57,8 +57,8 @@ class Shown:
     state_dir: Path | None = None
 
 
-GROUPS_MAX: Final = 50
-"""Resource groups with series of their own: optimizers name theirs, and a mistake must not make one each."""
+OTHER_GROUPS: Final = "other"
+"""The label of all groups that nobody configured: optimizers name theirs, and a mistake must not make one each."""
 
 
 @router.get(
@@ -91,7 +91,7 @@ class Figures:
             yield _one("icewright_state_free_bytes", "Of the server: what is free where its own files are.", free_bytes)
         try:
             tasks, tables = control.tasks.census(max(1, self._shown.tables_max)), control.tables.census()
-            halts = control.tasks.halts.present()
+            halts, groups = control.tasks.halts.present(), control.group_views.defined()
             receivers = control.notifications.views()
             pruned = {} if control.prunings is None else control.prunings.pruned()
         except IcewrightError as error:
@@ -101,7 +101,7 @@ class Figures:
         yield _one("icewright_store_up", "Whether the store answers this server.", 1)
         yield _of_halts(halts)
         yield from _of_tasks(tasks, self._shown.tables_max)
-        yield from _of_tables(tables, tasks.now)
+        yield from _of_tables(tables, tasks.now, groups)
         yield from _of_totals(tasks.totals)
         yield from _of_receivers(receivers)
         yield from _of_pruned(pruned, tasks.now)
@@ -173,7 +173,7 @@ def _of_tasks(census: TaskCensus, tables_max: int) -> Iterator[Metric]:
     )
 
 
-def _of_tables(census: TableCensus, now: Instant) -> Iterator[Metric]:
+def _of_tables(census: TableCensus, now: Instant, groups: Collection[str]) -> Iterator[Metric]:
     yield _one("icewright_tables", "Of the store: tables that are known.", census.tables)
     yield _one(
         "icewright_tables_put_aside", "Of the store: tables that are left alone for a problem.", census.put_aside
@@ -194,17 +194,25 @@ def _of_tables(census: TableCensus, now: Instant) -> Iterator[Metric]:
         "Of the store: optimizers that were heard of within two minutes, by resource group.",
         labels=("resource_group",),
     )
-    for group, seen_at in sorted(census.seen_at.items())[:GROUPS_MAX]:
-        optimizers.add_metric((_printable(group),), sum(now - at < OPTIMIZER_SEEN_MS for at in seen_at))
+    for group, seen_at in _of_groups(census.seen_at, groups).items():
+        optimizers.add_metric((group,), sum(now - at < OPTIMIZER_SEEN_MS for at in seen_at))
     yield optimizers
     submitters = GaugeMetricFamily(
         "icewright_submitters",
         "Of the store: submitters that asked what waits within two minutes, by resource group.",
         labels=("resource_group",),
     )
-    for group, asked_at in sorted(census.asked_at.items())[:GROUPS_MAX]:
-        submitters.add_metric((_printable(group),), sum(now - at < OPTIMIZER_SEEN_MS for at in asked_at))
+    for group, asked_at in _of_groups(census.asked_at, groups).items():
+        submitters.add_metric((group,), sum(now - at < OPTIMIZER_SEEN_MS for at in asked_at))
     yield submitters
+
+
+def _of_groups(at: Mapping[str, Sequence[Instant]], groups: Collection[str]) -> Mapping[str, list[Instant]]:
+    """When optimizers of groups were heard of; of all that nobody configured together."""
+    found: dict[str, list[Instant]] = {}
+    for group, times in sorted(at.items()):
+        found.setdefault(_printable(group) if group in groups else OTHER_GROUPS, []).extend(times)
+    return found
 
 
 def _of_receivers(receivers: Sequence[ReceiverView]) -> Iterator[Metric]:

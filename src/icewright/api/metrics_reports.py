@@ -51,7 +51,7 @@ def report_metrics(
     if event is None:
         control.intake.pass_over(kind if kind in _KNOWN_KINDS else "other-report")
     else:
-        control.intake.take([event], Channel.METRICS_REPORT)
+        control.intake.take([event], Channel.METRICS_REPORT, caller.name)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 

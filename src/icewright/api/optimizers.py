@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Response
 
@@ -13,7 +14,7 @@ from icewright.api.needs import On, needs
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import EVERYWHERE, Permission, Scopes
 from icewright.domain.codec import from_json
-from icewright.domain.errors import InvalidMessage, NotFound
+from icewright.domain.errors import InvalidMessage, NotFound, TooManyRequests
 from icewright.domain.jobs import ClaimRequest, OptimizerHello, TableCheck, TaskSpec
 from icewright.domain.optimizers import Backlog, BacklogRequest, SeenSubmitter, Submitting
 from icewright.domain.resource_groups import Queue
@@ -26,6 +27,9 @@ router = APIRouter(tags=["optimizers"])
 
 _LONG_MAX = 2**63 - 1
 _NAME_MAX = 500
+_NAME: Final = re.compile(r"[\w.:@/+-]{1,200}\Z", re.ASCII)
+OPTIMIZERS_MAX: Final = 2_000
+"""Optimizers that are known at a time: ids are free to invent, and lists and metrics read all of them."""
 _NO_CONTENT = {"description": "There is nothing to do now; ask again."}
 
 
@@ -87,7 +91,16 @@ def list_optimizers(control: Control, caller: Caller, limit: Limit = 100, cursor
 )
 def hello(control: Control, body: Annotated[Any, Depends(json_body())]) -> Response:
     """An optimizer introduces itself, and does so again every few seconds as long as it lives."""
-    control.dispatcher.hello(from_json(OptimizerHello, body))
+    said = from_json(OptimizerHello, body)
+    for what, name in (("optimizer_id", said.optimizer_id), ("resource_group", said.resource_group)):
+        if _NAME.match(name) is None:
+            raise InvalidMessage(f"$.{what}: 1 to 200 letters, digits and . _ : @ / + - are a name")
+    known = {one.hello.optimizer_id for one in control.tables.optimizers()}
+    if said.optimizer_id not in known and len(known) >= OPTIMIZERS_MAX:
+        raise TooManyRequests(
+            f"{OPTIMIZERS_MAX:,} optimizers are known already", hint="those not heard of for long are forgotten"
+        )
+    control.dispatcher.hello(said)
     return Response(status_code=204)
 
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Response
 
 from icewright.api.approval_views import ApprovalView, approval_view
-from icewright.api.deps import Caller, Control
+from icewright.api.deps import Caller, Control, Gate
 from icewright.api.messages import Cursor, Limit, decode_cursor, json_body, page, render
 from icewright.api.needs import On, named, needs, needs_as_its_actions
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.api.task_views import TaskView, task_view
-from icewright.domain.access import Permission
+from icewright.domain.access import OWNER, Permission
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Forbidden, NotFound
 from icewright.services.plan_views import PlannedFileView, PlanView, WaitingView, plan_view, planned_files, waiting_view
@@ -85,7 +85,7 @@ def show_approval(control: Control, plan_id: str) -> Response:
     ),
 )
 def apply_plan(control: Control, plan_id: str) -> Response:
-    """Queue exactly that plan. It is refused when the table has moved on so that it does not hold any more."""
+    """Run a plan now: queue exactly that one. Refused when the table has moved on so that it does not hold any more."""
     return render(task_view(control.dispatcher.apply(plan_id)), 202)
 
 
@@ -100,16 +100,19 @@ def apply_plan(control: Control, plan_id: str) -> Response:
     ),
 )
 def approve_plan(
-    control: Control, caller: Caller, plan_id: str, body: Annotated[Any, Depends(json_body())]
+    control: Control, gate: Gate, caller: Caller, plan_id: str, body: Annotated[Any, Depends(json_body())]
 ) -> Response:
     """Let exactly that plan go, and queue it. What cannot be queued is approved all the same.
 
-    It has to wait for that, by itself or since it is beyond a budget: any other plan is applied. Nobody approves what
-    they asked for themselves.
+    It has to wait for that, by its mode, by itself or since it is beyond a budget: any other plan is applied. Nobody
+    approves what they asked for themselves, unless the configuration says that the installation is of one person
+    (`server.approvals`); the approval says so.
     """
     given = from_json(ApprovalGiven, body)
     approved_by = named(caller, given.approved_by)
     if caller.name == control.tables.asked_by(plan_id):  # whatever the owner says who they are
-        hint = "somebody else has to approve it: `icewright token create --role approver NAME` lets them in"
-        raise Forbidden(f"{caller.name} asked for plan {plan_id}", hint=hint)
+        hint = "another person approves it: `icewright token create --role approver --scope SCOPE NAME` lets them in"
+        if not (gate.one_person and caller == OWNER):
+            raise Forbidden(f"{caller.name} asked for plan {plan_id}", hint=hint)
+        approved_by += ", who asked for it (installation of one person)"
     return render(task_view(control.dispatcher.approve(plan_id, approved_by)), 202)

@@ -13,7 +13,9 @@ from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from icewright.domain.errors import (
     Conflict,
@@ -24,6 +26,7 @@ from icewright.domain.errors import (
     NotAllowed,
     NotFound,
     Rejected,
+    TooManyRequests,
     Unavailable,
     Unknown,
     VersionMismatch,
@@ -42,6 +45,7 @@ _STATUSES: Final[tuple[tuple[type[IcewrightError], HTTPStatus], ...]] = (
     (VersionMismatch, HTTPStatus.CONFLICT),
     (Rejected, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Conflict, HTTPStatus.CONFLICT),
+    (TooManyRequests, HTTPStatus.TOO_MANY_REQUESTS),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
     (Unknown, HTTPStatus.SERVICE_UNAVAILABLE),
 )
@@ -101,8 +105,8 @@ def problem_response(problem: Problem, instance: str, headers: Mapping[str, str]
         "instance": instance[:_DETAIL_LENGTH_MAX],
     }
     all_headers = dict(headers or {})
-    if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
-        all_headers["Retry-After"] = str(RETRY_AFTER_S)
+    if problem.status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}:
+        all_headers.setdefault("Retry-After", str(RETRY_AFTER_S))
     return Response(json.dumps(document), problem.status, all_headers, MEDIA_TYPE)
 
 
@@ -134,4 +138,16 @@ def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - see above
     code = _CODES.get(error.status_code, "invalid-request")
     detail = f"{request.method} {request.url.path}: {error.detail}"
-    return problem_response(Problem(error.status_code, code, detail), request.url.path, error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_methods_of(request))
+    return problem_response(Problem(error.status_code, code, detail), request.url.path, headers)
+
+
+def _methods_of(request: Request) -> list[str]:
+    """All methods of an address: the framework names those of the first route at it alone."""
+    found: set[str] = set()
+    for route in iter_route_contexts(request.app.routes):
+        if compile_path(str(route.path))[0].match(request.url.path):
+            found |= set(getattr(route, "methods", None) or ())
+    return sorted(found)

@@ -33,12 +33,14 @@ _OPERATES = needs(Permission.OPERATE, On.ANYWHERE)
 class PartAsked:
     """A part of the queue: ``all``, or a ``group``, ``catalog`` or ``table`` of that name; and why.
 
-    For all, and for a group, which may have tables everywhere, the permission is needed on everything.
+    For all, and for a group, which may have tables everywhere, the permission is needed on everything. With ``preview``
+    the answer says what would be halted, and nothing is.
     """
 
     part: PartKind
     name: str = ""
     reason: str = ""
+    preview: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ def stop(control: Control, caller: Caller, body: Body) -> Response:
 def resume(control: Control, caller: Caller, body: Body) -> Response:
     """Let exactly this part go on. What halts a part of it, or more than it, stays."""
     asked = _asked(caller, body)
+    if asked.preview:
+        raise InvalidMessage("`preview` is for pause, drain and stop")
     part = control.halting.part(asked.part, asked.name, halted=True)
     halt = control.halting.resume(part, asked.reason)
     return render(Resumed(halt is not None, halts_for(control, caller.scopes(Permission.READ))))
@@ -93,7 +97,9 @@ def resume(control: Control, caller: Caller, body: Body) -> Response:
 
 def _halt(control: ControlPlane, caller: Principal, body: Any, state: HaltState) -> Response:
     asked = _asked(caller, body)
-    return render(control.halting.halt(control.halting.part(asked.part, asked.name), state, asked.reason))
+    part = control.halting.part(asked.part, asked.name)
+    change = control.halting.preview if asked.preview else control.halting.halt
+    return render(change(part, state, asked.reason))
 
 
 def _asked(caller: Principal, body: Any) -> PartAsked:

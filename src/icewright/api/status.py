@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request, Response
 
 from icewright import __version__
-from icewright.api.deps import Caller, Control, Gate, LedOrOwn, Servers
+from icewright.api.deps import Caller, Control, Gate, IsStuck, LedOrOwn, Servers
 from icewright.api.door import has_token
 from icewright.api.lookups import is_about
 from icewright.api.messages import render
@@ -137,7 +137,7 @@ class LoginCode:
 
 
 @router.get("/healthz", dependencies=[PUBLIC], **operation(Health))
-def healthz(control: Control, led: LedOrOwn, live: Live = None) -> Response:
+def healthz(control: Control, led: LedOrOwn, is_stuck: IsStuck, live: Live = None) -> Response:
     """Whether the server and its store answer, its loop turns, and what is beside it gives signs of life.
 
     Needs no credentials and says nothing else. 503 where one of these does not hold; the detail says which.
@@ -146,6 +146,10 @@ def healthz(control: Control, led: LedOrOwn, live: Live = None) -> Response:
     if live is None:
         control.tasks.now()
         control.tasks.counts()
+    if is_stuck:
+        raise Unavailable(
+            "the loop that led here hangs in a call; another server may lead", hint="see the log; restart it"
+        )
     if led.loop.stalled_since is not None:
         raise Unavailable("the loop of the server has not ended a round for long", hint="see the log; restart it")
     silent = [one.thread for one in led.loop.doing if one.is_silent]

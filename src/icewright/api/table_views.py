@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from icewright.domain.events import Reporting
+from icewright.domain.figures import FiguresView, PlanSummary
 from icewright.domain.first_sight import Mark
 from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Reason
@@ -14,26 +15,15 @@ from icewright.domain.tables import Instant
 from icewright.domain.tasks import AttemptState
 from icewright.domain.why import Considered
 from icewright.services.plan_views import PlanView
-from icewright.services.views import FiguresView, TableView
-
-
-@dataclass(frozen=True, slots=True)
-class PlanSummary:
-    """A plan in one line."""
-
-    plan_id: str
-    planned_at: Instant
-    reason: Reason
-    can_apply: bool
-    data_files_after: int | None
+from icewright.services.views import TableView
 
 
 @dataclass(frozen=True, slots=True)
 class TableSummary:
-    """What is known of a table as of ``snapshot_id``.
+    """What is known of a table as of ``snapshot_id``, by its last look; no catalog is asked.
 
-    ``mode`` and ``figures`` are null while the catalog does not answer or the table cannot be read; ``problem`` says
-    why the table cannot be looked after, if so.
+    ``figures``, ``plan`` and ``optimized_at`` are by the last look that came to a plan, null before; ``mode`` is by the
+    policies of now; ``problem`` says why the table cannot be looked after, if so.
     """
 
     name: str
@@ -71,8 +61,8 @@ class TableDocument:
 class ObservationView:
     """What the last look at a table saw, all of it as of ``snapshot_id``. Of looks before it only marks are kept.
 
-    ``changed_at`` is when a look last found the table changed. ``figures`` are null while the catalog does not
-    answer; then ``problem`` says so, else why the table cannot be looked after. ``first_seen`` says by when snapshots
+    ``changed_at`` is when a look last found the table changed. ``figures`` are null before a look came to a plan;
+    ``problem`` says why the table cannot be looked after. ``first_seen`` says by when snapshots
     were there, by the sequence number: some 170 marks of a year, further apart the older they are. ``considered`` is
     what was decided of upkeep when it was looked into last, ``unfit`` what executors found the table's files not to be
     within a day.

@@ -69,7 +69,7 @@ def list_tables(
         seen = record is not None and wanted and covers(within, Scope.of(record.name))
         return page([lookups.summary(record)] if record is not None and seen else [], None)
     records = control.tables.records(catalog=catalog, limit=limit + 1, after=after, within=within)
-    items = [lookups.summary(record) for record in records[:limit]]
+    items = lookups.summaries(records[:limit])
     return page(items, records[limit - 1].table_id if len(records) > limit else None)
 
 
@@ -178,10 +178,16 @@ def show_place(lookups: Looked, caller: Caller, uuid: str, catalog: OfCatalog = 
 @router.get(
     "/{uuid}/unneeded", dependencies=[needs(Permission.READ, On.TABLE)], **operation(UnneededView, problems=_NOT_FOUND)
 )
-def show_unneeded(control: Control, lookups: Looked, uuid: str, catalog: OfCatalog = None) -> Response:
+def show_unneeded(
+    control: Control,
+    lookups: Looked,
+    uuid: str,
+    catalog: OfCatalog = None,
+    files: Annotated[int, Query(ge=0, le=1000, description="How many orphans to list one by one.")] = 0,
+) -> Response:
     """Files that the table does not need: orphans that passes have seen so far, and what is in quarantine of it."""
     record = lookups.record(uuid, catalog)
-    return render(unneeded_view(control.sightings, control.deletions, control.tables, record.table_id))
+    return render(unneeded_view(control.sightings, control.deletions, control.tables, record.table_id, files))
 
 
 @router.get(

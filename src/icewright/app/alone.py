@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 
 from icewright.adapters.sql.engine import upgrade_store
 from icewright.domain.errors import NotAllowed
+from icewright.domain.servers import LEADER_LEASE_MS
 
 
 class Seat(Protocol):
@@ -35,7 +36,7 @@ class Seat(Protocol):
         ...
 
     def check(self) -> None:
-        """Make sure that the server is still there, and still leads if it did.
+        """Make sure that the server is still there, and still leads if it did; renew its lease.
 
         Raises :class:`~icewright.domain.errors.StoreTaken` when another server leads in its place,
         :class:`~icewright.domain.errors.StoreAway` while that cannot be told, and what taking the seat raises when it
@@ -67,8 +68,10 @@ class FileSeat:
 
 
 @contextmanager
-def seat_at(engine: Engine) -> Iterator[Seat]:
+def seat_at(engine: Engine, lease_ms: int = LEADER_LEASE_MS) -> Iterator[Seat]:
     """This process's seat at a store, which is at the newest schema; let go of when the process ends, however it ends.
+
+    Where it is one of several, it leads for ``lease_ms`` at a time.
 
     Raises :class:`NotAllowed` when another process holds a store on SQLite, or one on PostgreSQL that is to be
     upgraded, and what upgrading it raises: the servers that hold it may know its present schema alone.
@@ -79,7 +82,7 @@ def seat_at(engine: Engine) -> Iterator[Seat]:
         return
     from icewright.adapters.sql.hold import SessionSeat  # noqa: PLC0415 - PostgreSQL's driver is an extra
 
-    with closing(SessionSeat(engine)) as seat:
+    with closing(SessionSeat(engine, lease_ms=lease_ms)) as seat:
         yield seat
 
 

@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 from sqlalchemy import Engine
 
-from icewright.adapters.clock import SystemClock, SystemIds
+from icewright.adapters.clock import SystemClock, SystemIds, system_uptime
+from icewright.adapters.objects.local import real_folder
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
@@ -25,6 +26,7 @@ from icewright.adapters.sql.engine import store_engine
 from icewright.adapters.sql.identity import SqlIdentities
 from icewright.adapters.sql.kept import SqlKept
 from icewright.adapters.sql.message_store import SqlMessages
+from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.policies import SqlPolicies
 from icewright.adapters.sql.prunings import SqlPrunings
 from icewright.adapters.sql.servers import SqlServers
@@ -32,7 +34,7 @@ from icewright.adapters.sql.sightings import SqlSightings
 from icewright.adapters.sql.table_store import SqlTableStore
 from icewright.adapters.sql.task_store import SqlTaskStore
 from icewright.adapters.sql.times import tell_times
-from icewright.adapters.sql.transactions import FOLLOWS
+from icewright.adapters.sql.transactions import FOLLOWS, require_lead
 from icewright.app.alone import Seat, seat_at
 from icewright.app.history import history_progress
 from icewright.app.notifications import telling
@@ -85,7 +87,10 @@ class Opened:
     def lead(self, engine: Engine) -> ControlPlane:
         """The control plane of the server that leads, over the engine that it was given for that."""
         clock, places = SystemClock(), self._places
-        files = {entry.name: _files_of(entry, places.aliases_of(entry.name), clock) for entry in self.entries}
+        files = {
+            entry.name: _files_of(entry, places.aliases_of(entry.name), clock, lambda: require_lead(engine))
+            for entry in self.entries
+        }
         rest = [entry for entry in self.entries if entry.kind is CatalogKind.REST]
         return self._plane(
             engine,
@@ -118,7 +123,7 @@ class Opened:
 
     @property
     def _places(self) -> PlaceRules:
-        return place_rules(self.entries, own_places(self.config, self.entries))
+        return place_rules(self.entries, own_places(self.config, self.entries), real_folder)
 
     def _plane(
         self,
@@ -157,13 +162,15 @@ class Opened:
 
 
 def _removals(engine: Engine, files: Mapping[str, CatalogFiles]) -> RemovalPorts:
-    return RemovalPorts(SqlDeletionStore(engine), SqlSightings(engine), open_disk_spool, files)
+    return RemovalPorts(SqlDeletionStore(engine), SqlSightings(engine), open_disk_spool, files, system_uptime)
 
 
-def _files_of(entry: CatalogEntry, aliases: Aliases, clock: Clock) -> CatalogFiles:
-    """What a catalog's tables keep where, and where removed files wait."""
+def _files_of(entry: CatalogEntry, aliases: Aliases, clock: Clock, may_change: Callable[[], None]) -> CatalogFiles:
+    """What a catalog's tables keep where, and where removed files wait; ``may_change`` is asked before each change."""
     roots = [aliases.canonical(root) for root in entry.quarantine]
-    return CatalogFiles(PyIcebergTableFiles(entry), CatalogObjects(entry, clock), CatalogQuarantine(entry, roots))
+    return CatalogFiles(
+        PyIcebergTableFiles(entry), CatalogObjects(entry, clock), CatalogQuarantine(entry, roots, may_change)
+    )
 
 
 def _without_prefix(entries: Sequence[CatalogEntry]) -> Mapping[str, str]:
@@ -187,10 +194,11 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     password = config.server.store_password
     if password is not None:
         password = resolve(password, key="server.store_password", environ=environ)
-    engine = store_engine(config.server.store_url, password=password)
+    lease_ms = config.server.leader_lease_ms
+    engine = store_engine(config.server.store_url, password=password, patience=Patience.of_lease(lease_ms))
     tell_times(engine, note_statement)
     try:
-        with seat_at(engine) as seat:
+        with seat_at(engine, lease_ms) as seat:
             catalogs = {entry.name: PyIcebergCatalog(entry) for entry in entries}
             yield Opened(config, environ, entries, engine, seat, catalogs)
     finally:

@@ -16,6 +16,7 @@ import structlog
 from icewright.api.access import Access, authority, loopback_hosts
 from icewright.api.transport import Transport
 from icewright.config.model import ServerConfig
+from icewright.config.settings import ONE_PERSON
 from icewright.domain.errors import InvalidConfiguration, NotAllowed
 from icewright.domain.server_urls import authorities
 from icewright.ports.answers import Answers
@@ -65,6 +66,7 @@ def build_access(
         public_url=server.public_url,
         answers=answers,
         logins=logins,
+        one_person=server.approvals == ONE_PERSON,
     )
 
 

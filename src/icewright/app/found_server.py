@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NoReturn
+from typing import Final
 
 from icewright.app.address import ServerAddress, read_address
 from icewright.config.model import Config, ServerConfig
@@ -26,16 +26,15 @@ class FoundServer:
 def found_server(config: Config, environ: Mapping[str, str]) -> FoundServer:
     """The server of ``$ICEWRIGHT_URL``, the configured one, the one that was logged in to, or that of this machine.
 
-    A token in the environment goes before any other, and the server of ``$ICEWRIGHT_URL`` is shown no other: those
-    that are kept are for the servers that they came from. Raises :class:`Unavailable` when no server runs here and none
-    is configured, and :class:`Rejected` for a URL without a token.
+    A token in the environment goes before any other. The server of ``$ICEWRIGHT_URL`` is shown no token but that one
+    and the one that is kept for this very address. Raises :class:`Unavailable` when no server runs here and none is
+    configured, and :class:`Rejected` for a URL without a token.
     """
     given = environ.get(TOKEN_VARIABLE)
     if environ.get(URL_VARIABLE):
-        return FoundServer(environ[URL_VARIABLE], given or _missing_token(environ[URL_VARIABLE]))
+        return server_at(environ[URL_VARIABLE], None, config, environ)
     if config.optimizer.server_url is not None:
-        token = resolve(config.optimizer.server_token or "", key="optimizer.server_token", environ=environ)
-        return FoundServer(config.optimizer.server_url, given or token)
+        return FoundServer(config.optimizer.server_url, given or _configured_token(config, environ))
     address = _address(config.server)
     return FoundServer(address.url, given or address.token)
 
@@ -50,15 +49,34 @@ def server_at(url: str, token: str | None, config: Config, environ: Mapping[str,
         return FoundServer(url, resolve(token, key="token", environ=environ))
     if environ.get(TOKEN_VARIABLE):
         return FoundServer(url, environ[TOKEN_VARIABLE])
-    try:
-        kept = found_server(config, environ)
-    except Unavailable:
-        _missing_token(url)
-    return kept if kept.url.rstrip("/") == url.rstrip("/") else FoundServer(url, _missing_token(url))
+    kept = _kept_token(url, config, environ)
+    if kept is None:
+        hint = f"`icewright login` keeps one; or set {TOKEN_VARIABLE}: `icewright token create` makes one"
+        raise Rejected(f"no token for {url}", hint=hint)
+    return FoundServer(url, kept)
 
 
-def _missing_token(url: str) -> NoReturn:
-    raise Rejected(f"no token for {url}", hint=f"set {TOKEN_VARIABLE} to one: `icewright token create` makes it")
+def _kept_token(url: str, config: Config, environ: Mapping[str, str]) -> str | None:
+    """The token that is kept for the server of this very address, wherever it is kept."""
+    configured = config.optimizer.server_url
+    if configured is not None and _is_same(configured, url):
+        return _configured_token(config, environ)
+    for path in (config.server.login_file, config.server.address_file):
+        try:
+            address = read_address(path)
+        except NotFound:
+            continue
+        if _is_same(address.url, url):
+            return address.token
+    return None
+
+
+def _configured_token(config: Config, environ: Mapping[str, str]) -> str:
+    return resolve(config.optimizer.server_token or "", key="optimizer.server_token", environ=environ)
+
+
+def _is_same(url: str, other: str) -> bool:
+    return url.rstrip("/") == other.rstrip("/")
 
 
 def _address(config: ServerConfig) -> ServerAddress:

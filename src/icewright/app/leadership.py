@@ -21,7 +21,14 @@ from icewright.app.alone import Seat
 from icewright.domain.errors import IcewrightError, StoreTaken, Unavailable, Unknown
 from icewright.domain.feed import Fact, FactKind
 from icewright.domain.plans import Reason
-from icewright.domain.servers import BEAT_MS, SeenServer, Server, leader_of
+from icewright.domain.servers import (
+    BEAT_MS,
+    LEADER_LEASE_MS,
+    LEASES_WITHOUT_PROGRESS,
+    SeenServer,
+    Server,
+    leader_of,
+)
 from icewright.ports.leading import Answer, Question
 from icewright.ports.servers import Servers
 from icewright.services.control import ControlPlane
@@ -60,8 +67,11 @@ class Leadership:
         beside: Sequence[Beside] = (),
         end: Callable[[], None] = lambda: None,
         poll_s: float = POLL_S,
+        lease_ms: int = LEADER_LEASE_MS,
     ) -> None:
         """``build`` makes a control plane to lead by; ``ask`` asks the server at a URL."""
+        self._silent_s_max = LEASES_WITHOUT_PROGRESS * lease_ms / 1000
+        self._left: threading.Thread | None = None
         self._seat, self._build, self._book, self._own = seat, build, servers, own
         self._ask, self._beside, self._end, self._poll_s = ask, tuple(beside), end, poll_s
         self._closing, self._tried = threading.Event(), threading.Event()
@@ -85,6 +95,11 @@ class Leadership:
     def led(self) -> ControlPlane | None:
         """See the protocol."""
         return self._led
+
+    @property
+    def is_stuck(self) -> bool:
+        """See the protocol."""
+        return self._left is not None and self._left.is_alive()
 
     def wake(self) -> None:
         """Begin the next round at once, where the loop turns here."""
@@ -116,8 +131,7 @@ class Leadership:
         try:
             self._seat.check()
             self._beat()
-            engine = self._seat.lead()
-            if engine is not None:
+            if not self.is_stuck and (engine := self._seat.lead()) is not None:
                 self._lead(engine)
         except (Unavailable, Unknown) as error:
             _log.warning("store away", detail=error.message)
@@ -134,7 +148,7 @@ class Leadership:
                 ending.callback(self._show, None)
                 self._show(control)
                 self._tell(control)
-                self._go_on(loop)
+                self._go_on(control, loop)
         finally:
             self._seat.resign()
             self._beat_at = None
@@ -144,12 +158,17 @@ class Leadership:
         self._led, self._beat_at = led, None
         self._tried.set()
 
-    def _go_on(self, loop: threading.Thread) -> None:
+    def _go_on(self, control: ControlPlane, loop: threading.Thread) -> None:
         """Lead until this server ends or another one leads. Raises :class:`LoopEnded`."""
         while not self._closing.wait(self._poll_s):
             if not loop.is_alive():
                 raise LoopEnded("the loop of the server has ended by itself", hint="see the log, and start it again")
             try:
+                if self._gives_up(control.loop.silent_s):
+                    _log.error("the loop hangs, and the lead is given away", silent_s=round(control.loop.silent_s))
+                    self._seat.resign()
+                    self._left = loop
+                    return
                 self._seat.check()
                 self._beat()
             except StoreTaken as error:
@@ -157,6 +176,12 @@ class Leadership:
                 return
             except (Unavailable, Unknown) as error:
                 _log.warning("store away", detail=error.message)
+
+    def _gives_up(self, silent_s: float) -> bool:
+        """Whether the loop hangs, and another server may lead: its own progress renews a lease, not that of threads."""
+        if self._seat.epoch is None or silent_s <= self._silent_s_max:
+            return False
+        return any(not one.is_silent and one.server.server_id != self._own.server_id for one in self._book.present())
 
     @contextmanager
     def _turning(self, control: ControlPlane) -> Iterator[threading.Thread]:
@@ -167,9 +192,11 @@ class Leadership:
             yield loop
         finally:
             control.loop.stop()
-            loop.join(PATIENCE_S)
+            if self._left is not loop:
+                loop.join(PATIENCE_S)
             if loop.is_alive():
                 _log.warning("round not ended in time", waited_s=PATIENCE_S)
+                self._left = loop
 
     def _beat(self) -> None:
         """Say that this server is there, now and then, and at once where it begins or ends to lead."""
@@ -178,6 +205,8 @@ class Leadership:
             epoch = None if self._led is None else self._seat.epoch or 0
             self._book.beat(replace(self._own, epoch=epoch))
             self._beat_at = now
+            if self._led is not None:
+                self._led.dispatcher.answers()
 
     def _tell(self, control: ControlPlane) -> None:
         """Let the others know, and people: of whom they hear nothing, nothing is lost."""

@@ -33,6 +33,17 @@ def telling(config: Config, environ: Mapping[str, str], store: MessageStore) -> 
     return Telling(tuple(one.receiver for one in config.receivers), senders, store)
 
 
+def unusable_receivers(config: Config, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Receivers that a server would refuse to start with, and why: by the check of the server itself."""
+    found = {}
+    for one in config.receivers:
+        try:
+            _sender(one, config.notifications, environ, _context(config.notifications))
+        except InvalidConfiguration as error:
+            found[one.receiver.name] = error.message
+    return found
+
+
 @contextmanager
 def telling_receivers(notifications: Notifications) -> Iterator[None]:
     """Tell all receivers while the block runs. One process of those that share a store does."""

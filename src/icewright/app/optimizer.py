@@ -33,6 +33,7 @@ from icewright.domain.codec import dumps
 from icewright.domain.errors import InvalidConfiguration, NotFound
 from icewright.domain.faults import Fault, fault
 from icewright.domain.optimizers import LOG_FORMATS, RECYCLE_EXIT_CODE, DeployMode, LauncherKind, OptimizerSettings
+from icewright.domain.outage import Outage
 from icewright.domain.resource_groups import Queue
 from icewright.domain.spark_conf import spark_settings
 from icewright.ports.launcher import Application, Launcher
@@ -137,15 +138,18 @@ class Supervisor:
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        pause_s = _PAUSE_S_MIN
+        pause_s, outage = _PAUSE_S_MIN, Outage()
         while not self._signals:
             started_s = time.monotonic()
             try:
                 self._child = self._launcher.start(self._settings())
             except NotFound as error:
-                _log.warning("waiting for the server", detail=error.message)
-                self._rest(_PAUSE_S_MIN)
+                failures = outage.failed(time.monotonic())
+                if failures is not None:
+                    _log.warning("waiting for the server", detail=error.message, failures=failures)
+                self._rest(outage.pause_s(_PAUSE_S_MIN))
                 continue
+            outage.over()
             if self._signals:  # the signal came before there was a child to pass it on to
                 self._child.stop()
             code = self._child.wait()

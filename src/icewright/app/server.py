@@ -7,7 +7,6 @@ import os
 import secrets
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,9 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import structlog
-import uvicorn
 from sqlalchemy import Engine
-from starlette.types import ASGIApp
 
 from icewright import __version__
 from icewright.adapters.clock import SystemIds
@@ -35,6 +32,7 @@ from icewright.app.listeners import listening_to_events
 from icewright.app.notifications import telling_receivers
 from icewright.app.people import open_logins
 from icewright.app.waiting import Start
+from icewright.app.web import limits_of, web_server
 from icewright.config.model import Config, ServerConfig
 from icewright.config.secrets import resolve
 from icewright.domain.errors import InvalidConfiguration, Rejected, Unavailable, Unreadable
@@ -101,6 +99,7 @@ def _serve(
             ask=lambda peer, question: ask(peer, address.token, question, in_the_clear=bool(server.trusted_proxies)),
             beside=(listening_while_leading, lambda led, _engine: telling_receivers(led.notifications)),
             end=lambda: setattr(web, "should_exit", True),
+            lease_ms=server.leader_lease_ms,
         )
         control = opened.follow(leadership.wake)
         logins = open_logins(config.oidc, environ, opened.identities, opened.audit, control.clock, address.token)
@@ -108,7 +107,7 @@ def _serve(
             server, port, address.token, opened.identities, opened.audit, opened.answers, logins=logins
         )
         app = create_app(control, access, Shown(server.metrics_tables, server.state_dir), leadership)
-        web = web_server(app, certificate(server))
+        web = web_server(app, certificate(server), limits_of(server.connections_max), access.transport)
         app.state.streams.is_ending = lambda: web.should_exit
         write_address(server.address_file, address)
         _outlive_signals()
@@ -124,24 +123,6 @@ def _serve(
                 raise leadership.failure
         finally:
             remove_address(server.address_file, address)
-
-
-def web_server(app: ASGIApp, tls: ssl.SSLContext | None = None) -> uvicorn.Server:
-    """What speaks HTTP for the application, within TLS where there is any.
-
-    Forwarded headers are :mod:`icewright.api.transport`'s business alone: by itself uvicorn believes whoever is here.
-    """
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=3,
-            proxy_headers=False,
-            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
-        )
-    )
 
 
 def _first_link(access: Access, url: str) -> str:

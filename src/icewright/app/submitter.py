@@ -26,6 +26,7 @@ from icewright.domain.application_size import application_size
 from icewright.domain.codec import from_json
 from icewright.domain.errors import IcewrightError, NotFound, Unavailable
 from icewright.domain.optimizers import Backlog, BacklogRequest, OptimizerSettings, Submitting
+from icewright.domain.outage import Outage
 from icewright.domain.tables import Instant
 from icewright.ports.launcher import Application, Launcher
 
@@ -85,7 +86,7 @@ class Submitter:
         self._running: list[_Submitted] = []
         self._names: list[str] = []
         self._signals: list[int] = []
-        self._failures = 0
+        self._failures, self._outage = 0, Outage()
         self._not_before_s = float("-inf")
         # Not an Event: its lock may be held by the very code that a signal interrupts. A SimpleQueue is reentrant.
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -103,7 +104,7 @@ class Submitter:
         while not self._signals and not found:
             found = self.turn()
             if not found:
-                self._rest(LOOK_S)
+                self._rest(self._outage.pause_s(LOOK_S))
         while self._running:
             self._forget_ended()
             self._rest(_LAST_LOOK_S)
@@ -122,12 +123,15 @@ class Submitter:
             # Also while no more may run: whoever asks what a task waits for is told of us.
             backlog = self._look(settings, submitting)
         except (NotFound, Unavailable) as error:
-            _log.warning("waiting for the server", detail=error.message)
+            failures = self._outage.failed(self._clock())
+            if failures is not None:
+                _log.warning("waiting for the server", detail=error.message, failures=failures)
             return 0
         except IcewrightError as error:
             _log.error("the server does not say what waits", code=error.code, detail=error.message)
             self._put_off()
             return 0
+        self._outage.over()
         # One that has not introduced itself yet has not claimed what it was submitted for.
         on_their_way = sum(not one.is_heard_of(backlog) for one in self._running)
         wanted = backlog.tasks or min(1, backlog.probes)

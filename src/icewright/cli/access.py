@@ -48,9 +48,9 @@ def create(
         list[Role] | None, typer.Option("--role", help="What it may do, viewer by default; several are possible.")
     ] = None,
     scope: Annotated[
-        list[str] | None,
-        typer.Option("--scope", metavar="SCOPE", help="Where: catalog or catalog.namespace; several are possible."),
-    ] = None,
+        list[str],
+        typer.Option("--scope", metavar="SCOPE", help="Where: catalog, catalog.namespace or '*' for all; repeatable."),
+    ],
     expires: Annotated[
         str, typer.Option("--expires", help="After so many days or hours (90d, 12h), or never.")
     ] = "90d",
@@ -62,7 +62,7 @@ def create(
     from icewright.domain.identity import GivenToken, NewToken  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
-    new = NewToken(name, tuple(role or (Role.VIEWER,)), tuple(scope or ("*",)), _lifetime(expires))
+    new = NewToken(name, tuple(role or (Role.VIEWER,)), tuple(scope), _lifetime(expires))
     with server(invocation, show_api=show_api) as client:
         given = from_json(GivenToken, client.create_token(new))
     if as_json:

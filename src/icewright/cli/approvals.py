@@ -1,4 +1,4 @@
-"""``icewright approve`` and ``approvals``: what goes beyond a budget, or for the first time, a person decides."""
+"""``icewright approve`` and ``approvals``: what waits for a person, by its mode, budget or since it is the first."""
 
 from __future__ import annotations
 
@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 app = typer.Typer(help="What people approved: list.", no_args_is_help=True)
 
 _WAITING: Final = (Column("plan"), Column("table"), Column("action"), Column("since"), Column("because"))
-_FILES: Final = (Column("file"), Column("bytes", is_number=True), Column("written"), Column("of no need since"))
+_FILES: Final = (
+    Column("file"),
+    Column("bytes", is_number=True),
+    Column("written"),
+    Column("of no need since"),
+    Column("in doubt"),
+)
 _GIVEN: Final = (Column("plan"), Column("table"), Column("action"), Column("approved"), Column("by"), Column("because"))
 _PAGE: Final = 100
 _FILES_SHOWN: Final = 20
-_ONE_BY_ONE: Final = frozenset({"beyond-budget", "taken-back"})
+_ONE_BY_ONE: Final = frozenset({"beyond-budget", "taken-back", "doubtful-files"})
 """Why plans wait that nobody approves together with others: each is a reason to look at that very plan."""
 
 
@@ -41,6 +47,7 @@ class Kind(StrEnum):
     EXPIRE_DATA = "expire-data"
     REMOVE_ORPHAN_FILES = "remove-orphan-files"
     REMOVE_EXPIRED_FILES = "remove-expired-files"
+    REWRITE_DATA_FILES = "rewrite-data-files"
 
 
 def approve(
@@ -60,11 +67,13 @@ def approve(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Let plans go that wait for a person: exactly these, which are queued then. Alone, list what waits.
+    """Approve plans that wait for a person: exactly these are queued. Alone, list what waits.
 
-    Look at each first, with --show. A plan by its id is approved at once, those of a namespace with --yes: all that
-    wait by then, but for those beyond a budget and those of what somebody took back, which are approved by their ids
-    alone. Exit status 1 when something waits and nothing was approved.
+    In mode approve each plan of a table waits so; in mode auto, what is beyond a budget or happens for the first time.
+    `icewright apply` runs a plan that waits for no approval. Look at each first, with --show. A plan by its id is
+    approved at once, those of a namespace with --yes: all that wait by then, but for those beyond a budget, those with
+    files in doubt, and those of what was taken back, which are approved by their ids alone. Exit status 1 when
+    something waits and nothing was approved.
     """
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
 
@@ -91,7 +100,7 @@ def approve(
         terminal.say()
         terminal.say("Next: icewright approve PLAN_ID, or --namespace NS --action KIND --yes")
     else:
-        terminal.say("no plan waits for anybody")
+        terminal.say("no plan waits for approval")
     raise typer.Exit(FOUND if waiting else FINE)
 
 
@@ -141,7 +150,7 @@ def logged_in() -> str:
 
 def _show(terminal: Terminal, client: Client, plan_id: str) -> None:
     """The plan, and the first of its files."""
-    from icewright.cli.plans import print_stored_plan  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.plans import print_waiting_plan  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.plan_views import PlannedFileView, PlanView  # noqa: PLC0415 - see above
 
     view, page = from_json(PlanView, client.plan(plan_id)), client.plan_files(plan_id, limit=_FILES_SHOWN)
@@ -149,7 +158,7 @@ def _show(terminal: Terminal, client: Client, plan_id: str) -> None:
     if terminal.as_json:
         terminal.document({"plan": view, "files": files, "next_cursor": page.next_cursor})
         return
-    print_stored_plan(terminal, view)
+    print_waiting_plan(terminal, view)
     if files:
         terminal.say()
         terminal.table(_FILES, [_file_cells(file) for file in files])
@@ -163,8 +172,8 @@ def _approve_together(terminal: Terminal, client: Client, waiting: list[WaitingV
     left = len(waiting) - len(plan_ids)
     if left:
         terminal.aside(
-            f"left out: {wording.count(left, 'plan')} beyond a budget, or of what somebody took back "
-            "(`icewright approve` lists them; then each by its id: `icewright approve PLAN_ID`)"
+            f"left out: {wording.count(left, 'plan')} beyond a budget, with files in doubt, or of what was taken "
+            "back (`icewright approve` lists them; then each by its id: `icewright approve PLAN_ID`)"
         )
     if not plan_ids:
         raise typer.Exit(FOUND)
@@ -194,16 +203,11 @@ def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str)
 
 
 def _waiting(client: Client) -> list[WaitingView]:
-    from icewright.services.plan_views import WaitingView  # noqa: PLC0415 - `--help` stays quick
+    from icewright.adapters.http.paging import pages  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.plan_views import WaitingView  # noqa: PLC0415 - see above
 
-    found: list[WaitingView] = []
-    cursor: str | None = None
-    while True:
-        page = client.waiting(limit=_PAGE, cursor=cursor)
-        found += [from_json(WaitingView, item) for item in page.items]
-        cursor = page.next_cursor
-        if cursor is None:
-            return found
+    found = pages(lambda cursor: client.waiting(limit=_PAGE, cursor=cursor))
+    return [from_json(WaitingView, item) for item in found]
 
 
 def _is_meant(waiting: WaitingView, namespace: str | None, action: Kind | None) -> bool:
@@ -221,4 +225,5 @@ def _cells(one: WaitingView) -> tuple[str, ...]:
 
 
 def _file_cells(file: PlannedFileView) -> tuple[str, ...]:
-    return file.path, text.size(file.size_bytes), text.instant(file.modified_at), text.instant(file.first_seen_at)
+    written, seen = text.instant(file.modified_at), text.instant(file.first_seen_at)
+    return file.path, text.size(file.size_bytes), written, seen, "" if file.doubt is None else file.doubt.value

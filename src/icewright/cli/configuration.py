@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from icewright.cli.invocation import AsJson, begin
-from icewright.cli.terminal import Column
+from icewright.cli.terminal import FINE, FOUND, Column
 from icewright.domain.errors import NotAllowed, Unavailable
 
 app = typer.Typer(help="The configuration: show, init, path.", no_args_is_help=True)
@@ -22,22 +22,27 @@ def show(
     origin: Annotated[bool, typer.Option("--origin", help="Also say where each value comes from.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show all settings in effect, secrets masked."""
+    """Show all settings in effect, secrets masked. Exit status 1 where `icewright serve` refuses a receiver."""
+    from icewright.app.notifications import unusable_receivers  # noqa: PLC0415 - `--help` stays quick
     from icewright.config.show import shown  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     settings = shown(invocation.config)
+    refused = unusable_receivers(invocation.config, os.environ)
     if as_json:
-        invocation.terminal.document(
-            {"settings": settings, "notes": invocation.config.notes, "unusable": invocation.config.unusable}
-        )
-        return
+        config = invocation.config
+        found = {"settings": settings, "notes": config.notes, "unusable": config.unusable, "receivers": refused}
+        invocation.terminal.document(found)
+        raise typer.Exit(FOUND if refused else FINE)
     columns = (Column("setting"), Column("value"), *((Column("from"),) if origin else ()))
     invocation.terminal.table(
         columns, [(row.key, row.value or "-", *((row.origin,) if origin else ())) for row in settings]
     )
     for other in invocation.config.unusable:
         invocation.terminal.note(f"not usable: {other.name} of {other.origin}: {other.reason}")
+    for name, reason in refused.items():
+        invocation.terminal.note(f"`icewright serve` refuses the receiver {name}: {reason}")
+    raise typer.Exit(FOUND if refused else FINE)
 
 
 @app.command()

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from icewright.cli import figures as text
-from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, TableArgument, begin
+from icewright.cli.invocation import AsJson, Cursor, Limit, ShowApi, TableArgument, Yes, begin
 from icewright.cli.lists import print_page
 from icewright.cli.terminal import Column
+from icewright.domain.codec import from_json
+from icewright.domain.errors import NotAllowed
 from icewright.domain.events import Channel, CommitEvent, EventState
 from icewright.domain.names import TableName
 from icewright.domain.tables import Operation
@@ -60,6 +62,30 @@ def list_events(
         none="no events",
         show_api=show_api,
     )
+
+
+@app.command()
+def delete(
+    context: typer.Context,
+    event_id: Annotated[int, typer.Argument(metavar="ID", min=0, help="As `icewright events list` shows it.")],
+    *,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Delete an event, such as one that is parked; only with --yes. It may be reported again."""
+    from icewright.api.event_views import EventView  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.connection import server  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    if not yes:
+        raise NotAllowed(f"event {event_id} is not deleted", hint="add --yes to delete it")
+    with server(invocation, show_api=show_api) as client:
+        deleted = from_json(EventView, client.delete_event(event_id))
+    if as_json:
+        invocation.terminal.document(deleted)
+    else:
+        invocation.terminal.say(f"event {event_id} of {deleted.table} is deleted")
 
 
 def event_cells(event: EventView) -> tuple[str, ...]:

@@ -15,9 +15,10 @@ from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.properties import PyIcebergProperties
 from icewright.adapters.pyiceberg.table_files import PyIcebergTableFiles
 from icewright.adapters.spool import open_disk_spool
+from icewright.app.found_server import found_server
 from icewright.config.own_places import own_places
 from icewright.config.secrets import resolve_entry
-from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.errors import IcewrightError, InvalidConfiguration, Unavailable
 from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
 from icewright.planning.place_rules import place_rules
@@ -29,10 +30,12 @@ from icewright.services.registry import Registry
 from icewright.services.storage_views import StorageView, storage_view
 
 if TYPE_CHECKING:
+    from icewright.cli.invocation import Invocation
     from icewright.config.model import Config
     from icewright.domain.asked import Asked
     from icewright.domain.expire_snapshots import ExpiryRule
     from icewright.domain.policies import Rule
+    from icewright.domain.tables import TableMetadata
     from icewright.ports.catalog import Catalog
     from icewright.ports.properties import TableProperties
     from icewright.services.reachable import Progress
@@ -79,6 +82,14 @@ class Offline:
         """Other names of storages, as declared with the catalogs. Raises ``NotFound``."""
         return self.places.aliases_of(self._config.catalog(name).name)
 
+    def metadata_file_bytes(self, table: TableMetadata) -> int:
+        """How large the present metadata file of a table is, 0 where its storage does not say."""
+        files = PyIcebergTableFiles(resolve_entry(self._config.catalog(table.name.catalog), os.environ))
+        try:
+            return files.size_bytes(table, table.metadata_location)
+        except IcewrightError:
+            return 0
+
     def storage(self, name: TableName, rules: Sequence[ExpiryRule], progress: Progress) -> StorageView:
         """Where the bytes of one table are, and what such expiries would free.
 
@@ -101,11 +112,23 @@ class Offline:
 
 
 def table_name(config: Config, text: str) -> TableName:
-    """The table that a person means; the only catalog need not be named."""
-    if not config.catalogs:
-        raise no_catalogs(config)
+    """The table that a person means; the only catalog that is configured here need not be named."""
     only = config.catalogs[0].name if len(config.catalogs) == 1 else None
     return TableName.parse(text, default_catalog=only)
+
+
+def reads_here(invocation: Invocation) -> bool:
+    """Whether a command reads tables through the catalogs of the configuration; with none, it asks the server.
+
+    One rule for all commands that can do both. Raises ``InvalidConfiguration`` where no server is known either.
+    """
+    if invocation.config.catalogs:
+        return True
+    try:
+        found_server(invocation.config, os.environ)
+    except Unavailable as error:
+        raise no_catalogs(invocation.config) from error
+    return False
 
 
 def no_catalogs(config: Config) -> InvalidConfiguration:
@@ -113,5 +136,6 @@ def no_catalogs(config: Config) -> InvalidConfiguration:
     others = "".join(f"; {other.name} of {other.origin} cannot be used: {other.reason}" for other in config.unusable)
     return InvalidConfiguration(
         f"no catalogs are configured{others}",
-        hint="`icewright config init` writes a configuration to start from; `icewright demo` shows one at work",
+        hint="`icewright config init` writes a configuration to start from, `icewright login` names a server to ask, "
+        "and `icewright demo` shows one at work",
     )

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from icewright.cli.invocation import AsJson, LogFormat, LogLevel, begin
+from icewright.domain.errors import InvalidConfiguration
+from icewright.domain.optimizers import LauncherKind
 
 app = typer.Typer(invoke_without_command=True)
+
+SPARK_EXTRA: Final = ("arro3", "numpy", "pandas", "psutil", "pyroaring", "pyspark", "xxhash")
+"""What the extra ``spark`` installs, as it is imported."""
+SUBMITTER: Final = ("psutil",)
+"""What a process needs of it that submits applications to a cluster."""
+_INSTALL: Final = "install icewright with its extra: pip install 'icewright[spark]'"
 
 
 @app.callback()
@@ -27,13 +36,22 @@ def optimizer(
     """Run optimizers: Spark sessions that take tasks from the server. Needs Java 17 or 21."""
     if context.invoked_subcommand is not None:
         return
+    config = begin(context, as_json=False).config
+    _require_spark(resident=(launcher or config.optimizer.launcher) == LauncherKind.RESIDENT)
     from icewright.app.logs import FORMAT_VARIABLE, LEVEL_VARIABLE, configure_logs  # noqa: PLC0415 - as above
     from icewright.app.optimizer import run  # noqa: PLC0415 - `--help` stays quick
 
-    config = begin(context, as_json=False).config
     configure_logs(log_format, log_level)
     environ = {**os.environ, FORMAT_VARIABLE: log_format, LEVEL_VARIABLE: log_level}
     raise typer.Exit(run(config, environ, launcher=launcher))
+
+
+def _require_spark(*, resident: bool) -> None:
+    """Raise ``InvalidConfiguration`` without the packages of the extra; those who only submit need fewer of them."""
+    missing = [name for name in (SPARK_EXTRA if resident else SUBMITTER) if find_spec(name) is None]
+    if missing:
+        said = ", ".join(missing)
+        raise InvalidConfiguration(f"optimizers need packages that are not installed: {said}", hint=_INSTALL)
 
 
 @app.command()
@@ -42,6 +60,7 @@ def secret(
     name: Annotated[str, typer.Argument(help="The name of the Secret, as in optimizer.kubernetes_secret.")],
 ) -> None:
     """Write the Kubernetes Secret with the settings of drivers, for `kubectl apply -f -`. It has secrets in it."""
+    _require_spark(resident=False)
     from icewright.app.optimizer import kubernetes_secret  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=False)

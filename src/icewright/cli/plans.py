@@ -124,12 +124,7 @@ def plan(
         AskedExpireSnapshots(older_than, retain_last),
         AskedComputeStatistics(column_names(columns), snapshot),
     )
-    planned = plan_of(invocation, table, asked, show_api=show_api)
-    if as_json:
-        invocation.terminal.document(planned.document)
-    else:
-        print_plan(invocation.terminal, planned)
-    raise typer.Exit(FOUND if planned.view.can_apply else FINE)
+    show_only(invocation.terminal, plan_of(invocation, table, asked, show_api=show_api))
 
 
 def explain(
@@ -154,7 +149,10 @@ def apply(
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Queue exactly that plan; it is refused when the table has moved on so that it does not hold any more."""
+    """Run a plan now: queue exactly that one, because you say so. What waits for a person, `icewright approve` lets go.
+
+    It is refused when the table has moved on so that it does not hold any more, and when it has to be approved first.
+    """
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.cli.tasks import print_queued, read_task  # noqa: PLC0415 - see above
 
@@ -235,14 +233,16 @@ class Planned(NamedTuple):
 
 
 def plan_of(invocation: Invocation, table: str, asked: Asked | None, *, show_api: bool) -> Planned:
-    """The plan. Without a server that knows the table it is made here."""
-    from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    """The plan. Without a server that knows the table it is made here, by the catalogs that are configured."""
+    from icewright.cli.offline import Offline, reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.plan_views import plan_view  # noqa: PLC0415 - see above
 
-    name = table_name(invocation.config, table)
+    here, name = reads_here(invocation), table_name(invocation.config, table)
     try:
         return _plan_by_server(invocation, name, asked, show_api=show_api)
     except (NotFound, Unavailable) as error:
+        if not here:
+            raise
         invocation.terminal.note(f"planned here: {error.message}")
         planned = Offline(invocation.config, invocation.rules).plan(name, asked)
         if planned.observation.access_detail:
@@ -266,8 +266,8 @@ def _plan_by_server(invocation: Invocation, name: TableName, asked: Asked | None
         return Planned(view, True, None if problem is None else from_json(Reason, problem), upkeep)
 
 
-def print_plan(terminal: Terminal, planned: Planned) -> None:
-    """Print a plan, with what can be done next."""
+def print_plan(terminal: Terminal, planned: Planned, *, waits: bool = False) -> None:
+    """Print a plan, with what can be done next; ``waits`` says that it is known to wait for a person."""
     view, from_server, problem, _ = planned
     terminal.pairs(
         [
@@ -295,7 +295,7 @@ def print_plan(terminal: Terminal, planned: Planned) -> None:
         terminal.say(f"  {view.prediction.call}")
     if view.can_apply:
         terminal.say()
-        verb = "apply" if view.to_approve is None else "approve"
+        verb = "approve" if waits or view.to_approve is not None else "apply"
         terminal.say(
             f"Next: icewright {verb} {view.plan_id}"
             if from_server
@@ -303,9 +303,9 @@ def print_plan(terminal: Terminal, planned: Planned) -> None:
         )
 
 
-def print_stored_plan(terminal: Terminal, view: PlanView) -> None:
-    """Print a plan that a server has kept."""
-    print_plan(terminal, Planned(view, from_server=True))
+def print_waiting_plan(terminal: Terminal, view: PlanView) -> None:
+    """Print a plan that waits for a person."""
+    print_plan(terminal, Planned(view, from_server=True), waits=True)
 
 
 def _predicted(view: PlanView) -> list[tuple[str, str]]:  # noqa: PLR0911 - a case for each kind of action

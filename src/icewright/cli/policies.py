@@ -43,8 +43,9 @@ def show(
 
     Exit status 1 when something cannot be used.
     """
-    from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
-    from icewright.services.policy_views import policy_view  # noqa: PLC0415 - see above
+    from icewright.cli.offline import Offline, reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.tables import table_document  # noqa: PLC0415 - see above
+    from icewright.services.policy_views import policy_of, policy_view  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
     if table is None:
@@ -53,7 +54,10 @@ def show(
     if revision is not None:
         raise Rejected("a table has the policies that are applied now", hint="leave out --revision, or the table")
     name = table_name(invocation.config, table)
-    view = policy_view(Offline(invocation.config).catalog(name.catalog).load(name), invocation.rules)
+    if reads_here(invocation):
+        view = policy_view(Offline(invocation.config).catalog(name.catalog).load(name), invocation.rules)
+    else:
+        view = policy_of(table_document(invocation, name).table)
     if as_json:
         invocation.terminal.document(view)
     else:

@@ -182,6 +182,7 @@ def print_rules(terminal: Terminal, revision: PolicyRevision) -> None:
                 ("tables", ", ".join(rule.match.tables)),
                 ("where", ", ".join(wanted)),
                 ("priority", str(rule.priority)),
+                ("enforce", rule.enforce.value),
                 *rule.settings.items(),
                 ("note", rule.note),
             ]

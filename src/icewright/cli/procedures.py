@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, ShowApi, TableArgument, Yes, begin
 from icewright.cli.plans import (
     Columns,
@@ -17,6 +18,7 @@ from icewright.cli.plans import (
     print_applied,
     show_only,
 )
+from icewright.cli.terminal import FINE, FOUND, Column
 from icewright.domain.asked import (
     Asked,
     AskedComputeStatistics,
@@ -25,6 +27,9 @@ from icewright.domain.asked import (
     AskedRollback,
 )
 from icewright.domain.errors import Rejected
+
+if TYPE_CHECKING:
+    from icewright.services.unneeded_views import SeenFileView
 
 
 def expire_snapshots(
@@ -59,6 +64,68 @@ def remove_orphan_files(
     them back. Exit status 1 when there is something to do and it was only shown.
     """
     _shown_or_done(begin(context, as_json=as_json), table, AskedRemoveOrphanFiles(older_than), yes, show_api)
+
+
+_SEEN: Final = (
+    Column("file"),
+    Column("bytes", is_number=True),
+    Column("of no need since"),
+    Column("passes", is_number=True),
+    Column("may go from"),
+    Column("in doubt"),
+)
+_SEEN_SHOWN: Final = 50
+
+
+def orphans(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many files to show.")] = _SEEN_SHOWN,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Look for orphan files of a table now, and show them with the time from which each may go. Nothing is removed.
+
+    The first pass only remembers what it sees; a file goes once it was seen for long enough. Exit status 1 when
+    something may go by now.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
+    from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.services.plan_views import PlanView  # noqa: PLC0415 - see above
+    from icewright.services.unneeded_views import UnneededView  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    terminal = invocation.terminal
+    with server(invocation, show_api=show_api) as client:
+        found = client.table(table_name(invocation.config, table))
+        of = found["uuid"], found["catalog"]
+        plan = from_json(PlanView, client.plan_asked(*of, AskedRemoveOrphanFiles()))
+        view = from_json(UnneededView, client.unneeded(*of, limit))
+    if as_json:
+        terminal.document({"plan": plan, "unneeded": view})
+        raise typer.Exit(FOUND if plan.can_apply else FINE)
+    terminal.say(plan.reason.text)
+    for rule in plan.rules:
+        terminal.say(f"  {rule.text}")
+    seen = () if view.orphans is None else view.orphans.first_files
+    if seen:
+        terminal.say()
+        terminal.table(_SEEN, [_seen_cells(one) for one in seen])
+    if plan.can_apply:
+        verb = "apply" if plan.to_approve is None else "approve"
+        terminal.say()
+        terminal.say(f"Next: icewright approve {plan.plan_id} --show, then icewright {verb} {plan.plan_id}")
+    elif times := [one.may_go_from for one in seen if one.may_go_from is not None]:
+        terminal.say()
+        terminal.say(f"Next: icewright orphans {table}, from {text.instant(min(times))} on")
+    raise typer.Exit(FOUND if plan.can_apply else FINE)
+
+
+def _seen_cells(one: SeenFileView) -> tuple[str, ...]:
+    since, until = text.instant(one.first_seen_at), text.instant(one.may_go_from)
+    return one.path, text.size(one.size_bytes), since, str(one.passes), until, one.doubt.value if one.doubt else ""
 
 
 def compute_statistics(

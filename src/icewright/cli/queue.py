@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import time
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
 from icewright.cli import figures as text
-from icewright.cli.invocation import AsJson, ShowApi, begin
+from icewright.cli.invocation import AsJson, ShowApi, Yes, begin
 from icewright.cli.terminal import FINE, FOUND, Column
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Rejected
@@ -29,6 +29,11 @@ app = typer.Typer(help="The queue as a whole, or a part of it: pause, drain, sto
 ASK_AGAIN_S: Final = 1.0
 """How often it is asked how much still runs."""
 _EVERYTHING: Final = "all"
+_WHAT_RUNS: Final = {
+    "pause": "they go on to their end, and nothing more begins",
+    "drain": "they go on to their end, and nothing more begins",
+    "stop": "they end before they commit and wait again, and nothing more begins",
+}
 _HALTS: Final = (
     Column("part"),
     Column("state"),
@@ -74,13 +79,17 @@ def pause(
     catalog: Catalog = None,
     table: Table = None,
     reason: Why = "",
+    yes: Yes = False,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Begin nothing more. What runs goes on to its end; files that are removed or put back stay after this batch."""
+    """Begin nothing more. What runs goes on to its end; files that are removed or put back stay after this batch.
+
+    Only shown without --yes; exit status 1 then.
+    """
     invocation = begin(context, as_json=as_json)
     part = _part_asked(invocation, everything, group, catalog, table, reason)
-    _halt(invocation, "pause", part, None, show_api=show_api)
+    _halt(invocation, "pause", part, None, yes=yes, show_api=show_api)
 
 
 @app.command()
@@ -92,14 +101,18 @@ def drain(
     catalog: Catalog = None,
     table: Table = None,
     reason: Why = "",
+    yes: Yes = False,
     timeout: Timeout = 600,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
-    """Pause, and wait until what runs has ended. Exit status 1 when it has not in time; it stays paused then."""
+    """Pause, and wait until what runs has ended. Exit status 1 when it has not in time; it stays paused then.
+
+    Only shown without --yes; exit status 1 then.
+    """
     invocation = begin(context, as_json=as_json)
     part = _part_asked(invocation, everything, group, catalog, table, reason)
-    _halt(invocation, "drain", part, timeout, show_api=show_api)
+    _halt(invocation, "drain", part, timeout, yes=yes, show_api=show_api)
 
 
 @app.command()
@@ -111,18 +124,21 @@ def stop(
     catalog: Catalog = None,
     table: Table = None,
     reason: Why = "",
+    yes: Yes = False,
     timeout: Timeout = 60,
     as_json: AsJson = False,
     show_api: ShowApi = False,
 ) -> None:
     """Pause, and end what runs before it commits; it waits again. Exit status 1 when something still runs in the end.
 
+    Only shown without --yes; exit status 1 then.
+
     Attempts hear of it at their next heartbeat, within 10 seconds. One that does not end by itself is ended with its
     process after its lease and the grace.
     """
     invocation = begin(context, as_json=as_json)
     part = _part_asked(invocation, everything, group, catalog, table, reason)
-    _halt(invocation, "stop", part, timeout, show_api=show_api)
+    _halt(invocation, "stop", part, timeout, yes=yes, show_api=show_api)
 
 
 @app.command()
@@ -196,15 +212,17 @@ def _part_asked(
     return {"part": kind.value, "name": "" if kind is PartKind.EVERYTHING else name, "reason": reason}
 
 
-def _halt(invocation: Invocation, verb: str, part: Json, timeout_s: float | None, *, show_api: bool) -> None:
+def _halt(invocation: Invocation, verb: str, part: Json, timeout_s: float | None, *, yes: bool, show_api: bool) -> None:
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.halting import HaltView  # noqa: PLC0415 - see above
 
     terminal = invocation.terminal
     with server(invocation, show_api=show_api) as client:
-        halt = from_json(HaltView, client.change_queue(verb, part))
-        if timeout_s:
+        halt = from_json(HaltView, client.change_queue(verb, part if yes else {**part, "preview": True}))
+        if timeout_s and yes:
             halt = _waited_for(terminal, client, halt, timeout_s)
+    if not yes:
+        _show_preview(terminal, verb, halt)
     if terminal.as_json:
         terminal.document(halt)
     else:
@@ -212,6 +230,17 @@ def _halt(invocation: Invocation, verb: str, part: Json, timeout_s: float | None
         name = _EVERYTHING if halt.name is None else f"--{halt.kind} {shlex.quote(halt.name)}"
         terminal.say(f"It goes on by: icewright queue resume {name}")
     raise typer.Exit(FOUND if timeout_s is not None and halt.running else FINE)
+
+
+def _show_preview(terminal: Terminal, verb: str, halt: HaltView) -> NoReturn:
+    """Say what would be halted, and leave with exit status 1."""
+    if terminal.as_json:
+        terminal.document({"preview": halt})
+    else:
+        running = text.count(halt.running, "task") + " at work there"
+        terminal.say(f"{verb} {_part(halt)}: {running}; {_WHAT_RUNS[verb]}")
+        terminal.say("Nothing has been changed yet: add --yes to do this.")
+    raise typer.Exit(FOUND)
 
 
 def _waited_for(terminal: Terminal, client: Client, halt: HaltView, timeout_s: float) -> HaltView:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
 import typer
 
 from icewright.cli import figures as text
 from icewright.cli.invocation import AsJson, Invocation, begin
 from icewright.cli.terminal import FINE, FOUND, Column, Terminal
-from icewright.domain.errors import IcewrightError
+from icewright.domain.errors import IcewrightError, NotFound
 from icewright.domain.ownership import Claim, Missing
 from icewright.domain.plans import Reason
 from icewright.domain.tables import Instant
@@ -20,9 +23,9 @@ from icewright.planning.wording import cut
 
 if TYPE_CHECKING:
     from icewright.cli.offline import Offline
+    from icewright.domain.figures import FiguresView
     from icewright.domain.names import TableName
     from icewright.planning.ownership import Ownership
-    from icewright.services.views import FiguresView
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ _COLUMNS = (
     Column("deletes", is_number=True),
     Column("done", is_number=True),
     Column("mode"),
-    Column("what is wrong"),
 )
+_WIDTH = 80
 
 
 def scan(
@@ -65,12 +68,18 @@ def scan(
 ) -> None:
     """Look at all tables: files, bytes, share of small files, deletes, and what is wrong. Changes nothing.
 
-    Exit status 1 when something was found. "done" is how much of what merging can do is done.
+    Under the table stands what was found: small files, partitions that are too many, snapshots, metadata that is too
+    much for the data, deletes, settings that cannot be used, and orphan files where a server runs that has looked for
+    them; each with the command to begin with. Without a catalog in the configuration the server says what its looks
+    have found, which is less. Exit status 1 when something was found. "done" is how much of what merging can do is
+    done.
     """
-    from icewright.cli.offline import Offline  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import Offline, reads_here  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     terminal = invocation.terminal
+    if not reads_here(invocation):
+        _show(invocation, _with_orphans(invocation, list(_served(invocation, catalog))), [])
     chosen = [invocation.config.catalog(name).name for name in catalog or ()]
     names = chosen or [entry.name for entry in invocation.config.catalogs]
     offline = Offline(invocation.config, invocation.rules)
@@ -78,10 +87,15 @@ def scan(
     others = [entry.name for entry in invocation.config.catalogs if entry.name not in names]
     owned = _ownership(looked, others, offline)
     rows = [row if isinstance(one, Missing) else _with_places(row, one, owned) for row, one in looked]
-    found = [row for row in rows if row.findings or row.problem]
     missing = [one for of_catalog in owned.missing.values() for one in of_catalog]
-    if as_json:
-        terminal.document({"tables": rows, "found": len(found), "unknown_places": missing})
+    _show(invocation, _with_orphans(invocation, rows), missing)
+
+
+def _show(invocation: Invocation, rows: list[ScanRow], missing: list[Missing]) -> NoReturn:
+    """Print the rows, and leave with the exit status that they are worth."""
+    found = [row for row in rows if row.findings or row.problem]
+    if invocation.terminal.as_json:
+        invocation.terminal.document({"tables": rows, "found": len(found), "unknown_places": missing})
     else:
         _print(invocation, rows, len(found), missing)
     raise typer.Exit(FOUND if found else FINE)
@@ -98,6 +112,48 @@ def _ownership(looked: list[_Looked], others: list[str], offline: Offline) -> Ow
         (*missing, *(Missing(name, name, not_asked) for name in others)),
         offline.places,
     )
+
+
+def _served(invocation: Invocation, catalogs: list[str] | None) -> Iterator[ScanRow]:
+    """The tables of a server, as its last looks at them saw them."""
+    from icewright.adapters.http.paging import pages  # noqa: PLC0415 - `--help` stays quick
+    from icewright.api.table_views import TableSummary  # noqa: PLC0415 - see above
+    from icewright.cli.connection import server  # noqa: PLC0415 - see above
+    from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.domain.names import split_parts  # noqa: PLC0415 - see above
+
+    with server(invocation) as client:
+        for item in pages(lambda cursor: client.tables(limit=1000, cursor=cursor)):
+            known = from_json(TableSummary, item)
+            plan, mode = known.plan, None if known.mode is None else known.mode.value
+            found = () if plan is None or not plan.can_apply else (plan.reason,)
+            if not catalogs or known.catalog in catalogs:
+                yield ScanRow(known.name, known.uuid, mode, known.figures, None, found, known.problem)
+        for table in client.status()["unreadable"]:
+            if not catalogs or split_parts(table["name"])[0] in catalogs:
+                yield ScanRow(table["name"], None, None, None, None, (), from_json(Reason, table["reason"]))
+
+
+def _with_orphans(invocation: Invocation, rows: list[ScanRow]) -> list[ScanRow]:
+    """The rows with what a server has found of orphan files of these tables; as they are where none runs."""
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.domain.codec import from_json  # noqa: PLC0415 - see above
+    from icewright.domain.names import split_parts  # noqa: PLC0415 - see above
+    from icewright.services.findings import orphan_findings  # noqa: PLC0415 - see above
+    from icewright.services.unneeded_views import UnneededView  # noqa: PLC0415 - see above
+
+    told = list(rows)
+    try:
+        with server(invocation) as client:
+            for number, row in enumerate(rows):
+                with suppress(NotFound):  # it does not know the table
+                    found = {} if row.uuid is None else client.unneeded(row.uuid, split_parts(row.name)[0])
+                    orphans = orphan_findings(from_json(UnneededView, found)) if found else ()
+                    told[number] = replace(row, findings=(*row.findings, *orphans))
+    except IcewrightError as error:
+        if not isinstance(error.__cause__, NotFound):  # there is one, and it does not say
+            invocation.terminal.note(f"without orphan files that the server knows of: {error.message}")
+    return told
 
 
 def _with_places(row: ScanRow, one: Claim, owned: Ownership) -> ScanRow:
@@ -131,7 +187,7 @@ def _scan(
 
 
 def _look(offline: Offline, name: TableName) -> _Looked:
-    from icewright.services.plan_views import findings  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.findings import findings, layout_findings, metadata_findings  # noqa: PLC0415 - as above
     from icewright.services.views import figures_view, written_at  # noqa: PLC0415 - see above
 
     try:
@@ -141,7 +197,12 @@ def _look(offline: Offline, name: TableName) -> _Looked:
         return ScanRow(str(name), None, None, None, None, (), problem), _claimed(offline, name, problem)
     observation = planned.observation
     figures = figures_view(observation.inventory.partitions, planned.policy)
-    found = findings(figures, planned.policy, planned.plan)
+    metadata = observation.metadata
+    found = (
+        *findings(figures, planned.policy, planned.plan),
+        *layout_findings(figures, planned.policy),
+        *metadata_findings(observation, figures, lambda: offline.metadata_file_bytes(metadata)),
+    )
     uuid, mode = observation.metadata.table_id.uuid, planned.policy.mode.value
     row = ScanRow(str(name), uuid, mode, figures, written_at(observation.metadata), found, None)
     return row, _claimed(offline, name, None)
@@ -159,19 +220,22 @@ def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: lis
         terminal.say("no tables")
         return
     terminal.table(_COLUMNS, [_cells(row) for row in rows], styles=[_style(row) for row in rows])
+    for row in rows:
+        _print_findings(terminal, row)
     terminal.say()
-    terminal.say(f"{len(rows):,} looked at, {found:,} with something to say. Next: icewright plan TABLE")
+    terminal.say(f"{len(rows):,} looked at, {found:,} with something to say.")
     if missing:
         names = ", ".join(cut(one.what) for one in missing[:_NAMED_MAX]) + (
             ", ..." if len(missing) > _NAMED_MAX else ""
         )
-        terminal.say(f"Where these have files is not known, so that their files may be in any other's place: {names}")
+        said = f"Where these have files is not known, so that their files may be in any other's place: {names}"
+        for line in wrap(said, _WIDTH):
+            terminal.say(line)
 
 
 def _cells(row: ScanRow) -> tuple[str, ...]:
-    said = "; ".join(reason.text for reason in (row.findings if row.problem is None else (row.problem,)))
     if row.figures is None:
-        return (row.name, "-", "-", "-", "-", "-", row.mode or "-", said)
+        return (row.name, "-", "-", "-", "-", "-", row.mode or "-")
     return (
         row.name,
         text.number(row.figures.data_files),
@@ -180,8 +244,23 @@ def _cells(row: ScanRow) -> tuple[str, ...]:
         text.number(row.figures.delete_files),
         text.ratio(row.figures.optimization_ratio),
         row.mode or "-",
-        said or "nothing",
     )
+
+
+def _print_findings(terminal: Terminal, row: ScanRow) -> None:
+    """What is wrong with a table, and the command to begin with, in lines of 80 columns."""
+    from icewright.services.findings import help_with  # noqa: PLC0415 - `--help` stays quick
+
+    reasons = row.findings if row.problem is None else (row.problem,)
+    if not reasons:
+        return
+    terminal.say()
+    terminal.say(row.name, style=_style(row))
+    for reason in reasons:
+        for line in wrap(reason.text, _WIDTH, initial_indent="  ", subsequent_indent="    "):
+            terminal.say(line)
+        if row.problem is None:
+            terminal.say(f"    {help_with(reason, shlex.quote(row.name))}")
 
 
 def _style(row: ScanRow) -> str:

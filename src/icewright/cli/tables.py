@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from icewright.cli import figures as text
-from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
+from icewright.cli.approvals import logged_in
+from icewright.cli.invocation import AsJson, ShowApi, TableArgument, Yes, begin
 from icewright.cli.observations import observation
 from icewright.cli.policies import layout_text
 from icewright.cli.storage import storage
@@ -25,11 +26,12 @@ from icewright.cli.table_cells import (
     ref_cells,
     snapshot_cells,
 )
-from icewright.cli.terminal import Column, Terminal
+from icewright.cli.terminal import FOUND, Column, Terminal
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.errors import IcewrightError, NotFound
 
 if TYPE_CHECKING:
+    from icewright.api.table_views import TableDocument
     from icewright.cli.invocation import Invocation
     from icewright.domain.events import Reporting
     from icewright.domain.names import TableName
@@ -50,18 +52,24 @@ def show(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fals
     """Show the table as a whole: figures, policy and where it comes from, schema, refs, and whose its place is.
 
     The last one as far as the table itself tells; `icewright scan` looks at all others as well. Where a server runs and
-    knows the table, also how well its commits are reported.
+    knows the table, also how well its commits are reported. Without a catalog in the configuration the server is asked
+    for all of it.
     """
-    from icewright.cli.offline import Offline, table_name  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import Offline, reads_here, table_name  # noqa: PLC0415 - `--help` stays quick
     from icewright.services.place_views import others_not_looked_at, place_view  # noqa: PLC0415 - see above
     from icewright.services.views import observed_table_view  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
-    offline, name = Offline(invocation.config, invocation.rules), table_name(invocation.config, table)
-    planned = offline.plan(name)
-    place = place_view(offline.registry.ownership().without((others_not_looked_at(),)).place(name))
-    view = observed_table_view(planned.observation, planned.policy, place)
-    reporting = _reporting(invocation, name)
+    name = table_name(invocation.config, table)
+    if reads_here(invocation):
+        offline = Offline(invocation.config, invocation.rules)
+        planned = offline.plan(name)
+        place = place_view(offline.registry.ownership().without((others_not_looked_at(),)).place(name))
+        view = observed_table_view(planned.observation, planned.policy, place)
+        reporting = _reporting(invocation, name)
+    else:
+        known = table_document(invocation, name)
+        view, reporting = known.table, known.reporting
     if as_json:
         invocation.terminal.document({**to_json(view), "reporting": to_json(reporting)})
     else:
@@ -89,13 +97,54 @@ def unpark(context: typer.Context, table: TableArgument, *, as_json: AsJson = Fa
     invocation.terminal.say(f"{known['name']} is parked no more: {answer['plan']['reason']['text']}; {queued}")
 
 
+@app.command("declare-lost")
+def declare_lost(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take the declaration back.")] = False,
+    yes: Yes = False,
+    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so; else who is logged in.")] = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Declare a table lost that cannot be read. Only said without --yes.
+
+    While a table was never read, or has changed and cannot be read, any file anywhere may be needed by it, and nothing
+    is removed in any catalog. Once it is declared lost, it keeps what it claimed when it was last read, and nothing
+    else. The declaration is in the audit, and counts no more as soon as the catalog's pointer to the table moves.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    name = str(table_name(invocation.config, table))
+    if not (yes or withdraw):
+        invocation.terminal.say(
+            f"{name} would keep no file any more that it did not claim before; --yes declares it lost"
+        )
+        raise typer.Exit(FOUND)
+    with server(invocation, show_api=show_api) as client:
+        answer = client.withdraw_lost(name) if withdraw else client.declare_lost(name, by or logged_in())
+    if as_json:
+        invocation.terminal.document(answer)
+    elif withdraw:
+        invocation.terminal.say(f"{name} is not declared lost any more: until it is read, nothing is removed anywhere")
+    else:
+        invocation.terminal.say(f"{name} is declared lost at {answer['pointer'] or 'an unknown pointer'}")
+
+
 @app.command()
 def partitions(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
     """List the partitions: files, sizes, deletes, how much of the possible is done, and when."""
-    from icewright.services.rewrites import optimized_at  # noqa: PLC0415 - `--help` stays quick
-    from icewright.services.views import partition_view  # noqa: PLC0415 - see above
+    from icewright.cli.offline import reads_here  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.rewrites import optimized_at  # noqa: PLC0415 - see above
+    from icewright.services.views import PartitionView, partition_view  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
+    if not reads_here(invocation):
+        _list_served(invocation, table, "partitions", PartitionView, (PARTITIONS, partition_cells), limit)
+        return
     planned, catalog = _look(invocation, table)
     optimized = optimized_at(catalog, planned.observation.metadata)
     found = planned.observation.inventory.partitions
@@ -106,9 +155,13 @@ def partitions(context: typer.Context, table: TableArgument, *, limit: Limit = 1
 @app.command()
 def snapshots(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
     """List the snapshots, newest first; those that icewright made carry their task."""
-    from icewright.services.views import snapshot_views  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import reads_here  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.views import SnapshotView, snapshot_views  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
+    if not reads_here(invocation):
+        _list_served(invocation, table, "snapshots", SnapshotView, (SNAPSHOTS, snapshot_cells), limit)
+        return
     metadata, _ = _load(invocation, table)
     _list(invocation.terminal, SNAPSHOTS, snapshot_views(metadata), snapshot_cells, limit)
 
@@ -116,9 +169,13 @@ def snapshots(context: typer.Context, table: TableArgument, *, limit: Limit = 10
 @app.command()
 def refs(context: typer.Context, table: TableArgument, *, as_json: AsJson = False) -> None:
     """List the branches and tags."""
-    from icewright.services.views import ref_views  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import reads_here  # noqa: PLC0415 - `--help` stays quick
+    from icewright.services.views import RefView, ref_views  # noqa: PLC0415 - see above
 
     invocation = begin(context, as_json=as_json)
+    if not reads_here(invocation):
+        _list_served(invocation, table, "refs", RefView, (REFS, ref_cells), 0)
+        return
     metadata, _ = _load(invocation, table)
     _list(invocation.terminal, REFS, ref_views(metadata), ref_cells, 0)
 
@@ -175,6 +232,37 @@ def _look(invocation: Invocation, table: str) -> tuple[Planned, Catalog]:
     name = table_name(invocation.config, table)
     offline = Offline(invocation.config, invocation.rules)
     return offline.plan(name), offline.catalog(name.catalog)
+
+
+def table_document(invocation: Invocation, name: TableName) -> TableDocument:
+    """All of one table, from the server. Raises ``NotFound`` where it does not know the table."""
+    from icewright.api.table_views import TableDocument  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.connection import server  # noqa: PLC0415 - see above
+
+    with server(invocation) as client:
+        known = client.table(name)
+        return from_json(TableDocument, client.table_document(known["uuid"], known["catalog"]))
+
+
+def _list_served(
+    invocation: Invocation,
+    table: str,
+    what: str,
+    of: type[V],
+    shown_as: tuple[Sequence[Column], Callable[[V], Sequence[str]]],
+    limit: int,
+) -> None:
+    """Print a list of what a table is made of, from the server."""
+    from icewright.adapters.http.paging import pages  # noqa: PLC0415 - see above
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
+
+    with server(invocation) as client:
+        known = client.table(table_name(invocation.config, table))
+        of_table = known["uuid"], known["catalog"]
+        found = pages(lambda cursor: client.parts_of_table(what, *of_table, cursor=cursor))
+        columns, cells = shown_as
+        _list(invocation.terminal, columns, (from_json(of, item) for item in found), cells, limit)
 
 
 def _reporting(invocation: Invocation, name: TableName) -> Reporting | None:

@@ -9,10 +9,12 @@ import typer
 
 from icewright.cli.invocation import AsJson, ShowApi, TableArgument, begin
 from icewright.domain.codec import from_json
+from icewright.domain.errors import Unreadable
 from icewright.domain.why import Stance, Why
 
 if TYPE_CHECKING:
     from icewright.cli.terminal import Terminal
+    from icewright.domain.names import TableName
 
 _STYLES: Final = {
     Stance.UNDER_WAY: "bold cyan",
@@ -45,12 +47,25 @@ def why(
     invocation = begin(context, as_json=as_json)
     name = table_name(invocation.config, table)
     with server(invocation, show_api=show_api) as client:
-        summary = client.table(name)
+        try:
+            summary = client.table(name)
+        except Unreadable as error:
+            _print_unreadable(invocation.terminal, name, error)
+            return
         found = from_json(Why, client.why(summary["uuid"], summary["catalog"]))
     if as_json:
         invocation.terminal.document(found)
     else:
         print_why(invocation.terminal, found, verbose=verbose or invocation.verbose)
+
+
+def _print_unreadable(terminal: Terminal, name: TableName, error: Unreadable) -> None:
+    """The answer of a table of which nothing else is known."""
+    if terminal.as_json:
+        terminal.document({"table": str(name), "answer": error.message, "hint": error.hint})
+    else:
+        terminal.say(error.message, style="bold")
+        terminal.say(f"Next: {error.hint}.")
 
 
 def print_why(terminal: Terminal, found: Why, *, verbose: bool = False) -> None:

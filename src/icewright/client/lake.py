@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Self
 
 from icewright.adapters.http.client import Client
+from icewright.adapters.http.paging import pages
 from icewright.api.approval_views import ApprovalView
 from icewright.api.event_views import EventView
 from icewright.api.table_views import TableSummary
 from icewright.api.task_views import TaskView
 from icewright.app.found_server import FoundServer, found_server, server_at
 from icewright.client import shown
-from icewright.client.paging import pages
 from icewright.client.tables import Plan, Table, facts, full_name, rows_of
 from icewright.client.tasks import Task
 from icewright.config.load import load_config

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from icewright.adapters.http.client import Client
+from icewright.adapters.http.paging import pages
 from icewright.api.approval_views import ApprovalView
 from icewright.api.table_views import LookAnswer, ObservationView, TableDocument, TableSummary
 from icewright.api.task_views import TaskView
 from icewright.client import shown
-from icewright.client.paging import pages
 from icewright.client.tasks import Task
 from icewright.client.views import Health, TablePolicy, WhyAnswer
 from icewright.domain.asked import Asked

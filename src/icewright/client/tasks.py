@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from icewright.adapters.http.client import Client
+from icewright.adapters.http.paging import pages
 from icewright.api.task_views import AttemptDocument, ListedAttempt, TaskDocument, TaskView
 from icewright.client import shown
-from icewright.client.paging import pages
 from icewright.domain.codec import from_json
 from icewright.domain.errors import Unavailable
 from icewright.domain.tasks import TERMINAL_STATES, TaskState

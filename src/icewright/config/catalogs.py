@@ -12,10 +12,10 @@ from icewright.config.settings import CATALOG, CATALOG_NAME, MODE, POLICY_MODE_K
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.errors import InvalidConfiguration, InvalidName
 from icewright.domain.names import split_parts
-from icewright.domain.policy import PolicyRule
+from icewright.domain.policy import Enforced, PolicyRule
 from icewright.planning.policy import rule_origin, rule_problems
 
-_POLICY_KEYS = ("catalog", "namespace", "mode", "properties")
+_POLICY_KEYS = ("catalog", "namespace", "mode", "properties", "enforce")
 
 
 def catalog_names(given: Mapping[Key, Given]) -> tuple[str, ...]:
@@ -76,7 +76,11 @@ def policies(data: Mapping[str, Any], origin: str, catalogs: Sequence[CatalogEnt
         if mode is not None and not (isinstance(mode, str) and MODE.accepts(mode)):
             raise InvalidConfiguration(f"{where}.mode: {mode!r} is not allowed", hint=f"allowed: {MODE.allowed}")
         properties = dict(layers.strings(("policies", "properties"), table.get("properties", {}), origin))
-        rule = PolicyRule(str(catalog), namespace, _with_mode(mode, properties, where))
+        enforce = table.get("enforce", False)
+        said = str(enforce).lower() if isinstance(enforce, bool) else enforce
+        if said not in tuple(Enforced):
+            raise InvalidConfiguration(f"{where}.enforce: {enforce!r} is not allowed", hint=f"{', '.join(Enforced)}")
+        rule = PolicyRule(str(catalog), namespace, _with_mode(mode, properties, where), Enforced(said))
         if (rule.catalog, namespace) in rules:
             raise InvalidConfiguration(f"{where}: there are two policies for {rule_origin(rule)}")
         _check_rule(rule, origin)

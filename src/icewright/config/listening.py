@@ -3,7 +3,26 @@
 from __future__ import annotations
 
 from icewright.config.model import ServerConfig
+from icewright.config.settings import ONE_PERSON
 from icewright.domain.errors import InvalidConfiguration
+
+
+def check_approvals(server: ServerConfig, *, has_provider: bool, origin: str) -> None:
+    """Raises :class:`InvalidConfiguration` for one person who approves alone where others may come in."""
+    if server.approvals != ONE_PERSON:
+        return
+    others = {
+        f"server.host {server.host}": server.is_exposed,
+        "TLS": server.tls_certificate is not None,
+        "server.trusted_proxies": bool(server.trusted_proxies),
+        "server.public_url": server.public_url is not None,
+        "[oidc]": has_provider,
+    }
+    if found := [name for name, is_there in others.items() if is_there]:
+        raise InvalidConfiguration(
+            f'{origin}: server.approvals = "{ONE_PERSON}" does not go with {", ".join(found)}: others may come in',
+            hint="leave it out, and have another person approve",
+        )
 
 
 def check_listening(server: ServerConfig, origin: str) -> None:

@@ -14,7 +14,7 @@ from icewright.config import catalogs, layers, values
 from icewright.config.events import events_config
 from icewright.config.groups import groups_config
 from icewright.config.layers import Given, Key, dotted
-from icewright.config.listening import check_listening
+from icewright.config.listening import check_approvals, check_listening
 from icewright.config.model import Config, HistoryConfig, OptimizerConfig, ServerConfig
 from icewright.config.people import oidc_config
 from icewright.config.pyiceberg import Discovery, discover
@@ -48,16 +48,19 @@ def load_config(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Con
     found = discover(environ, cwd) if not built else Discovery()
     entries = tuple(entry for entry, _ in built) or found.entries
     namespace_rules = catalogs.policies(data, str(file), entries)
+    server = _server(given, environ, file.parent if file is not None else cwd)
+    oidc = oidc_config(given, str(file))
+    check_approvals(server, has_provider=oidc.issuer is not None, origin=str(file))
     return Config(
         catalogs=entries,
         rules=(*(rule for _, rule in built if rule is not None), *namespace_rules),
-        server=_server(given, environ, file.parent if file is not None else cwd),
+        server=server,
         optimizer=_optimizer(given, str(file)),
         events=events_config(given, entries),
         history=_history(given, entries),
         notifications=notifications_config(given, str(file)),
         receivers=receivers(given),
-        oidc=oidc_config(given, str(file)),
+        oidc=oidc,
         groups=groups_config(data, str(file)),
         path=file,
         origins={
@@ -112,6 +115,9 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
         key,
         found["trusted_proxies"],
         found["peer_url"],
+        found["leader_lease_ms"],
+        found["connections_max"],
+        found["approvals"],
         **{key: found[key] for key in SETTING_OF.values()},
     )
     check_listening(server, next((item.origin for name, item in given.items() if name[0] == "server"), DEFAULT_ORIGIN))

@@ -15,6 +15,7 @@ from icewright.domain.policy import PolicyRule
 from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.retention import DAY_MS, HISTORY_HOLD_DAYS, RETENTION, Retention
 from icewright.domain.server_urls import is_loopback
+from icewright.domain.servers import LEADER_LEASE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,9 @@ class ServerConfig:
     tls_key: Path | None = None
     trusted_proxies: tuple[str, ...] = ()
     peer_url: str | None = None
+    leader_lease_ms: int = LEADER_LEASE_MS
+    connections_max: int = 1_000
+    approvals: str = "two-persons"
     keep_tasks_days: int = RETENTION.tasks_ms // DAY_MS
     keep_events_days: int = RETENTION.events_ms // DAY_MS
     keep_feed_days: int = RETENTION.feed_ms // DAY_MS

@@ -10,6 +10,7 @@ from typing import Final
 from icewright.config.yaml_tree import Fields, Items, Node, Place, Text, read_yaml
 from icewright.domain.errors import InvalidConfiguration, InvalidResourceGroup
 from icewright.domain.policies import NamedRule, Policies, RuleMatch
+from icewright.domain.policy import Enforced
 from icewright.domain.resource_groups import ResourceGroup
 from icewright.planning import wording
 from icewright.planning.group_text import Written, group_of
@@ -19,7 +20,7 @@ VERSION: Final = "1"
 SUFFIXES: Final = (".yaml", ".yml")
 FILES_MAX: Final = 1_000
 _FILE_KEYS: Final = ("version", "rules", "groups")
-_RULE_KEYS: Final = ("name", "match", "priority", "settings", "note")
+_RULE_KEYS: Final = ("name", "match", "priority", "enforce", "settings", "note")
 _MATCH_KEYS: Final = ("tables", "owner", "properties")
 _PRIORITY_LENGTH_MAX: Final = 10
 
@@ -161,7 +162,8 @@ def _rule(node: Node) -> _Read:
     settings = texts_of(fields["settings"], "settings")
     _note_fields(("settings",), fields["settings"], places)
     note = text_of(fields["note"], "a note") if "note" in fields else ""
-    rule = NamedRule(text_of(fields["name"], "a name"), match, settings, _priority(fields), note.strip())
+    name, enforce = text_of(fields["name"], "a name"), _enforce(fields)
+    rule = NamedRule(name, match, settings, _priority(fields), note.strip(), enforce)
     return _Read(rule, places)
 
 
@@ -194,6 +196,16 @@ def _priority(fields: Mapping[str, Node]) -> int:
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _PRIORITY_LENGTH_MAX):
         raise fields["priority"].place.error(f"{wording.quoted(text)} is no priority", "a whole number: `priority: 10`")
     return int(text)
+
+
+def _enforce(fields: Mapping[str, Node]) -> Enforced:
+    if "enforce" not in fields:
+        return Enforced.NO
+    text = text_of(fields["enforce"], "whether it is enforced")
+    if text not in tuple(Enforced):
+        hint = f"one of {', '.join(Enforced)}"
+        raise fields["enforce"].place.error(f"{wording.quoted(text)} does not say whether it is enforced", hint)
+    return Enforced(text)
 
 
 def _note_fields(head: tuple[str | int, ...], node: Node, places: dict[tuple[str | int, ...], Place]) -> None:

@@ -13,6 +13,7 @@ from icewright.domain.policies import (
     RULES_MAX,
     TEXT_LENGTH_MAX,
 )
+from icewright.domain.policy import Enforced
 from icewright.domain.resource_groups import WINDOWS_MAX
 from icewright.planning.settings import SETTINGS
 
@@ -43,6 +44,11 @@ def policy_schema() -> dict[str, Any]:
             "name": {"type": "string", "pattern": rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_LENGTH_MAX - 1}}}$"},
             "match": match,
             "priority": {"type": "integer", "minimum": -PRIORITY_MAX, "maximum": PRIORITY_MAX, "default": 0},
+            "enforce": {
+                "enum": [False, True, *(one.value for one in Enforced)],
+                "default": False,
+                "description": "Above the properties of tables; over-opt-outs: also where these want less done.",
+            },
             "settings": {**_object(settings, []), "minProperties": 1},
             "note": {"type": "string", "maxLength": TEXT_LENGTH_MAX},
         },

@@ -18,6 +18,7 @@ from icewright.domain.optimizers import ICEBERG_RUNTIME, DeployMode, LauncherKin
 from icewright.domain.policy import Mode
 from icewright.domain.resource_groups import Queue
 from icewright.domain.server_urls import is_public_url
+from icewright.domain.servers import LEADER_LEASE_MS, LEADER_LEASE_MS_MIN
 
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
@@ -25,8 +26,11 @@ _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _HOST_HEADER = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?\Z", re.IGNORECASE)
 _PEER_URL = re.compile(rf"https?://{_HOST_HEADER.pattern}", re.IGNORECASE)
 _PORT_MAX = 65_535
+TWO_PERSONS = "two-persons"
+ONE_PERSON = "one-person"
 LEASE_MS_MIN = 3_000
 """Below this, a pause of the garbage collector would cost an optimizer its tasks."""
+CONNECTIONS_MAX_MIN = 16
 METRICS_TABLES_MAX = 200
 """Each is a series of its own, for as long as Prometheus keeps any."""
 HIVE_INTERVAL_MS_MIN = 100
@@ -93,6 +97,15 @@ SERVER = (
         allowed='addresses and networks, such as "10.0.0.7" and "10.1.0.0/16", but not everybody',
         accepts=_are_proxies,
     ),
+    Setting(
+        "approvals",
+        Kind.TEXT,
+        "Who approves: another person than the one who asked, or, in an installation of one person, the same. That is "
+        "allowed only on loopback, without a proxy or public_url, and without [oidc]; approvals and the audit say it.",
+        default=TWO_PERSONS,
+        allowed=f"{TWO_PERSONS}, {ONE_PERSON}",
+        accepts=lambda value: value in (TWO_PERSONS, ONE_PERSON),
+    ),
     Setting("state_dir", Kind.TEXT, "Directory of the server's own files; by default ~/.local/state/icewright."),
     Setting(
         "store_url",
@@ -112,6 +125,24 @@ SERVER = (
         default=30_000,
         allowed=f"{LEASE_MS_MIN} or more",
         accepts=lambda value: value >= LEASE_MS_MIN,
+    ),
+    Setting(
+        "connections_max",
+        Kind.INTEGER,
+        "How many connections the server has at once; fewer where the system gives it fewer descriptors. Half of them "
+        "may be of one address.",
+        default=1_000,
+        allowed=f"{CONNECTIONS_MAX_MIN} or more",
+        accepts=lambda value: value >= CONNECTIONS_MAX_MIN,
+    ),
+    Setting(
+        "leader_lease_ms",
+        Kind.INTEGER,
+        "Of several servers: how long the leader leads without a renewal, in milliseconds. Half of it is the limit of "
+        "each statement that writes to the store, and of a transaction that waits for its server.",
+        default=LEADER_LEASE_MS,
+        allowed=f"{LEADER_LEASE_MS_MIN} or more",
+        accepts=lambda value: value >= LEADER_LEASE_MS_MIN,
     ),
     Setting(
         "metrics_tables",

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Forbidden, InvalidName
-from icewright.domain.names import TableName, quote_part, split_parts
+from icewright.domain.names import TableName, quote_part, require_text, split_parts
 
 
 class Permission(StrEnum):
@@ -82,6 +82,7 @@ class Scope:
     def __post_init__(self) -> None:
         if not all(self.namespace) or (self.namespace and not self.catalog):
             raise InvalidName(f"not a scope: {self.namespace!r} of {self.catalog!r}")
+        require_text(self.catalog, *self.namespace)
 
     def __str__(self) -> str:
         return ".".join(quote_part(part) for part in (self.catalog, *self.namespace)) if self.catalog else "*"

@@ -19,6 +19,8 @@ class ApprovedPlan:
     table_name: TableName
     kind: ActionKind
     because: Reason | None
+    roots: tuple[str, ...] = ()
+    """The places of the table at that time, for a plan that removes files; none of before this was kept."""
 
 
 @dataclass(frozen=True, slots=True)

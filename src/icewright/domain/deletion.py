@@ -124,6 +124,8 @@ class DeletePlan:
     planned_at: Instant
     grace_ms: int | None = None
     """For how long all of them were of no need, at least; None for as long as the settings say."""
+    doubtful: int = 0
+    """Of so many of them it is in doubt whether they are the table's: without approval the plan is not begun."""
 
     @property
     def bytes(self) -> int:
@@ -162,8 +164,12 @@ def plan_deletes(
     table_name: TableName,
     planned_at: Instant,
     grace_ms: int | None = None,
+    bytes_max: int | None = None,
+    doubtful: int = 0,
 ) -> DeletePlan:
     """A plan, which only complete knowledge can make.
+
+    ``bytes_max`` is what was seen of the table's bytes: its manifests may claim more.
 
     Raises :class:`NotAllowed` for a candidate that the table needs, that was not asked about or that is there twice,
     and for a table whose ``gc.enabled`` is false.
@@ -180,10 +186,11 @@ def plan_deletes(
         table_name=table_name,
         metadata_location=needs.metadata_location,
         cause=cause,
-        table_bytes=needs.table_bytes,
+        table_bytes=needs.table_bytes if bytes_max is None else min(needs.table_bytes, bytes_max),
         candidates=chosen,
         planned_at=planned_at,
         grace_ms=grace_ms,
+        doubtful=doubtful,
     )
 
 

@@ -46,6 +46,12 @@ class Unavailable(IcewrightError):
     code = "unavailable"
 
 
+class ServerAway(Unavailable):
+    """icewright's own server, or its store, does not answer an optimizer: nothing that the attempt could help."""
+
+    code = "server-away"
+
+
 class Unknown(IcewrightError):
     """We cannot tell whether it happened."""
 
@@ -136,6 +142,22 @@ class InboxFull(Unavailable):
     def __init__(self, waiting: int) -> None:
         super().__init__(
             f"{waiting:,} events wait already",
+            hint="send it again later, or leave it to the sweep, which finds every commit",
+        )
+
+
+class TooManyRequests(Unavailable):
+    """One caller asks for more than its share; others are not concerned."""
+
+    code = "too-many-requests"
+
+
+class InboxShareFull(TooManyRequests):
+    """As many events of one reporter wait as it may have wait at a time."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"{most:,} events of this reporter wait already, which is its share of the inbox",
             hint="send it again later, or leave it to the sweep, which finds every commit",
         )
 

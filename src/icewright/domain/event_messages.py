@@ -15,13 +15,19 @@ from typing import Any, Final
 from icewright.domain.codec import from_json, to_json
 from icewright.domain.errors import InvalidMessage, InvalidName
 from icewright.domain.events import Channel, CommitEvent
-from icewright.domain.names import TableName
+from icewright.domain.names import TableName, require_text
 from icewright.domain.tables import Operation
 
 EVENTS_MAX: Final = 1_000
 """Events of one message: one transaction of the store."""
 WAITING_MAX: Final = 100_000
 """Events that wait in the inbox: names of tables are free to invent, and the sweep finds what is refused."""
+SHARE_MAX: Final = WAITING_MAX // 5
+"""Events of one reporter that wait: what it sends beyond is refused, and that of others is taken."""
+RETRY_AFTER_MS: Final = (0, 2_000, 8_000, 32_000)
+"""How long an event waits behind others at least, after its first look that came to nothing, its second, and so on."""
+TRIES_MAX: Final = len(RETRY_AFTER_MS) + 1
+"""Looks for an event that came to nothing while its catalog answered; then it is parked."""
 ID_MAX: Final = 2**63 - 1
 COMMIT_REPORT: Final = "commit-report"
 SCAN_REPORT: Final = "scan-report"
@@ -47,6 +53,8 @@ def parse_event(data: Any, path: str = "$") -> CommitEvent:
         if path == "$" or error.message.startswith(path):
             raise
         raise InvalidMessage(error.message.replace("$", path, 1), hint=error.hint) from error
+    if event.table_uuid is not None:
+        _check_text(event.table_uuid, f"{path}.table_uuid")
     for name in ("snapshot_id", "added_data_files", "added_records"):
         number = getattr(event, name)
         if number is not None and not 0 <= number <= ID_MAX:
@@ -122,6 +130,13 @@ def _counter(metrics: Any, name: str) -> int | None:
     value = result.get("value") if isinstance(result, Mapping) else None
     fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= ID_MAX
     return value if fits else None
+
+
+def _check_text(text: str, path: str) -> None:
+    try:
+        require_text(text)
+    except InvalidName as error:
+        raise InvalidMessage(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def _number(text: str, path: str) -> int:

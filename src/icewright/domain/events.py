@@ -29,6 +29,8 @@ class EventState(StrEnum):
     """Whether a table was looked at because of an event."""
 
     WAITING = "waiting"
+    PARKED = "parked"
+    """So many looks came to nothing that it is not tried again; a look for anything else answers it as well."""
     DONE = "done"
 
 
@@ -52,7 +54,7 @@ class StoredEvent:
     """An event in the inbox, not yet (or already) worked on.
 
     ``committed_at`` is what the table itself says, once a look has seen the snapshot. ``tries`` counts the looks that
-    came to nothing: the last one at ``tried_at``, because of ``trouble``.
+    came to nothing while the catalog answered others: the last one at ``tried_at``, because of ``trouble``.
     """
 
     event_id: int
@@ -64,11 +66,14 @@ class StoredEvent:
     tries: int = 0
     tried_at: Instant | None = None
     trouble: Reason | None = None
+    parked_at: Instant | None = None
 
     @property
     def state(self) -> EventState:
         """Whether it was worked on."""
-        return EventState.WAITING if self.done_at is None else EventState.DONE
+        if self.done_at is not None:
+            return EventState.DONE
+        return EventState.WAITING if self.parked_at is None else EventState.PARKED
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,8 @@ class DataFile:
     "Row Lineage"), inherited from the manifest where the entry has none; None before format version 3, and in a
     table that was upgraded and has not been committed to since. ``spans`` are of the columns that were asked for, None
     where the file has no bounds of one. ``row_groups`` are as many as its split offsets (of Parquet, row groups; of
-    others, blocks or stripes), None where its writer did not say.
+    others, blocks or stripes), None where its writer did not say. ``misstated`` says what its metrics say of a
+    column that its partition gives the value of and is not so, where spans were asked for: readers would skip it.
     """
 
     path: str
@@ -73,6 +74,7 @@ class DataFile:
     first_row_id: int | None = None
     spans: tuple[Span | None, ...] = ()
     row_groups: int | None = None
+    misstated: str = ""
 
     @property
     def span(self) -> Span | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final
@@ -39,13 +41,23 @@ _EVERYWHERE_ONLY: Final = frozenset({Role.OPTIMIZER, Role.PLATFORM_ADMIN})
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token that is asked for: it gets each of these roles in each of these scopes."""
+    """A token that is asked for: it gets each of these roles in each of these scopes; ``*``, everything, is said."""
 
     name: str
     roles: tuple[Role, ...]
-    scopes: tuple[str, ...] = ("*",)
+    scopes: tuple[str, ...]
     lifetime_ms: int | None = None
     """None: it never expires."""
+
+    def require_catalogs(self, known: Collection[str]) -> None:
+        """Raises :class:`InvalidMessage` for a scope in a catalog that there is not: it would permit nothing."""
+        for catalog in sorted({Scope.parse(scope).catalog for scope in self.scopes} - {"", *known}):
+            close = get_close_matches(catalog, known, n=1)
+            meant = f"; perhaps {close[0]} is meant" if close else ""
+            configured = ", ".join(sorted(known)) or "none"
+            raise InvalidMessage(
+                f"no catalog {catalog!r}{meant}", hint=f"configured catalogs: {configured}; `*` is all"
+            )
 
     def grants(self) -> tuple[Grant, ...]:
         """What it would permit. Raises :class:`InvalidMessage`, and ``InvalidName`` for a scope that is none."""
@@ -58,7 +70,7 @@ class NewToken:
         scopes = sorted({Scope.parse(scope) for scope in self.scopes})
         for role in sorted(_EVERYWHERE_ONLY & set(self.roles)):
             if scopes != [EVERYTHING]:
-                raise InvalidMessage(f"the role {role} is for everything alone", hint="leave the scope out")
+                raise InvalidMessage(f"the role {role} is for everything alone", hint="its scope is `*`")
         return tuple(Grant(role, scope) for role in sorted(set(self.roles)) for scope in scopes)
 
     def record(self, hint: str, created_by: str, now: Instant) -> TokenRecord:

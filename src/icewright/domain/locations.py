@@ -90,6 +90,18 @@ def tidied(folder: str) -> str:
     return "/".join((storage, *parts, ""))
 
 
+_CHECKSUM: Final = re.compile(r"(.*/)\.([^/]+)\.crc", re.DOTALL)
+
+
+def checksummed(path: CanonicalPath) -> CanonicalPath | None:
+    """The file that a path is the checksum of, by its name; None for all other files.
+
+    Hadoop's ``ChecksumFileSystem``, which ``file://`` is in Java, writes ``.NAME.crc`` for each file ``NAME``.
+    """
+    found = _CHECKSUM.fullmatch(path)
+    return None if found is None else CanonicalPath(found[1] + found[2])
+
+
 def is_ambiguous(location: str) -> bool:
     """Whether a file system may know the object by another key as well: ``/a//b``, ``/a/./b`` and ``/a/../b``.
 

@@ -15,6 +15,8 @@ from icewright.domain.errors import InvalidName
 _PLAIN_PART = re.compile(r"[^\W][\w-]*\Z", re.UNICODE)
 _PARTS_MIN = 3  # catalog, at least one level of namespace, table
 PART_LENGTH_MAX = 10_000
+_NO_CATALOG_TAKES = re.compile("[\0\ud800-\udfff]")
+"""NUL, and lone surrogates: no database, no URL and no file can hold them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,6 +46,7 @@ class TableName:
             )
         if any(len(part) > PART_LENGTH_MAX for part in parts):
             raise InvalidName(f"a part of the table name is longer than {PART_LENGTH_MAX} characters")
+        require_text(*parts)
 
     def __str__(self) -> str:
         return ".".join(quote_part(part) for part in (self.catalog, *self.namespace, self.name))
@@ -69,6 +72,13 @@ class TableName:
                 hint="write catalog.namespace.table, as `icewright scan` does",
             )
         return cls(parts[0], tuple(parts[1:-1]), parts[-1])
+
+
+def require_text(*parts: str) -> None:
+    """Raises :class:`InvalidName` for what cannot be written as UTF-8, or has a NUL: no catalog can be asked for it."""
+    for part in parts:
+        if _NO_CATALOG_TAKES.search(part):
+            raise InvalidName(f"not a name: {part[:100]!r}", hint="names are UTF-8 text without NUL")
 
 
 def quote_part(part: str) -> str:

@@ -20,6 +20,7 @@ class Removals:
     ``removed_at`` has the time of the last such commit per partition. ``everywhere_at`` stands in for all
     partitions when there were too many such commits to look at one by one, or one could not be read.
     ``every_ms`` is about how often there were such commits, by the median of the gaps before them, per partition.
+    ``rhythmic`` are the partitions of which that is a rhythm: there were several bursts of such commits.
     ``writer_run_ms_max`` is the longest observed span from a writer's first file to its commit, 0 when unknown.
     """
 
@@ -27,6 +28,7 @@ class Removals:
     everywhere_at: Instant | None = None
     writer_run_ms_max: int = 0
     every_ms: Mapping[Partition, int] = field(default_factory=dict)
+    rhythmic: frozenset[Partition] = frozenset()
 
     @property
     def any(self) -> bool:
@@ -76,6 +78,7 @@ class Observation:
     ``not_stitched`` says why the row groups of its files could not be copied when that was tried, and ``not_sorted``
     why files could not be merged by their key; nothing where they could, or nobody tried.
     ``experience`` is what the table's latest tasks tell, where it has lost rows lately.
+    ``not_merged`` says of files, by path, why a merge refused them lately, where only their footers tell.
     ``put_off`` has the files, by path, of groups that failed by themselves, and until when they are left alone.
     ``written`` is what our latest commits wrote, where that is known.
     """
@@ -90,6 +93,7 @@ class Observation:
     rewritten_at: Mapping[Partition, Instant] = field(default_factory=dict)
     not_stitched: str = ""
     not_sorted: str = ""
+    not_merged: Mapping[str, str] = field(default_factory=dict)
     put_off: Mapping[str, Instant] = field(default_factory=dict)
     written: tuple[Written, ...] = ()
     experience: Experience = Experience()

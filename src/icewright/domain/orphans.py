@@ -46,6 +46,14 @@ class Sighting:
         seen = (self.size_bytes, self.modified_at, self.etag, self.version_id)
         return seen == (listed.size_bytes, listed.modified_at, listed.etag, listed.version_id)
 
+    def since(self, at: Instant, now: Instant) -> Sighting:
+        """As if it had been seen first at ``at``, in no pass, where that is later: the clock jumped then.
+
+        What was seen later than ``now`` was seen before the clock was set back.
+        """
+        first_seen_at = max(at, min(self.first_seen_at, now))
+        return self if first_seen_at == self.first_seen_at else replace(self, first_seen_at=first_seen_at, passes=0)
+
     def again(self, at: Instant, passes: int) -> Sighting:
         """One more, in a pass that counts for so many; the clock of the store may have been set back."""
         return replace(self, last_seen_at=max(at, self.last_seen_at), passes=self.passes + passes)
@@ -93,3 +101,5 @@ class FinishedPass:
     size_bytes: int
     existed_at: Instant | None
     seen: SeenOrphans | None = None
+    age_min_ms: int | None = None
+    """How old a file had to be to go; None where a pass of an earlier version did not tell."""

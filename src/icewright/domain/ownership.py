@@ -6,13 +6,17 @@ A place is a canonical folder with one slash at its end (:meth:`icewright.domain
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import struct
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final
 
 from icewright.domain.locations import CanonicalPath, is_ambiguous
 from icewright.domain.names import TableName
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import Instant
+from icewright.domain.tables import Instant, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +45,46 @@ class Claim:
 class SeenClaim:
     """A claim, the metadata file that it was read from, and when the catalog's pointer was last seen at that.
 
-    ``places`` are folders outside the roots, as spelled, that manifests had files in: with None as long as live ones
-    do, and then with the sequence number of the snapshot that had none any more, as long as older ones may need them.
+    ``places`` are folders outside the roots, as spelled, in which manifests of any snapshot have files.
+    ``snapshots`` are those whose manifests were all read for that (:func:`packed_keys`), since ``read_since``; the
+    claim ``is_complete`` where these are all that the metadata has. Until then its table may need any file, unless an
+    administrator, ``lost_by``, declared it lost while the catalog's pointer was ``lost_at`` (empty where the catalog
+    cannot tell), and it still is. Of a table that was never read the claim is empty, and so is its location.
     """
 
     claim: Claim
     metadata_location: str
     seen_at: Instant
-    places: Mapping[str, int | None] = field(default_factory=dict)
+    places: tuple[str, ...] = ()
+    snapshots: str = ""
+    is_complete: bool = False
+    read_since: Instant = 0
+    lost_at: str | None = None
+    lost_by: str = ""
+
+
+def key_of(snapshot: Snapshot) -> int:
+    """What a snapshot and its manifests are known by, from 0 to 2^64: its id and where its manifest list is.
+
+    A table that is moved with its metadata rewritten keeps the ids of its snapshots, and has their files elsewhere.
+    """
+    named = f"{snapshot.snapshot_id} {snapshot.manifest_list}".encode(errors="surrogatepass")
+    return int.from_bytes(blake2b(named, digest_size=_KEY_BYTES).digest(), "little")
+
+
+_KEY_BYTES: Final = 8
+
+
+def packed_keys(keys: Iterable[int]) -> str:
+    """Keys of snapshots in 11 bytes each: a server holds those of all snapshots of all tables."""
+    numbers = sorted(set(keys))
+    return b64encode(struct.pack(f"<{len(numbers)}Q", *numbers)).decode()
+
+
+def unpacked_keys(packed: str) -> frozenset[int]:
+    """What :func:`packed_keys` packed."""
+    content = b64decode(packed)
+    return frozenset(struct.unpack(f"<{len(content) // _KEY_BYTES}Q", content))
 
 
 @dataclass(frozen=True, slots=True)

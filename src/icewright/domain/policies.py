@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from icewright.domain.policy import PolicyRule
+from icewright.domain.policy import Enforced, PolicyRule
 from icewright.domain.resource_groups import ResourceGroup
 from icewright.domain.tables import Instant
 
@@ -44,6 +44,7 @@ class NamedRule:
     settings: Mapping[str, str]
     priority: int = 0
     note: str = ""
+    enforce: Enforced = Enforced.NO
 
 
 Rule = PolicyRule | NamedRule

@@ -140,6 +140,7 @@ class Policy:
     real_time: RealTime = RealTime.AUTO
     real_time_interval_ms: int = 60_000
     large_successes: int = 3
+    branch_window_ms: int = 86_400_000
 
     @property
     def output_size_bytes_max(self) -> int:
@@ -163,6 +164,16 @@ class Policy:
         return int(self.output_size_bytes_max * self.min_file_size_ratio)
 
 
+class Enforced(StrEnum):
+    """Whether a rule is above the properties of tables."""
+
+    NO = "false"
+    YES = "true"
+    """It is, but for a table that opts out: what its owner does not want is not done."""
+    OVER_OPT_OUTS = "over-opt-outs"
+    """It is, whatever the table says."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
     """Settings that configuration gives to a catalog, or to a namespace of it and all below."""
@@ -170,3 +181,4 @@ class PolicyRule:
     catalog: str
     namespace: tuple[str, ...]
     properties: Mapping[str, str]
+    enforce: Enforced = Enforced.NO

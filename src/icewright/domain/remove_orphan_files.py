@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
 from icewright.domain.deletion import BUDGET_FILES, BUDGET_PERCENT, GRACE_FLOOR_MS, ORPHAN_GRACE_MS, Candidate, Cause
@@ -59,13 +60,22 @@ class OrphanPolicy:
     budget: OrphanBudget = field(default_factory=OrphanBudget)
 
 
+class Doubt(StrEnum):
+    """Why a file goes only after a person has seen and approved it; the codes that people see."""
+
+    UNFAMILIAR = "unfamiliar-name"
+    """No writer at hand calls its files so: it may be anybody's."""
+    BEFORE_TABLE = "older-than-the-table"
+    """Older than any file that is known of the table, as what a full refresh has left is."""
+
+
 @dataclass(frozen=True, slots=True)
 class OrphanFile:
     """One orphan, with all that tells it from another object at the same path.
 
     ``path`` is the one that the listing gave: the only one that may be deleted. ``modified_at``, ``etag`` and
     ``version_id`` are as listed. ``first_seen_at`` is by the store's clock; ``passes`` are the complete passes since
-    then that found this very object and nothing that needs it.
+    then that found this very object and nothing that needs it. With a ``doubt`` a person has to approve it.
     """
 
     path: str
@@ -75,6 +85,7 @@ class OrphanFile:
     version_id: str | None
     first_seen_at: Instant
     passes: int
+    doubt: Doubt | None = None
 
     @property
     def candidate(self) -> Candidate:
@@ -105,7 +116,8 @@ class RemoveOrphanFiles:
     listing began and ``as_of`` when ages were told, both by the earliest of the clocks at hand; every file was written
     and first seen at least ``age_min_ms`` before that. ``orphan_files`` and ``orphan_bytes`` are all that may go by
     these rules, of which ``files`` are the first by when they were first seen; with more than ``budget_files``, or
-    ``budget_bytes``, a person has to approve.
+    ``budget_bytes``, and with files in doubt, a person has to approve. ``budget_bytes`` is a share of what was listed
+    of the table's files, whatever its manifests say of them.
     """
 
     kind: ClassVar[Literal["remove_orphan_files"]] = "remove_orphan_files"
@@ -127,12 +139,22 @@ class RemoveOrphanFiles:
         return tuple(file.candidate for file in self.files)
 
     @property
+    def listed_table_bytes(self) -> int:
+        """What of the table's files was listed, in bytes, as far as the budget tells."""
+        return self.budget_bytes * 100 // BUDGET_PERCENT
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of the files of this action."""
         return sum(file.size_bytes for file in self.files)
 
     @property
     def needs_approval(self) -> bool:
+        """Whether a person has to approve: it is beyond the budget, or some of its files are in doubt."""
+        return self.is_beyond_budget or any(file.doubt is not None for file in self.files)
+
+    @property
+    def is_beyond_budget(self) -> bool:
         """Whether there are more orphans than may go without a person, in this action or left for the next."""
         return self.orphan_files > self.budget_files or self.orphan_bytes > self.budget_bytes
 

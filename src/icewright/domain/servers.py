@@ -12,6 +12,13 @@ BEAT_MS: Final = 5_000
 """How often a server says that it is there."""
 SILENT_MS: Final = 4 * BEAT_MS
 """A server that was not heard of for so long is silent: it has died, or the store does not answer it."""
+LEADER_LEASE_MS: Final = 20_000
+"""How long the leader leads without a renewal, unless the configuration says otherwise."""
+LEADER_LEASE_MS_MIN: Final = 4_000
+RENEWALS_A_LEASE: Final = 4
+LEASES_WITHOUT_PROGRESS: Final = 6
+"""A loop that makes no progress for so many leases hangs, and its server gives the lead away: at 20 s after two
+minutes, twice as long as any call to a catalog or a storage waits for its answer."""
 SERVERS_KEPT_MS: Final = 24 * 3_600_000
 """How long a server is remembered that was not heard of any more; one that ends in order is forgotten at once."""
 

@@ -29,7 +29,7 @@ class Stance(StrEnum):
     QUEUED = "queued"
     """A task waits for its turn."""
     FOR_A_PERSON = "for-a-person"
-    """There is a plan, and a person has to apply or to approve it."""
+    """There is a plan, and a person has to approve it."""
     KEPT_BACK = "kept-back"
     """Something keeps it from being queued."""
     NOTHING_TO_DO = "nothing-to-do"

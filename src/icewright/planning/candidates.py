@@ -83,7 +83,7 @@ def find(
     """
     seen = observation
     executors = table_executors(
-        seen.metadata, seen.worker_access, seen.access_detail, seen.not_stitched, seen.not_sorted
+        seen.metadata, seen.worker_access, seen.access_detail, seen.not_stitched, seen.not_sorted, seen.not_merged
     )
     judge, others = Judge.of(observation, policy, now), other_formats(observation.metadata, policy)
     moves = Moves.of(observation, policy, executors.not_staged, asked_fields(observation, policy, levels))

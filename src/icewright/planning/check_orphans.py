@@ -7,6 +7,7 @@ mistake has to be made twice, in two ways of putting it, to reach a file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from posixpath import normpath
@@ -38,6 +39,13 @@ _LISTED_SHARE_MIN = 0.98
 _SAMPLE_MAX = 50_000
 _SHOWN = 3
 _NOT_COUNTED = ("metadata", "version-hint")
+_STAGING = re.compile(r"\.spark-staging-[0-9a-f-]{36}")
+_UNIQUE = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}-[0-9a-f]{32}-|"
+    r"\A_SUCCESS\Z|\Av\d+(\.gz)?\.metadata\.json",
+    re.ASCII,
+)
+"""What names have in them that only a writer of tables gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +119,9 @@ class _Checker:
         if action.orphan_files < len(action.files) or action.orphan_bytes < action.size_bytes:
             yield "wrong-figures", f"{action.orphan_files} orphans in all, and {len(action.files)} of them go"
         beyond = len(action.files) > action.budget_files or action.size_bytes > action.budget_bytes
+        beyond = beyond or any(file.doubt is not None for file in action.files)
         if beyond and not action.needs_approval:
-            yield "no-approval", "it is beyond the budget and says that nobody has to approve"
+            yield "no-approval", "it is beyond the budget, or in doubt, and says that no approval is needed"
         if action.listed_at > action.as_of:
             yield "wrong-order", "ages were told before the listing began"
 
@@ -139,17 +148,20 @@ class _Checker:
         if any(path[: len(folder)] == folder for folder in self.evidence.quarantine):
             yield "in-quarantine", file.path
         partitions = {field.name for spec in self.evidence.table.specs for field in spec.fields}
-        for part in path[len(below[0]) :].split("/"):
-            if part[:1] in (".", "_") and part.partition("=")[0] not in partitions:
+        for part in _file_of_checksum(path)[len(below[0]) :].split("/"):
+            named = part in ("_SUCCESS", "_temporary") or _STAGING.fullmatch(part) is not None
+            if part[:1] in (".", "_") and part.partition("=")[0] not in partitions and not named:
                 yield "hidden", file.path
 
     def _name(self, file: OrphanFile) -> Iterator[tuple[str, str]]:
-        name = file.path.split("/")[-1]
+        name = _file_of_checksum(file.path).split("/")[-1]
+        if file.doubt is None and _UNIQUE.search(name) is None:
+            yield "no-doubt", f"{file.path} goes without a question, and its name is nobody's"
         if name == "version-hint.text":
             yield "version-hint", file.path
         if any(name[: len(job_id) + 1] == f"{job_id}-" for job_id in self._job_ids()):
             yield "flink-manifest", file.path
-        if ".metadata.json" in name.lower():
+        if ".metadata.json" in name.lower() and name == file.path.split("/")[-1]:
             number, current = _number(name), _number(self.evidence.table.metadata_location.split("/")[-1])
             is_late = current is not None and number is not None and number > current - _METADATA_VERSIONS
             if number is None or is_late or file.modified_at > self.action.as_of - _METADATA_MS:
@@ -158,6 +170,7 @@ class _Checker:
     def _against_needed(self) -> Iterator[tuple[str, str]]:
         """Nothing that goes is needed, under whatever name of its storage and whatever spelling."""
         canonical = {self.evidence.aliases.canonical(file.path) for file in self.action.files}
+        canonical |= {CanonicalPath(_file_of_checksum(path)) for path in canonical}
         spellings = {_coarse(path) for path in canonical}
         samples = {root: _Sample() for root in self.action.roots}
         needed_bytes = 0
@@ -179,16 +192,23 @@ class _Checker:
     def _against_listing(self, samples: Mapping[str, _Sample]) -> Iterator[tuple[str, str]]:
         """What goes is in the listing as it is said to be, under one name, beside what the table needs."""
         planned = {file.path: file for file in self.action.files}
+        summed = {_file_of_checksum(path) for path in planned} - planned.keys()
         names: dict[CanonicalPath, set[str]] = {}
+        others_bytes = 0
         for found in self.evidence.listed:
             file = planned.get(found.listed.path)
             for sample in samples.values():
                 sample.found(found.path)
             if file is None:
+                others_bytes += max(0, found.listed.size_bytes)
+                if found.listed.path in summed:
+                    yield "checksum-alone", found.listed.path
                 continue
             names.setdefault(found.path, set()).add(found.listed.path)
             if _identity(found.listed) != (file.size_bytes, file.modified_at, file.etag, file.version_id):
                 yield "not-as-listed", file.path
+        if self.action.budget_bytes * _BUDGET_SHARE > others_bytes:
+            yield "wrong-budget", f"{self.action.budget_bytes} bytes, where {others_bytes} bytes of others were listed"
         if len(names) != len(planned) or any(len(spelled) > 1 for spelled in names.values()):
             yield "not-listed", f"{len(planned)} files go, {len(names)} of them were listed"
         for root, sample in samples.items():
@@ -258,6 +278,13 @@ def _number(name: str) -> int | None:
     """``00012-uuid.metadata.json`` and ``v12.metadata.json``: 12."""
     digits = name.removeprefix("v").split(".")[0].split("-")[0]
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else None  # noqa: PLR2004 - a long
+
+
+def _file_of_checksum(path: str) -> str:
+    """``d/.x.crc``, as Hadoop calls checksums: ``d/x``; any other path as it is."""
+    folder, slash, name = path.rpartition("/")
+    is_checksum = name[:1] == "." and name[-4:] == ".crc" and len(name) > len("..crc")
+    return f"{folder}{slash}{name[1:-4]}" if is_checksum else path
 
 
 def _coarse(path: CanonicalPath) -> str:

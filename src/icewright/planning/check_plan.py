@@ -20,6 +20,7 @@ from icewright.domain.layouts import Layout, Level
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Verdict
 from icewright.domain.policy import MigrateSpec, Policy
+from icewright.domain.tables import MAIN_BRANCH, RefKind
 from icewright.planning.check_moves import move_violations
 from icewright.planning.check_order import order_violations
 from icewright.planning.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
@@ -115,6 +116,24 @@ class _Checker:
         )
         if on_object_store and file.startswith("v") and file[1:].partition(".")[0].isdecimal():
             yield Violation("hadoop-table", f"{file} is the metadata of a table without a catalog on an object store")
+
+        yield from self._branches()
+
+    def _branches(self) -> Iterator[Violation]:
+        """Whether a branch could be fast-forwarded to that a commit on main would leave behind."""
+        metadata, window_ms = self.observation.metadata, self.policy.branch_window_ms
+        parents = {snapshot.snapshot_id: snapshot.parent_id for snapshot in metadata.snapshots}
+        dated = {snapshot.snapshot_id: snapshot.committed_at for snapshot in metadata.snapshots}
+        for ref in metadata.refs:
+            at, since = ref.snapshot_id, metadata.updated_at
+            for _ in parents:
+                if at == metadata.current_snapshot_id:
+                    break
+                parent = parents.get(at)
+                at, since = (at, since) if parent is None else (parent, dated.get(at, since))
+            ahead = at == metadata.current_snapshot_id and ref.kind is RefKind.BRANCH and ref.name != MAIN_BRANCH
+            if ahead and abs(self.plan.planned_at - since) < window_ms:
+                yield Violation("branch-ahead", f"branch {ref.name} could not be fast-forwarded to any more")
 
     def _nothing(self) -> Iterator[Violation]:
         if self.plan.prediction is not None:

@@ -7,8 +7,8 @@ locations are input from strangers: nothing here trusts that they are what they 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 from icewright.domain.errors import InvalidLocation
@@ -34,7 +34,13 @@ def claim(metadata: TableMetadata, aliases: Aliases, places: Iterable[str] = ())
     properties = metadata.properties
     spelled = (metadata.location, *(properties[key] for key in PATH_KEYS if key in properties))
     named = _Folders(aliases, spelled)
-    files = (metadata.metadata_location, *(snapshot.manifest_list for snapshot in metadata.snapshots))
+    files = (
+        metadata.metadata_location,
+        *(entry.location for entry in metadata.metadata_log),
+        *(snapshot.manifest_list for snapshot in metadata.snapshots),
+        *(one.path for one in metadata.statistics),
+        *(one.path for one in metadata.partition_statistics),
+    )
     reached = _Folders(aliases, ({file.rpartition("/")[0] for file in files if file}).union(places))
     roots = topmost(named.found)
     outside = topmost(place for place in reached.found if not place.startswith(roots))
@@ -51,6 +57,13 @@ def claim(metadata: TableMetadata, aliases: Aliases, places: Iterable[str] = ())
     )
 
 
+def followed(made: Claim, real: Callable[[str], str]) -> Claim:
+    """The claim with the folders that its places lead to by links: what lies there is needed by either path."""
+    roots = topmost((*made.roots, *map(real, made.roots)))
+    reaches = topmost(place for place in (*made.reaches, *map(real, made.reaches)) if not place.startswith(roots))
+    return replace(made, roots=roots, reaches=coarsened(reaches, REACHES_MAX))
+
+
 def uuid_of(metadata: TableMetadata) -> str | None:
     """A table's uuid in one spelling, None where it has none."""
     return metadata.table_id.uuid.strip().lower() if metadata.has_uuid else None
@@ -60,26 +73,6 @@ def outside(metadata: TableMetadata, aliases: Aliases, places: Iterable[str]) ->
     """Of some folders, as spelled, those that are not below a root of the table, or are none."""
     roots = claim(metadata, aliases).roots
     return frozenset(place for place in places if not _is_below(place, roots, aliases))
-
-
-def still_reached(
-    known: Mapping[str, int | None], live: AbstractSet[str], metadata: TableMetadata
-) -> Mapping[str, int | None]:
-    """The places with files of a table, now that live ones lie in ``live``, as :class:`SeenClaim` has them.
-
-    A place is forgotten once no snapshot is left that is older than the one without files there; never while there
-    are snapshots beside the current lineage, or without sequence numbers, as in format version 1.
-    """
-    current = metadata.current_snapshot
-    number = 0 if current is None else current.sequence_number
-    lineage = {snapshot.snapshot_id for snapshot in metadata.ancestors()}
-    found: dict[str, int | None] = dict.fromkeys(sorted(live))
-    for place, known_gone in known.items():
-        gone = number if known_gone is None else known_gone
-        older = any(one.sequence_number < gone or one.snapshot_id not in lineage for one in metadata.snapshots)
-        if place not in live and (older or not gone):
-            found[place] = gone
-    return found
 
 
 def _is_below(place: str, roots: tuple[str, ...], aliases: Aliases) -> bool:

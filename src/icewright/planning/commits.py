@@ -11,6 +11,10 @@ from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 COMMITS_LOOKED_AT = 20
 RHYTHM_MS = 600_000
 """How long somebody has to have written for that to be a rhythm."""
+BURST_MS = 60_000
+"""Commits that follow each other within a minute are one burst."""
+BURSTS_MIN = 3
+"""Bursts from which on they have an interval: two of them have one gap, which says nothing of the next."""
 _ADDED_BYTES_KEY = "added-files-size"
 
 
@@ -30,6 +34,14 @@ def rhythm_ms(newest_first: Sequence[Instant], since: Instant) -> int:
     Before the first time there was a gap at least as long as from ``since`` on; of one alone it is all that is known.
     """
     return median_low(_gaps_ms((*newest_first, since)))
+
+
+def has_rhythm(newest_first: Sequence[Instant]) -> bool:
+    """Whether something happened in several bursts, and not in one or two: only then it has an interval.
+
+    What is less than :data:`BURST_MS` apart is one burst.
+    """
+    return 1 + sum(gap >= BURST_MS for gap in _gaps_ms(newest_first)) >= BURSTS_MIN
 
 
 def _gaps_ms(newest_first: Sequence[Instant]) -> list[int]:

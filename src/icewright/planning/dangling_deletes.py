@@ -24,6 +24,7 @@ from icewright.domain.remove_dangling_deletes import (
 )
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
+from icewright.planning.branches import branch_obstacle
 from icewright.planning.call import procedure_call
 from icewright.planning.delete_costs import delete_costs
 from icewright.planning.deletes import is_deletion_vector, only_data_file
@@ -55,6 +56,7 @@ def plan_dangling(
     """
     metadata = observation.metadata
     obstacle = manifests_obstacle(metadata, policy)
+    obstacle = obstacle or branch_obstacle(metadata, policy, observation.observed_at)
     if obstacle is not None or metadata.current_snapshot_id is None:
         return DanglingDecision(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
     if not deletes:

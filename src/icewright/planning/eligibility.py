@@ -2,8 +2,9 @@
 
 What one executor cannot do and another can is asked in :mod:`icewright.planning.executors`. Every check errs on the
 side of leaving the table alone and says why. Not obstacles, on purpose: ``gc.enabled=false`` and files imported from
-outside the table's location, since a rewrite deletes no file; branches and staged snapshots, since a rewrite of main
-does not touch them; a mode other than ``auto``, since plans are made in every mode.
+outside the table's location, since a rewrite deletes no file; branches and staged snapshots that main has left behind,
+since a rewrite of main does not touch them (others: :mod:`icewright.planning.branches`); a mode other than ``auto``,
+since plans are made in every mode.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from icewright.domain.restore_files import RestoreFiles
 from icewright.domain.rewrite_manifests import RewriteManifests
 from icewright.domain.rewrite_position_deletes import RewritePositionDeletes
 from icewright.domain.rollback import Rollback
-from icewright.domain.tables import Operation, Snapshot, TableMetadata
+from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
 from icewright.domain.undo import UndoExpiry
 from icewright.domain.writer_settings import encryption_property, writer_settings
 from icewright.planning import wording
+from icewright.planning.branches import branch_obstacle
 from icewright.planning.data_column import column_moved
 from icewright.planning.executors import neither, table_executors
 from icewright.planning.settings import IGNORE_OTHER_OPTIMIZERS_KEY
@@ -45,24 +47,28 @@ _RENAMING_SCHEMES = frozenset({"file", "hdfs", "viewfs"})
 
 
 def obstacle_of(  # noqa: PLR0911 - a case for each kind of action
-    action: Action, metadata: TableMetadata, policy: Policy
+    action: Action, metadata: TableMetadata, policy: Policy, now: Instant
 ) -> Reason | None:
     """Why an action that was planned must not be carried out on its table as it is now, or None."""
     match action:
         case RewriteDataFiles():
-            return table_obstacle(metadata, policy)
+            return table_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
         case UndoExpiry() | Rollback():
             return recovery_obstacle(metadata, policy)
         case UndoExpireData():
-            return recovery_obstacle(metadata, policy) or encryption_obstacle(metadata)
+            obstacle = recovery_obstacle(metadata, policy) or encryption_obstacle(metadata)
+            return obstacle or branch_obstacle(metadata, policy, now)
         case ExpireSnapshots() | RemoveOrphanFiles() | RemoveExpiredFiles():
             return metadata_obstacle(metadata, policy)
         case RestoreFiles():
             return None  # it touches nothing that is the table's by now
-        case RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes() | ComputeStatistics():
+        case ComputeStatistics():
             return manifests_obstacle(metadata, policy)
+        case RewriteManifests() | RemoveDanglingDeletes() | RewritePositionDeletes():
+            return manifests_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
         case ExpireData() as expiring:
-            return manifests_obstacle(metadata, policy) or column_moved(expiring, metadata, policy)
+            obstacle = manifests_obstacle(metadata, policy) or column_moved(expiring, metadata, policy)
+            return obstacle or branch_obstacle(metadata, policy, now)
 
 
 def metadata_obstacle(metadata: TableMetadata, policy: Policy) -> Reason | None:

@@ -13,7 +13,7 @@ from icewright.domain.plans import Estimate, Reason, Risk
 from icewright.domain.policy import Policy
 from icewright.planning import wording
 from icewright.planning.output_bytes import file_bytes, modelled_bytes, output_bytes
-from icewright.planning.removals import duration_ms, removed_every_ms
+from icewright.planning.removals import duration_ms, removals_said, removed_every_ms
 
 TIMES_A_MERGE: Final = {
     Executor.MERGE: 1.0,
@@ -62,20 +62,22 @@ def _risk(observation: Observation, action: RewriteDataFiles, cpu_ms: int) -> tu
     """
     removals, interval_ms = observation.removals, observation.commit_interval_ms
     partitions = {group.partition for group in action.groups}
-    found = (removed_every_ms(removals, partition, observation.observed_at) for partition in partitions)
-    every_ms = min((one for one in found if one is not None), default=None)
+    now = observation.observed_at
+    found = {partition: removed_every_ms(removals, partition, now) for partition in partitions}
+    often = [(every_ms, partition) for partition, every_ms in found.items() if every_ms is not None]
+    every_ms, busiest = min(often, default=(None, None))
     took_ms = round(duration_ms(cpu_ms, observation.experience.pace))
     figures: dict[str, int | float | str] = {"cpu_ms": cpu_ms, "duration_ms": took_ms}
     rhythm = ""
     if interval_ms is not None:
         figures["commit_interval_ms"] = interval_ms
         rhythm = f"; others commit every {wording.duration(interval_ms)}"
-    if every_ms is None:
+    if every_ms is None or busiest is None:
         text = f"no rows were removed lately from its {wording.count(len(partitions), 'partition')}{rhythm}"
         return Risk.LOW, Reason("conflict-risk", text, figures)
     share = min(1.0, took_ms / every_ms)
     risk = Risk.HIGH if share >= RISK_HIGH_FROM else Risk.MEDIUM if share >= RISK_MEDIUM_FROM else Risk.LOW
     figures |= {"removed_every_ms": every_ms, "share": round(share, 4)}
     where = "its partition" if len(partitions) == 1 else "one of its partitions"
-    text = f"rows are removed from {where} about every {wording.about(every_ms)}, and the work takes about "
+    text = f"{removals_said(removals, busiest, where, now)}, and the work takes about "
     return risk, Reason("conflict-risk", f"{text}{wording.about(took_ms)}{rhythm}", figures)

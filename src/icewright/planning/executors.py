@@ -8,8 +8,9 @@ Whether the *table* may be touched at all is asked elsewhere (:mod:`icewright.pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from icewright.domain.actions import Executor, RewriteDataFiles
@@ -51,12 +52,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class TableExecutors:
-    """What is true of all groups of a table: why none can be merged, staged, stitched or merged by key, None if so."""
+    """What is true of all groups of a table: why none can be merged, staged, stitched or merged by key, None if so.
+
+    ``refused`` says why a merge refused files, by path.
+    """
 
     not_merged: Reason | None
     not_staged: Reason | None
     not_stitched: Reason | None
     not_by_key: Reason | None
+    refused: Mapping[str, str]
 
 
 MERGED = Choice(Executor.MERGE)
@@ -75,6 +80,7 @@ def table_executors(
     access_detail: str = "",
     not_stitched: str = "",
     not_sorted: str = "",
+    not_merged_files: Mapping[str, str] = MappingProxyType({}),
 ) -> TableExecutors:
     """What the table allows, whatever its files are. The rest is as in an observation."""
     checks = (
@@ -92,9 +98,9 @@ def table_executors(
         by_key = Reason("not-sorted", text)
     unknown = first_not_kept(metadata.schema.fields, spark_keeps)
     if unknown is None:
-        return TableExecutors(not_merged, _shredding_obstacle(metadata), stitching, by_key)
+        return TableExecutors(not_merged, _shredding_obstacle(metadata), stitching, by_key, not_merged_files)
     text = f"Spark cannot keep the type {wording.name(unknown[1])} of column {wording.name(unknown[0])}"
-    return TableExecutors(not_merged, Reason("unsupported-type", text), stitching, by_key)
+    return TableExecutors(not_merged, Reason("unsupported-type", text), stitching, by_key, not_merged_files)
 
 
 def neither(table: TableExecutors) -> Reason | None:
@@ -124,7 +130,7 @@ def choose_executor(
     """The executor of one group of ``files`` with their ``deletes``, or why there is none."""
     if table.not_stitched is None and not deletes and _are_large_row_groups(files):
         return STITCHED
-    not_merged = table.not_merged or _group_obstacle(files, deletes, policy)
+    not_merged = table.not_merged or _group_obstacle(table, files, deletes, policy)
     if not_merged is None:
         return MERGED
     if table.not_staged is None:
@@ -146,7 +152,7 @@ def choose_for_order(
     ``by_columns`` says that a merge can compare rows by the layout, ``in_order`` that all files are in order besides,
     and few enough to be merged.
     """
-    not_by_key = table.not_by_key or _group_obstacle(files, deletes, policy)
+    not_by_key = table.not_by_key or _group_obstacle(table, files, deletes, policy)
     if in_order and not_by_key is None:
         return MERGED_BY_KEY
     if by_columns and not_by_key is None and _are_few(files, policy):
@@ -161,7 +167,12 @@ def _are_few(files: Sequence[DataFile], policy: Policy) -> bool:
     return size_bytes <= SORTED_BYTES_MAX and len(files) <= policy.max_file_group_files
 
 
-def _group_obstacle(files: Sequence[DataFile], deletes: Sequence[DeleteFile], policy: Policy) -> Reason | None:
+def _group_obstacle(
+    table: TableExecutors, files: Sequence[DataFile], deletes: Sequence[DeleteFile], policy: Policy
+) -> Reason | None:
+    refused = next((table.refused[file.path] for file in files if file.path in table.refused), None)
+    if refused is not None:
+        return Reason("not-merged", f"a merge refused a file of it: {wording.cut(refused)}")
     others = sorted({file.file_format.value for file in files if file.file_format is not FileFormat.PARQUET})
     if others:
         return Reason("not-parquet", f"it has files of format {', '.join(others)}, and a merge can only do Parquet")

@@ -34,6 +34,7 @@ from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, PartitionSpec, TableMetadata
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.planning import wording
+from icewright.planning.branches import branch_obstacle
 from icewright.planning.data_age import EPOCHS, EPOCHS_SINCE_MS, TRANSFORMS, End, Limits, end_of, limits
 from icewright.planning.data_call import data_call
 from icewright.planning.data_column import DataColumn, data_column
@@ -86,6 +87,7 @@ def choose_data(
     """
     metadata = observation.metadata
     obstacle = manifests_obstacle(metadata, policy) or clock_obstacle(metadata, now)
+    obstacle = obstacle or branch_obstacle(metadata, policy, now)
     if obstacle is not None or metadata.current_snapshot_id is None:
         return DataDecision(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
     column = data_column(metadata, policy)

@@ -66,7 +66,7 @@ def _estimated(guess: Estimate) -> list[str]:
 
 def _who_acts(plan: Plan) -> str:
     if (plan.asked or plan.migration is not None) and plan.mode is not Mode.OBSERVE:
-        return "It was asked for, and waits for a person to apply it."
+        return "It was asked for, and runs when a person applies it."
     match plan.mode:
         case Mode.OBSERVE:
             return f"It is not carried out: the table is only observed. Set {MODE_KEY} to approve or auto."

@@ -18,7 +18,7 @@ from icewright.domain.tables import Instant
 from icewright.planning import wording
 from icewright.planning.estimates import cpu_ms
 from icewright.planning.groups import Group
-from icewright.planning.removals import Load, in_time, removed_every_ms, task_ms_max
+from icewright.planning.removals import Load, in_time, removals_said, removed_every_ms, task_ms_max
 
 _TIGHT = "tight"
 """The figure of a plan's reason that says so."""
@@ -52,9 +52,9 @@ def hurried(
         kept[partition] = (*kept.get(partition, ()), group)
     busiest = min(most_ms, key=lambda partition: (most_ms[partition], partition))
     every_ms = removed_every_ms(observation.removals, busiest, now) or 0
-    limit, rhythm = wording.about(most_ms[busiest]), f"about every {wording.about(every_ms)}"
-    where = wording.place(paths[busiest])
-    text = f"a task with {where} is to take no longer than {limit}, since rows are removed from it {rhythm}"
+    limit, where = wording.about(most_ms[busiest]), wording.place(paths[busiest])
+    said = removals_said(observation.removals, busiest, "it", now)
+    text = f"a task with {where} is to take no longer than {limit}, since {said}"
     text += ", and this is one" if busiest in kept else ", and this one takes longer"
     figures = {"task_ms_max": round(most_ms[busiest]), "removed_every_ms": every_ms, "pace": round(pace, 2)}
     return Hurried(kept, Reason("follows", text, {**figures, _TIGHT: int(tight)}))

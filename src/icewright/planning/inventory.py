@@ -184,15 +184,18 @@ def advance(
     return InventoryChange(tuple(changed), lost)
 
 
-def optimization_ratio(counts: PartitionCounts, *, small_file_size_bytes: int, target_file_size_bytes: int) -> float:
+def optimization_ratio(
+    counts: PartitionCounts, *, small_file_size_bytes: int, target_file_size_bytes: int, min_input_files: int
+) -> float:
     """How much of what merging can do for a partition is done, in (0, 1]; 1.0 when there is nothing to gain.
 
     The best possible number of data files over the present one. Best possible: the files that are not small stay,
     the small ones become as few files of the target size as hold their bytes. So 100 files of which 90 are small
-    and fit into two give 12/100. Falls with each further small file, and is 1.0 without files and for a single one.
+    and fit into two give 12/100. Fewer small files than are merged at a time are nothing to gain: all of a small table
+    is in so many files, after merging as well. From there on it falls with each further small file.
     """
     small_files, small_bytes = histogram.small(counts.sizes, small_file_size_bytes)
-    if counts.data_files == 0 or small_files == 0:
+    if small_files == 0 or small_files < min_input_files:
         return 1.0
     merged = min(small_files, max(1, ceil(small_bytes / target_file_size_bytes)))
     return (counts.data_files - small_files + merged) / counts.data_files

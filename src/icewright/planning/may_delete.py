@@ -17,7 +17,7 @@ from icewright.domain.deletion import (
     Needs,
 )
 from icewright.domain.errors import InvalidLocation
-from icewright.domain.locations import Aliases, CanonicalPath, is_ambiguous
+from icewright.domain.locations import Aliases, CanonicalPath, checksummed, is_ambiguous
 from icewright.domain.objects import prefix_of
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
@@ -41,6 +41,8 @@ class Facts:
     aliases: Aliases
     now: Instant
     latest: Instant
+    graces_since: Instant = 0
+    """When the clock jumped last: nothing is known to be older than that."""
 
 
 def why_not(intent: Intent, cause: Cause, facts: Facts, settings: DeleteSettings) -> Reason | None:
@@ -51,7 +53,7 @@ def why_not(intent: Intent, cause: Cause, facts: Facts, settings: DeleteSettings
     path = intent.object.path
     if path not in facts.needs.asked:
         return Reason("not-asked", "nobody was asked whether the table needs it")
-    if path in facts.needs.needed:
+    if is_needed(path, facts.needs):
         return Reason("needed", "the table needs it now")
     if facts.place.uuid != facts.needs.table_id.uuid.strip().lower() or not facts.place.owns(path):
         return Reason("not-owned", "it is in no place that belongs to this table alone")
@@ -59,7 +61,12 @@ def why_not(intent: Intent, cause: Cause, facts: Facts, settings: DeleteSettings
         return Reason("ambiguous-location", "a file system may know it by another path as well")
     if any(path.startswith(prefix_of(root)) for root in facts.quarantines):
         return Reason("in-quarantine", "it is in a quarantine")
-    return _too_young(intent, cause, facts.now, settings)
+    return _too_young(intent, cause, facts, settings)
+
+
+def is_needed(path: CanonicalPath, needs: Needs) -> bool:
+    """Whether the table needs a file, or the one that it is the checksum of."""
+    return path in needs.needed or checksummed(path) in needs.needed
 
 
 def may_be_purged(intent: Intent, facts: Facts, settings: DeleteSettings) -> bool:
@@ -84,9 +91,9 @@ def why_kept(held: Sequence[Intent], facts: Facts, settings: DeleteSettings) -> 
 def _is_over(intent: Intent, facts: Facts, settings: DeleteSettings) -> bool:
     """Whether a file has been in quarantine for its window, and the table was asked and does not need it."""
     path, held_at = intent.object.path, intent.held_at
-    if path not in facts.needs.asked or path in facts.needs.needed:
+    if path not in facts.needs.asked or is_needed(path, facts.needs):
         return False
-    return held_at is not None and held_at <= facts.now - settings.window
+    return held_at is not None and max(held_at, facts.graces_since) <= facts.now - settings.window
 
 
 def beyond_budget(plan: DeletePlan, settings: DeleteSettings) -> Reason | None:
@@ -97,17 +104,22 @@ def beyond_budget(plan: DeletePlan, settings: DeleteSettings) -> Reason | None:
     figures = {"files": files, "bytes": size_bytes, "table_bytes": plan.table_bytes}
     if files > settings.files_budget:
         return Reason("beyond-budget", f"{files} files are more than {settings.files_budget}", figures)
+    if plan.doubtful:
+        text = f"{plan.doubtful} files may not be the table's, by their names or times"
+        return Reason("doubtful-files", text, {**figures, "doubtful": plan.doubtful})
     if size_bytes * _PERCENT > plan.table_bytes * BUDGET_PERCENT:
         return Reason("beyond-budget", f"they have more than {BUDGET_PERCENT} % of the table's bytes", figures)
     return None
 
 
-def _too_young(intent: Intent, cause: Cause, now: Instant, settings: DeleteSettings) -> Reason | None:
+def _too_young(intent: Intent, cause: Cause, facts: Facts, settings: DeleteSettings) -> Reason | None:
+    now = facts.now
     modified_at = intent.object.modified_at
     if modified_at is None or modified_at <= 0 or modified_at > now + FUTURE_MAX_MS:
         return Reason("bad-time", "its storage says no time, or an impossible one, of when it was written")
     grace = settings.grace_of(cause)
-    if intent.first_seen_at > now - grace or (cause is Cause.ORPHAN and modified_at > now - grace):
+    first_seen_at = max(intent.first_seen_at, facts.graces_since)
+    if first_seen_at > now - grace or (cause is Cause.ORPHAN and modified_at > now - grace):
         return Reason("too-young", "it has not been without use for long enough")
     path = intent.object.path
     if (is_metadata_file(path) or path.endswith(_VERSION_HINT)) and modified_at > now - METADATA_FLOOR_MS:

@@ -9,17 +9,21 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from icewright.domain.errors import Unreadable
-from icewright.domain.locations import CanonicalPath
+from icewright.domain.locations import CanonicalPath, checksummed
+from icewright.domain.tables import TASK_ID_KEY
 
 _NAME: Final = re.compile(r"\.metadata\.json(\.\w{1,10})?\Z", re.IGNORECASE)
 """``v3.metadata.json``, ``v3.gz.metadata.json`` (Iceberg's ``TableMetadataParser``), ``v3.metadata.json.gz`` of old."""
 SCANNED_MAX: Final = 1 << 20
 """Bytes, unpacked, within which the uuid must stand: every writer at hand has it among the first three fields."""
 _CHUNK: Final = 1 << 16
+CONTENT_MAX: Final = 512 << 20
+"""Bytes of a metadata file, unpacked, that is read in full."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WITH_HEADER: Final = 16 + zlib.MAX_WBITS
 _UUID_KEY: Final = "table-uuid"
@@ -31,8 +35,8 @@ _VALUE: Final = re.compile(rb'\s*+:\s*+("(?:[^"\\]|\\.)*+")?', re.DOTALL)
 
 
 def is_metadata_file(path: CanonicalPath) -> bool:
-    """Whether a file may be a table's metadata, by its name."""
-    return _NAME.search(path) is not None
+    """Whether a file may be a table's metadata, by its name; a checksum of one is none."""
+    return _NAME.search(path) is not None and checksummed(path) is None
 
 
 def uuid_of(content: bytes) -> str:
@@ -57,6 +61,45 @@ def uuid_of(content: bytes) -> str:
     raise Unreadable("no table-uuid stands at the beginning of it")
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a metadata file says of how its table came to be so.
+
+    ``log`` are the metadata files before it as spelled, the oldest first, with the times of their states.
+    ``written_at`` is its own, ``snapshots`` when each was committed. ``task_id`` is the task that signed the current
+    one.
+    """
+
+    written_at: int
+    current_snapshot_id: int | None
+    snapshots: Mapping[int, int]
+    log: tuple[tuple[int, str], ...]
+    task_id: str | None = None
+
+    @property
+    def adds_a_snapshot(self) -> bool:
+        """Whether it is what a commit of its current snapshot wrote: no state before it had that snapshot."""
+        committed_at = self.snapshots.get(-1 if self.current_snapshot_id is None else self.current_snapshot_id)
+        return committed_at == self.written_at and bool(self.log) and self.log[-1][0] < committed_at
+
+
+def history_of(content: bytes) -> History:
+    """The history that a metadata file tells. Raises :class:`Unreadable`."""
+    try:
+        raw = json.loads(b"".join(_unpacked(content, CONTENT_MAX)))
+        current = raw.get("current-snapshot-id")
+        signed = [one.get("summary") or {} for one in raw.get("snapshots") or () if one["snapshot-id"] == current]
+        return History(
+            written_at=int(raw["last-updated-ms"]),
+            current_snapshot_id=None if current in (None, -1) else int(current),
+            snapshots={int(one["snapshot-id"]): int(one["timestamp-ms"]) for one in raw.get("snapshots") or ()},
+            log=tuple((int(one["timestamp-ms"]), str(one["metadata-file"])) for one in raw.get("metadata-log") or ()),
+            task_id=next((str(summary[TASK_ID_KEY]) for summary in signed if TASK_ID_KEY in summary), None),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Unreadable(f"it is no metadata of a table: {error}") from error
+
+
 def _uuid(text: str | None) -> str:
     uuid = (text or "").strip().lower()
     if not uuid or len(uuid) > _UUID_LENGTH_MAX:
@@ -72,12 +115,12 @@ def _string(token: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _unpacked(content: bytes) -> Iterator[bytes]:
+def _unpacked(content: bytes, bytes_max: int = SCANNED_MAX) -> Iterator[bytes]:
     """The beginning, unpacked if it is gzipped, in parts; never more of it than is looked at."""
     if not content.startswith(_GZIP_MAGIC):
-        yield content[:SCANNED_MAX]
+        yield content[:bytes_max]
         return
-    unpacker, rest, left = zlib.decompressobj(_GZIP_WITH_HEADER), content, SCANNED_MAX
+    unpacker, rest, left = zlib.decompressobj(_GZIP_WITH_HEADER), content, bytes_max
     while rest and left > 0 and not unpacker.eof:
         try:
             part = unpacker.decompress(rest, min(_CHUNK, left))

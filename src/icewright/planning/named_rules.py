@@ -26,6 +26,7 @@ from icewright.domain.policies import (
     Policies,
     RuleMatch,
 )
+from icewright.domain.policy import Enforced
 from icewright.domain.secret_keys import names_a_secret
 from icewright.planning import wording
 from icewright.planning.group_text import group_fault
@@ -100,6 +101,9 @@ def faults(policies: Policies) -> Iterator[RuleFault]:
         yield from _of_match(rule.match, (*head, "match"))
         if not -PRIORITY_MAX <= rule.priority <= PRIORITY_MAX:
             yield RuleFault((*head, "priority"), f"{rule.priority} is beyond {PRIORITY_MAX:,}", "0 is the middle")
+        if rule.enforce is not Enforced.NO and conditions(rule.match):
+            text = "an enforced rule cannot go by properties of tables: who may change these would leave it"
+            yield RuleFault((*head, "enforce"), text, "match tables by their names alone")
         if len(rule.note) > TEXT_LENGTH_MAX:
             yield RuleFault((*head, "note"), f"longer than {TEXT_LENGTH_MAX:,} characters", "keep it short")
         yield from _of_settings(rule.settings, (*head, "settings"))

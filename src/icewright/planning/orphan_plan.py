@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from icewright.domain.locations import CanonicalPath, checksummed
 from icewright.domain.names import TableName
 from icewright.domain.orphans import FoundFile, SeenFiles, SeenOrphans, Sighting
 from icewright.domain.remove_orphan_files import (
@@ -42,6 +43,8 @@ class Selection:
     rules: OrphanRules
     seen_at: Instant
     room: int
+    graces_since: Instant = 0
+    """When the clock jumped last: what was seen before it counts as seen first then, in no pass."""
     orphans: Amount = field(default_factory=Amount)
     once: Amount = field(default_factory=Amount)
     waiting: Amount = field(default_factory=Amount)
@@ -51,23 +54,34 @@ class Selection:
     def sightings(self, unneeded: Iterable[FoundFile | Sighting]) -> Iterator[Sighting]:
         """What is to be remembered of all unneeded files, each as :meth:`Survey.part` gives it."""
         counted = 1 if self.survey.listing_is_complete else 0
+        last: CanonicalPath | None = None
+        is_chosen = False
         for found, before in _paired(unneeded):
             if found is None:
                 if before is not None:
                     yield before
                 continue
+            file = checksummed(found.path)
+            is_alone = file is None or file != last  # a checksum comes right behind its file
+            if is_alone:
+                last, is_chosen = found.path, False
             if (why := self.rules.stays(found)) is not None:
                 self.survey.keep(why)
                 continue
             if before is not None and before.is_of(found.listed):
-                sighting = before.again(self.seen_at, counted)
+                sighting = before.since(self.graces_since, self.seen_at).again(self.seen_at, counted)
             elif self.room > 0:
                 self.room -= 1
                 sighting = Sighting.first(found.path, found.listed, self.seen_at, counted)
             else:
                 self.survey.keep(Kept.TOO_MANY)
                 continue
-            self._judge(found, sighting)
+            why = self.rules.waits(found, sighting)
+            if why is None and not is_alone and not is_chosen:
+                why = Kept.CHECKSUM
+            if is_alone:
+                is_chosen = why is None
+            self._judge(found, sighting, why)
             yield sighting
 
     @property
@@ -83,15 +97,18 @@ class Selection:
 
     @property
     def files(self) -> tuple[OrphanFile, ...]:
-        """What goes, first seen first; at most as many as one action may have."""
-        return tuple(sorted(self._chosen, key=_order)[:FILES_MAX])
+        """What goes, first seen first; at most as many as one action may have, and no checksum before its file."""
+        chosen = sorted(self._chosen, key=_order)[:FILES_MAX]
+        if self.orphans.files <= FILES_MAX:
+            return tuple(chosen)
+        paths = {file.path for file in chosen}
+        return tuple(one for one in chosen if (checksummed(CanonicalPath(one.path)) or one.path) in paths)
 
-    def _judge(self, found: FoundFile, sighting: Sighting) -> None:
+    def _judge(self, found: FoundFile, sighting: Sighting, why: Kept | None) -> None:
         listed = found.listed
         one = Amount(1, listed.size_bytes)
         first = self.first_seen_at
         self.first_seen_at = sighting.first_seen_at if first is None else min(first, sighting.first_seen_at)
-        why = self.rules.kept(found, sighting)
         if why is not None or listed.modified_at is None:
             self.survey.keep(why or Kept.NO_TIME)
             if sighting.passes < PASSES_MIN:
@@ -109,6 +126,7 @@ class Selection:
                 version_id=listed.version_id,
                 first_seen_at=sighting.first_seen_at,
                 passes=sighting.passes,
+                doubt=self.rules.doubt(found),
             )
         )
         if len(self._chosen) >= 2 * FILES_MAX:
@@ -131,7 +149,7 @@ def remove_orphan_files(selection: Selection, budget: OrphanBudget, listed_at: I
         orphan_files=selection.orphans.files,
         orphan_bytes=selection.orphans.size_bytes,
         budget_files=budget.files_max,
-        budget_bytes=budget.bytes_of(survey.needed.size_bytes),
+        budget_bytes=budget.bytes_of(min(survey.needed.size_bytes, survey.needed_listed.size_bytes)),
     )
 
 
@@ -178,5 +196,7 @@ def _nearest_call(name: TableName, older_than: Instant) -> str:
     return procedure_call(name, "remove_orphan_files", f"older_than => TIMESTAMP '{at} UTC'", "dry_run => true")
 
 
-def _order(file: OrphanFile) -> tuple[Instant, str]:
-    return file.first_seen_at, file.path
+def _order(file: OrphanFile) -> tuple[Instant, str, str]:
+    """First seen first, and a checksum beside its file."""
+    path = CanonicalPath(file.path)
+    return file.first_seen_at, checksummed(path) or path, path

@@ -12,10 +12,11 @@ from enum import StrEnum
 from typing import Final
 
 from icewright.domain.deletion import FUTURE_MAX_MS
-from icewright.domain.locations import CanonicalPath
+from icewright.domain.file_names import is_staging, written_by
+from icewright.domain.locations import CanonicalPath, checksummed
 from icewright.domain.orphans import FoundFile, Sighting
 from icewright.domain.ownership import Place
-from icewright.domain.remove_orphan_files import AGE_FLOOR_MS, FLINK_AGE_MIN_MS, PASSES_MIN
+from icewright.domain.remove_orphan_files import AGE_FLOOR_MS, FLINK_AGE_MIN_MS, PASSES_MIN, Doubt
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning.metadata_anchors import MetadataAnchors
 from icewright.planning.metadata_files import is_metadata_file
@@ -30,6 +31,8 @@ _OTHER_FORMATS: Final[Mapping[str, str]] = {
     "/_delta_log/": "Delta Lake",
     "/.hoodie/": "Apache Hudi",
     "/schema/schema-0": "Apache Paimon",
+    "/_spark_metadata/": "Spark's streaming file sink",
+    "/_orc_acid_version": "Apache Hive (ACID)",
 }
 """What the folders of their tables have in them."""
 _JOB_ID_KEY: Final = "flink.job-id"
@@ -44,6 +47,8 @@ class Kept(StrEnum):
     QUARANTINED = "quarantined"
     HIDDEN = "hidden"
     """A name that begins with a dot or an underscore, and is no partition's."""
+    CHECKSUM = "checksum"
+    """Hadoop's checksum of a file that stays."""
     NOTHING_KNOWN = "nothing-known-here"
     """The table needs nothing below this root: perhaps all of it is known by another name."""
     ALIKE = "alike"
@@ -71,12 +76,13 @@ WORDS: Final[Mapping[Kept, str]] = {
     Kept.NOT_OWNED: "not below a root that the table alone owns",
     Kept.QUARANTINED: "in quarantine already",
     Kept.HIDDEN: "the name begins with a dot or an underscore",
+    Kept.CHECKSUM: "the checksum of a file that stays",
     Kept.NOTHING_KNOWN: "the table needs nothing below this root",
     Kept.ALIKE: "a needed file has a name that some programs take for the same",
     Kept.CHANGED: "it changed while it was listed",
     Kept.NO_TIME: "the storage does not say when it was written",
     Kept.FUTURE: "it was written in the future",
-    Kept.BEFORE_TABLE: "it is older than anything that is known of the table",
+    Kept.BEFORE_TABLE: "it is older than anything that is known of the table, and of an unfamiliar name",
     Kept.VERSION_HINT: "catalogs without a server find the table by it",
     Kept.FLINK: "a Flink job may still commit it",
     Kept.METADATA: "a metadata file that the table could be repaired from",
@@ -107,13 +113,15 @@ class OrphanRules:
     jobs: tuple[str, ...]
     fields: tuple[str, ...]
 
-    def kept(self, found: FoundFile, sighting: Sighting) -> Kept | None:
-        """Why a file stays, None when it may go. ``sighting`` is as of this pass."""
-        return self.stays(found) or self._waits(found, sighting)
-
     def stays(self, found: FoundFile) -> Kept | None:
         """Why a file stays that no time will change; None for others."""
-        return self._for_its_place(found.path) or self._odd_time(found.listed.modified_at) or self._for_its_name(found)
+        return self._for_its_place(found.path) or self._odd_time(found) or self._for_its_name(found)
+
+    def doubt(self, found: FoundFile) -> Doubt | None:
+        """Why a file that may go waits for a person all the same."""
+        if written_by(found.path) is None:
+            return Doubt.UNFAMILIAR
+        return Doubt.BEFORE_TABLE if self._is_before_table(found) else None
 
     def _for_its_place(self, path: CanonicalPath) -> Kept | None:
         if path.startswith(self.quarantine):
@@ -125,14 +133,15 @@ class OrphanRules:
         return Kept.HIDDEN if self._is_hidden(path) else None
 
     def _for_its_name(self, found: FoundFile) -> Kept | None:
-        name = found.path.rpartition("/")[2]
+        name = (checksummed(found.path) or found.path).rpartition("/")[2]
         if name == _VERSION_HINT:
             return Kept.VERSION_HINT
         if name.startswith(self.jobs):
             return Kept.FLINK
         return Kept.METADATA if is_metadata_file(found.path) and self.anchors.keeps(found) else None
 
-    def _waits(self, found: FoundFile, sighting: Sighting) -> Kept | None:
+    def waits(self, found: FoundFile, sighting: Sighting) -> Kept | None:
+        """Why a file stays until it is older, None when it may go. ``sighting`` is as of this pass."""
         modified_at = found.listed.modified_at
         if modified_at is None or self.as_of - modified_at < self.age_min_ms:
             return Kept.YOUNG
@@ -140,20 +149,25 @@ class OrphanRules:
             return Kept.SEEN_LATELY
         return Kept.SEEN_ONCE if sighting.passes < PASSES_MIN else None
 
-    def _odd_time(self, modified_at: Instant | None) -> Kept | None:
+    def _odd_time(self, found: FoundFile) -> Kept | None:
+        modified_at = found.listed.modified_at
         if modified_at is None or modified_at <= 0:
             return Kept.NO_TIME
         if modified_at > self.as_of + FUTURE_MAX_MS:
             return Kept.FUTURE
-        if self.existed_at is None or modified_at < max(self.existed_at, ICEBERG_SINCE):
-            return Kept.BEFORE_TABLE
-        return None
+        is_of_none = self._is_before_table(found) and written_by(found.path) is None
+        return Kept.BEFORE_TABLE if self.existed_at is None or modified_at < ICEBERG_SINCE or is_of_none else None
+
+    def _is_before_table(self, found: FoundFile) -> bool:
+        modified_at = found.listed.modified_at
+        return self.existed_at is None or modified_at is None or modified_at < self.existed_at
 
     def _is_hidden(self, path: CanonicalPath) -> bool:
         root = next(root for root in self.place.roots if path.startswith(root))
-        return any(
-            part.startswith((".", "_")) and not part.startswith(self.fields) for part in path[len(root) :].split("/")
-        )
+        below = (checksummed(path) or path)[len(root) :]
+        *folders, name = below.split("/")
+        hidden = [part for part in (*folders, name) if part.startswith((".", "_")) and not part.startswith(self.fields)]
+        return any(not is_staging(part) and not (part == name and written_by(path)) for part in hidden)
 
 
 def flink_prefixes(table: TableMetadata) -> tuple[str, ...]:

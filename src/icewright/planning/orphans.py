@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from icewright.domain.likeness import likeness
-from icewright.domain.locations import CanonicalPath
+from icewright.domain.locations import CanonicalPath, checksummed
 from icewright.domain.orphans import FoundFile, Mention, Sighting
 from icewright.domain.ownership import Place
 from icewright.domain.reachable import FileClass, ReachableFile
@@ -68,6 +68,8 @@ class Survey:
     listing_is_complete: bool
     listed: Amount = field(default_factory=Amount)
     needed: Amount = field(default_factory=Amount)
+    needed_listed: Amount = field(default_factory=Amount)
+    """What of the needed files was found, in the bytes that the storage says."""
     kept: dict[Kept, int] = field(default_factory=dict)
     anchors: MetadataAnchors = field(init=False)
     _below: dict[str, _Below] = field(init=False)
@@ -98,11 +100,12 @@ class Survey:
                 self._witness(one.listed.modified_at)
         unneeded = [path for path in sides.found if path not in needed]
         alike = self._alike(unneeded, needed, sides.found)
-        for path in unneeded:
-            if path in alike:
-                self.keep(Kept.ALIKE)
-            elif path in sides.changed:
-                self.keep(Kept.CHANGED)
+        stays = _like_needed(unneeded, needed).union(alike, sides.changed)
+        for path in _by_file(unneeded):
+            if checksummed(path) in stays:
+                self.keep(Kept.CHECKSUM)
+            elif path in stays:
+                self.keep(Kept.ALIKE if path in alike else Kept.CHANGED)
             else:
                 yield sides.found[path]
                 if (sighting := sides.sightings.get(path)) is not None:
@@ -169,6 +172,7 @@ class Survey:
             return
         if found is not None:
             below.found += 1
+            self.needed_listed += Amount(1, found.listed.size_bytes)
             if self._witness(found.listed.modified_at) and file.added_at is not None:
                 took_ms = file.added_at - (found.listed.modified_at or 0)
                 if took_ms <= COMMIT_MS_MAX:
@@ -214,6 +218,20 @@ def _sides(mentions: Iterable[Mention]) -> _Sides:
                 elif before != mention:
                     sides.changed.add(mention.path)
     return sides
+
+
+def _like_needed(
+    unneeded: Iterable[CanonicalPath], needed: Mapping[CanonicalPath, ReachableFile]
+) -> frozenset[CanonicalPath]:
+    """The files of which there are checksums, listed or not, that the table needs, or needs one like them."""
+    files = {file for path in unneeded if (file := checksummed(path)) is not None}
+    like = {likeness(path) for path in needed} if files else set()
+    return frozenset(file for file in files if likeness(file) in like)
+
+
+def _by_file(paths: Iterable[CanonicalPath]) -> list[CanonicalPath]:
+    """Paths such that the checksum of a file comes right behind the file, where both are there."""
+    return sorted(paths, key=lambda path: (checksummed(path) or path, checksummed(path) is not None))
 
 
 def _amount(sizes: Iterable[int | None]) -> Amount:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icewright.domain.catalogs import CatalogEntry
@@ -25,6 +25,8 @@ class PlaceRules:
     allowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reserved: tuple[str, ...] = ()
     storages: frozenset[str] = frozenset()
+    real: Callable[[str], str] = str
+    """The folder that a place of this machine leads to where its path goes by links; of others, the place itself."""
     held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def aliases_of(self, catalog: str) -> Aliases:
@@ -32,8 +34,10 @@ class PlaceRules:
         return self.aliases.get(catalog, Aliases())
 
 
-def place_rules(entries: Sequence[CatalogEntry], reserved: Iterable[str] = ()) -> PlaceRules:
-    """The rules by these catalogs, and by further places of icewright's own, as spelled.
+def place_rules(
+    entries: Sequence[CatalogEntry], reserved: Iterable[str] = (), real: Callable[[str], str] = str
+) -> PlaceRules:
+    """The rules by these catalogs, and by further places of icewright's own, as spelled; ``real`` follows links.
 
     What one catalog declares holds for the others as well, unless they declare something else. Quarantines are
     icewright's own.
@@ -53,7 +57,7 @@ def place_rules(entries: Sequence[CatalogEntry], reserved: Iterable[str] = ()) -
     own = tuple(sorted({*map(everywhere.folder, reserved), *(place for places in held.values() for place in places)}))
     named = {storage_and_key(place)[0] for places in allowed.values() for place in places}
     meant = {storage for found in aliases.values() for storage in found.authorities.values()}
-    return PlaceRules(aliases, allowed, own, frozenset(named | meant), held)
+    return PlaceRules(aliases, allowed, own, frozenset(named | meant), real, held)
 
 
 def _aliases(entry: CatalogEntry | None, entries: Sequence[CatalogEntry]) -> Aliases:

@@ -1,5 +1,7 @@
 """The effective policy of a table: its own properties over the rules of policy files over those of the configuration.
 
+Rules that are enforced are above the properties of the table, but where these opt out.
+
 Of the latter, namespace rules are over the catalog's rule, and that is over defaults; in which order rules of policy
 files count is in :mod:`icewright.planning.named_rules`.
 
@@ -18,13 +20,13 @@ from typing import Any
 from icewright.domain.history import END_KEY, FIELDS_KEY
 from icewright.domain.names import TableName, quote_part
 from icewright.domain.policies import NamedRule, Rule
-from icewright.domain.policy import Policy, PolicyProblem, PolicyRule
+from icewright.domain.policy import Enforced, Mode, Policy, PolicyProblem, PolicyRule
 from icewright.domain.tables import TableMetadata
 from icewright.domain.undo import SIGNATURE_KEY
 from icewright.planning import wording
 from icewright.planning.consumers import CONSUMER_PREFIX, consumer_problem
 from icewright.planning.named_rules import Concerning, matching
-from icewright.planning.settings import BY_KEY, PREFIX, SETTINGS, value_problem
+from icewright.planning.settings import BY_KEY, MODE_KEY, PREFIX, SETTINGS, value_problem
 
 DEFAULT_ORIGIN = "default"
 TABLE_ORIGIN = "table property"
@@ -41,6 +43,17 @@ class Layer:
     properties: Mapping[str, str]
     source: PolicyRule | Concerning | None = None
     """The rule; None for the table itself."""
+
+    @property
+    def enforced(self) -> Enforced:
+        """Whether it is above the properties of tables."""
+        match self.source:
+            case Concerning() as one:
+                return one.rule.enforce
+            case PolicyRule() as rule:
+                return rule.enforce
+            case None:
+                return Enforced.NO
 
 
 def effective_policy(metadata: TableMetadata, rules: Sequence[Rule]) -> Policy:
@@ -63,15 +76,26 @@ def policy_of(name: TableName, properties: Mapping[str, str], rules: Sequence[Ru
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for setting in SETTINGS:
-        found = next((layer for layer in layers if setting.key in layer.properties), None)
+        speaking = saying(setting.key, layers)
+        found = next(iter(speaking), None)
         if setting.key in invalid:
             values[setting.field], origins[setting.key] = setting.default, f"{DEFAULT_ORIGIN} (the value is invalid)"
         elif found is None:
             values[setting.field], origins[setting.key] = setting.default, DEFAULT_ORIGIN
         else:
             values[setting.field] = setting.parse(found.properties[setting.key])
-            origins[setting.key] = found.origin
+            origins[setting.key] = _origin(setting.key, speaking)
     return Policy(**values, origins=origins, problems=tuple(problems))
+
+
+def _origin(key: str, speaking: Sequence[Layer]) -> str:
+    """Where a value comes from, for people; an enforced rule says which property of the table it overrules."""
+    winner = speaking[0]
+    if winner.enforced is Enforced.NO:
+        return winner.origin
+    own = next((layer.properties[key] for layer in speaking if layer.source is None), None)
+    over = "" if own is None else f"; the table property {wording.quoted(own)} is overruled"
+    return f"{winner.origin} (enforced{over})"
 
 
 def rule_problems(rule: PolicyRule) -> tuple[PolicyProblem, ...]:
@@ -98,11 +122,33 @@ def layers_of(name: TableName, properties: Mapping[str, str], rules: Iterable[Ru
         (rule for rule in rules if isinstance(rule, PolicyRule) and _is_for(rule, name)),
         key=lambda rule: -len(rule.namespace),
     )
-    return [
-        Layer(TABLE_ORIGIN, properties),
+    of_rules = [
         *(Layer(named_origin(one.rule.name), one.rule.settings, one) for one in named),
         *(Layer(rule_origin(rule), rule.properties, rule) for rule in configured),
     ]
+    above = [layer for layer in of_rules if layer.enforced is not Enforced.NO]
+    return [*above, Layer(TABLE_ORIGIN, properties), *(layer for layer in of_rules if layer.enforced is Enforced.NO)]
+
+
+def saying(key: str, layers: Sequence[Layer]) -> list[Layer]:
+    """The layers that set a setting, the one that wins first.
+
+    An enforced rule makes nothing happen to a table that opts out of it, unless it says that it is over opt-outs.
+    """
+    found = [layer for layer in layers if key in layer.properties]
+    own = next((layer for layer in found if layer.source is None), None)
+    if own is None or found[0].enforced is not Enforced.YES or not opts_out(key, own.properties, found[0].properties):
+        return found
+    return [own, *(layer for layer in found if layer is not own)]
+
+
+def opts_out(key: str, own: Mapping[str, str], enforced: Mapping[str, str]) -> bool:
+    """Whether a table's own value lets less happen to it than an enforced one: a lower mode, or a kind of work off."""
+    if key == MODE_KEY:
+        order = [mode.value for mode in (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)]
+        values = own[key].lower(), enforced[key].lower()
+        return all(value in order for value in values) and order.index(values[0]) < order.index(values[1])
+    return key.startswith(PREFIX) and key.endswith(".enabled") and own[key].lower() == "false"
 
 
 def _is_for(rule: PolicyRule, name: TableName) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from icewright.domain.names import TableName
 from icewright.domain.policies import Rule
-from icewright.domain.policy import PolicyRule
+from icewright.domain.policy import Enforced, PolicyRule
 from icewright.planning.named_rules import Concerning
-from icewright.planning.policy import DEFAULT_ORIGIN, Layer, layers_of, policy_of
+from icewright.planning.policy import DEFAULT_ORIGIN, Layer, layers_of, policy_of, saying
 from icewright.planning.setting_values import value_text
 from icewright.planning.settings import SETTINGS
 
@@ -48,28 +48,32 @@ def wins(name: TableName, properties: Mapping[str, str], rules: Sequence[Rule]) 
     layers, policy = layers_of(name, properties, rules), policy_of(name, properties, rules)
     found = []
     for setting in SETTINGS:
-        saying = [layer for layer in layers if setting.key in layer.properties]
+        speaking = saying(setting.key, layers)
         value = getattr(policy, setting.field)
         found.append(
             Win(
                 setting.key,
                 None if value is None else value_text(setting, value),
                 policy.origins[setting.key],
-                saying[0].source.pattern if saying and isinstance(saying[0].source, Concerning) else None,
-                tuple(_overruled(setting.key, saying)),
+                speaking[0].source.pattern if speaking and isinstance(speaking[0].source, Concerning) else None,
+                tuple(_overruled(setting.key, speaking)),
             )
         )
     return tuple(found)
 
 
-def _overruled(key: str, saying: Sequence[Layer]) -> Iterator[Overruled]:
-    for layer in saying[1:]:
-        yield Overruled(layer.origin, layer.properties[key], why(saying[0], layer))
+def _overruled(key: str, speaking: Sequence[Layer]) -> Iterator[Overruled]:
+    for layer in speaking[1:]:
+        yield Overruled(layer.origin, layer.properties[key], why(speaking[0], layer))
 
 
-def why(winner: Layer, loser: Layer) -> str:
+def why(winner: Layer, loser: Layer) -> str:  # noqa: PLR0911 - one for each case
     """Why one is above the other, as a sentence about the loser."""
     match winner.source, loser.source:
+        case _ if winner.enforced is not Enforced.NO and loser.enforced is Enforced.NO:
+            return "the rule above it is enforced"
+        case None, _ if loser.enforced is Enforced.YES:
+            return "the table opts out, which an enforced rule leaves alone unless it is over opt-outs"
         case None, _:
             return "a table's own property is above every rule"
         case Concerning() as one, Concerning() as other:

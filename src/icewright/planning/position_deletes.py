@@ -29,6 +29,7 @@ from icewright.domain.rewrite_position_deletes import (
 )
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
+from icewright.planning.branches import branch_obstacle
 from icewright.planning.call import procedure_call
 from icewright.planning.delete_costs import delete_costs
 from icewright.planning.deletes import only_data_file
@@ -64,6 +65,7 @@ def plan_position_deletes(
     """
     metadata = observation.metadata
     obstacle = manifests_obstacle(metadata, policy) or _obstacle(observation)
+    obstacle = obstacle or branch_obstacle(metadata, policy, observation.observed_at)
     if obstacle is not None or metadata.current_snapshot_id is None:
         return PositionDeletesDecision(
             obstacle or Reason("no-snapshots", "nothing has been committed to the table yet")

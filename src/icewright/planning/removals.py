@@ -16,6 +16,7 @@ from icewright.domain.files import Partition
 from icewright.domain.observation import Observation, Removals
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant
+from icewright.planning import wording
 
 REMOVAL_INTERVALS: Final = 3
 """Commit intervals for which a partition that lost rows is left alone."""
@@ -66,6 +67,16 @@ def removed_every_ms(removals: Removals, partition: Partition, now: Instant) -> 
     """
     last_at = last_removal_at(removals, partition, now)
     return None if last_at is None else max(removals.every_ms.get(partition, 0), now - last_at, 1)
+
+
+def removals_said(removals: Removals, partition: Partition, where: str, now: Instant) -> str:
+    """How often rows are removed from a partition, which is called ``where``; without a rhythm, when they last were."""
+    every_ms, last_at = removed_every_ms(removals, partition, now), last_removal_at(removals, partition, now)
+    if every_ms is None or last_at is None:
+        return f"no rows were removed from {where} lately"
+    if partition in removals.rhythmic and now - last_at <= removals.every_ms.get(partition, 0):
+        return f"rows are removed from {where} about every {wording.about(every_ms)}"
+    return f"rows were last removed from {where} {wording.about(max(0, now - last_at))} ago"
 
 
 def task_ms_max(observation: Observation, policy: Policy, partition: Partition, now: Instant) -> float:

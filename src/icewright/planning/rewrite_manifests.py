@@ -36,6 +36,7 @@ from icewright.domain.rewrite_manifests import (
 )
 from icewright.domain.tables import Instant
 from icewright.planning import wording
+from icewright.planning.branches import branch_obstacle
 from icewright.planning.eligibility import manifests_obstacle
 from icewright.planning.manifest_classes import KnownClass, KnownManifest, known_classes
 from icewright.planning.manifest_settings import MIN_COUNT_KEY, TARGET_SIZE_KEY
@@ -110,7 +111,7 @@ def plan_manifests(
 ) -> ManifestsDecision:
     """What should be done to the manifests of a table; ``summaries`` are those of its inventory, and maybe others."""
     metadata = observation.metadata
-    obstacle = manifests_obstacle(metadata, policy)
+    obstacle = manifests_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
     if obstacle is not None or metadata.current_snapshot_id is None:
         return ManifestsDecision(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
     wanted = set(observation.inventory.manifests)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icewright.domain.policy import MigrateSpec, Mode, Trigger
 from icewright.planning import wording
+from icewright.planning.branches import BRANCH_WINDOW_KEY
 from icewright.planning.breaker_settings import BREAKER_SETTINGS
 from icewright.planning.data_settings import DATA_SETTINGS
 from icewright.planning.expiry_settings import EXPIRY_SETTINGS
@@ -197,6 +198,15 @@ SETTINGS: tuple[Setting, ...] = (
         "long, because a rewrite that commits first can make such a statement fail.",
     ),
     Setting(
+        BRANCH_WINDOW_KEY,
+        "branch_window_ms",
+        duration_ms,
+        86_400_000,
+        DURATIONS,
+        "How long `main` is left alone while a branch is ahead of it, or a `wap.id` is staged, since a commit on "
+        "`main` would keep it from being published. `PT0S` protects none. [More](safety.md#write-audit-publish).",
+    ),
+    Setting(
         TRIGGER_KEY,
         "trigger",
         Trigger,
@@ -272,7 +282,8 @@ SETTINGS: tuple[Setting, ...] = (
         600.0,
         NUMBERS,
         "`cost-benefit`: how many queries a day read a partition whole. Nobody tells icewright yet: the default is "
-        "assumed, as many as keep no more files than an hourly cron of Iceberg's procedure does (B2).",
+        "assumed, chosen on the writers of B2 so that no more files are kept there than by an hourly cron of Iceberg's "
+        "procedure.",
     ),
     Setting(
         PREFIX + "cost-benefit.horizon",

@@ -17,6 +17,7 @@ from icewright.domain.plans import PartitionVerdict, Reason, Verdict
 from icewright.domain.policy import Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
+from icewright.planning.branches import MainHold, main_hold
 from icewright.planning.candidates import DELETES
 from icewright.planning.eligibility import table_obstacle
 from icewright.planning.executors import table_executors
@@ -40,7 +41,8 @@ def shortlist(
     """A verdict for every partition of the table, in the inventory's order; none where the whole table has an obstacle.
 
     Verdicts: ``leave`` where merging gains nothing; ``refuse`` where it would, but cannot be done yet; ``wait``
-    where rows were removed lately; else ``rewrite``. ``levels`` are those of a table with a layout.
+    where rows were removed lately or a branch is ahead of main; else ``rewrite``. ``levels`` are those of a table with
+    a layout.
     """
     if table_obstacle(observation.metadata, policy, observation.worker_access) is not None:
         return ()
@@ -58,6 +60,7 @@ def shortlist(
         moves=Moves.of(
             observation, policy, table_executors(observation.metadata, observation.worker_access).not_staged
         ),
+        hold=main_hold(observation.metadata, policy, now),
     )
     verdicts = tuple(_verdict(table, statistics, now) for statistics in observation.inventory.partitions)
     return _within_memory(verdicts, observation, table.equality_deletes_everywhere)
@@ -116,6 +119,7 @@ class _Table:
     due: Mapping[Partition, tuple[Due, ...]]
     other_formats: frozenset[FileFormat]
     moves: Moves
+    hold: MainHold | None
 
 
 def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> PartitionVerdict:
@@ -133,17 +137,9 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
     refusal = _refusal(table, statistics)
     if refusal is not None:
         return verdict(Verdict.REFUSE, refusal)
-    removed_at = last_removal_at(table.removals, statistics.partition, now)
-    if removed_at is not None and now < removed_at + table.wait_ms:
-        until = removed_at + table.wait_ms
-        text = (
-            f"rows were removed at {wording.instant(removed_at)}; left alone for {wording.duration(table.wait_ms)}, "
-            f"until {wording.instant(until)}, so that no DELETE or MERGE of its owner fails"
-        )
-        return verdict(Verdict.WAIT, Reason("recent-removals", text, {"wait_ms": table.wait_ms}), until=until)
-    if table.access is WorkerAccess.UNKNOWN:
-        text = "no optimizer has shown yet whether its workers can read and write where the table keeps its files"
-        return verdict(Verdict.WAIT, Reason("worker-access", text), until=now + ACCESS_WAIT_MS)
+    waits = _waits(table, statistics.partition, now)
+    if waits is not None:
+        return verdict(Verdict.WAIT, waits[0], until=waits[1])
     if due or fires or moved:
         reason = due[0].reason if due else opinion.reason
         if moved:
@@ -153,6 +149,24 @@ def _verdict(table: _Table, statistics: PartitionStatistics, now: Instant) -> Pa
         return verdict(Verdict.REWRITE, reason, files if due or moved else opinion.files_after)
     text = f"{foreign or wording.count(deletes, 'delete file')}; {opinion.reason.text}"
     return verdict(Verdict.REWRITE, Reason(OTHER_FORMAT if foreign else DELETES, text, {"delete_files": deletes}))
+
+
+def _waits(table: _Table, partition: Partition, now: Instant) -> tuple[Reason, Instant] | None:
+    """Why a partition is not rewritten yet, and until when."""
+    if table.hold is not None:
+        return table.hold.reason, table.hold.until
+    removed_at = last_removal_at(table.removals, partition, now)
+    if removed_at is not None and now < removed_at + table.wait_ms:
+        until = removed_at + table.wait_ms
+        text = (
+            f"rows were removed at {wording.instant(removed_at)}; left alone for {wording.duration(table.wait_ms)}, "
+            f"until {wording.instant(until)}, so that no DELETE or MERGE of its owner fails"
+        )
+        return Reason("recent-removals", text, {"wait_ms": table.wait_ms}), until
+    if table.access is WorkerAccess.UNKNOWN:
+        text = "no optimizer has shown yet whether its workers can read and write where the table keeps its files"
+        return Reason("worker-access", text), now + ACCESS_WAIT_MS
+    return None
 
 
 def _refusal(table: _Table, statistics: PartitionStatistics) -> Reason | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.policy import Mode
-from icewright.domain.reasons import Reason
+from icewright.domain.reasons import SINCE, Reason
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import ACTIVE_STATES
 from icewright.domain.why import Considered, LastTry, Next, Stance, StartEstimate, Why, WhyKind
@@ -165,12 +165,12 @@ def _says(known: Known) -> Iterator[str]:
         origin = "as of its last plan" if known.policy is None else f"from {known.policy.origins[MODE_KEY]}"
         yield f"Mode {known.mode.value} ({origin}): {_SAID_OF_MODES[known.mode]}."
     if known.away is not None:
-        yield f"It cannot be asked now: {known.away.text}."
+        yield f"It cannot be asked now: {_lasting(known.away)}."
     if known.obstacle is not None:
         yield f"Its rows are left alone: {known.obstacle.text}."
     problem = _problem(known)
     if problem is not None:
-        yield f"The last look came to: {problem.text}."
+        yield f"The last look came to: {_lasting(problem)}."
 
 
 def _problem(known: Known) -> Reason | None:
@@ -180,11 +180,17 @@ def _problem(known: Known) -> Reason | None:
     return known.alarm or known.problem
 
 
+def _lasting(reason: Reason) -> str:
+    """A reason with since when it holds, as far as that is known."""
+    since = reason.figures.get(SINCE)
+    return f"{reason.text} (since {wording.instant(since)})" if isinstance(since, int) else reason.text
+
+
 def _answer(known: Known, kinds: tuple[WhyKind, ...]) -> str:
     """All of it in one sentence: what is loudest of all that is told."""
     problem = known.away or _problem(known)
     if problem is not None:
-        return problem.text
+        return _lasting(problem)
     counted = [each for stance in _LOUDEST for each in kinds if each.stance is stance]
     loudest = next((each for each in counted if _is_of_note(each)), counted[0])
     return f"{loudest.kind.value} {_answer_of(loudest)}"

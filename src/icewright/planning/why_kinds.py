@@ -32,6 +32,9 @@ _MODE: Final = {
 }
 
 
+_ON_DEMAND: Final = Reason("on-demand", "done when a person asks for it, and only then")
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What is told of one kind before it is put into sentences."""
@@ -76,6 +79,8 @@ def told(kind: ActionKind, known: Known) -> Told:
     task = known.live(kind)
     if task is not None:
         return _of_task(task, known)
+    if kind is not ActionKind.REWRITE_DATA_FILES and kind not in UPKEEP_KEYS:
+        return Told(Stance.NOTHING_TO_DO, (), Expected(Next.IS_DECIDED, None, _ON_DEMAND))
     kept = _kept_from_all(kind, known)
     if kept is not None:
         return kept
@@ -169,7 +174,8 @@ def _of_plan(plan: Plan, known: Known) -> Told:
         reason = _MODE[Mode.OBSERVE]
         return Told(Stance.KEPT_BACK, (Wait(reason),), _person(reason), plan.plan_id)
     if known.mode is Mode.APPROVE:
-        reason = Reason("to-apply", f"in mode approve a person has it carried out: `icewright apply {plan.plan_id}`")
+        text = f"in mode approve each plan waits for a person; `icewright approve {plan.plan_id}` lets it go"
+        reason = Reason("mode-approve", text)
         return Told(Stance.FOR_A_PERSON, (Wait(reason),), _person(reason), plan.plan_id)
     ended = next((task for task in known.tasks if task.plan_id == plan.plan_id), None)
     if ended is not None and ended.state in (TaskState.FAILED, TaskState.CANCELLED):

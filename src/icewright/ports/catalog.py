@@ -1,6 +1,6 @@
 """The catalog port: what tables there are, what each is, and what its manifests say. Read-only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -29,6 +29,13 @@ class Catalog(Protocol):
 
     def tables(self) -> Iterator[TableName]:
         """The names of all tables, in all namespaces at any depth, in no particular order."""
+        ...
+
+    def pointers(self) -> Mapping[TableName, str | None]:
+        """Where the pointers of all tables are now, by as few questions as the catalog allows.
+
+        None for a table of which the catalog cannot tell. Raises ``Unavailable`` where not all that can be asked.
+        """
         ...
 
     def load(self, name: TableName) -> TableMetadata:

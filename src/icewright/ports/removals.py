@@ -1,8 +1,9 @@
 """All ports through which files are looked for and removed, those of each catalog together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from icewright.domain.clock_notes import Uptime
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.objects import Objects
 from icewright.ports.quarantine import Quarantine
@@ -28,3 +29,5 @@ class RemovalPorts:
     sightings: Sightings
     open_spool: OpenSpool
     catalogs: Mapping[str, CatalogFiles] = field(default_factory=dict)
+    uptime: Callable[[], Uptime] | None = None
+    """What the machine counts, by which jumps of the clock are found; None where nothing does."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from icewright.domain.clock_notes import ClockNote
 from icewright.domain.names import TableId
 from icewright.domain.orphans import FinishedPass, Sighting
 from icewright.domain.tables import Instant
@@ -38,6 +39,14 @@ class Sightings(Protocol):
         Raises :class:`~icewright.domain.errors.Conflict` when another pass over the table has begun meanwhile, or
         this one is finished.
         """
+        ...
+
+    def clock_note(self) -> ClockNote | None:
+        """The last note about the clock; None before the first."""
+        ...
+
+    def keep_clock_note(self, note: ClockNote) -> None:
+        """Keep a note in place of the last one."""
         ...
 
     def finish(self, table_id: TableId, finished: FinishedPass) -> None:

@@ -10,7 +10,8 @@ from icewright.domain.orphans import Mention
 class Spool(Protocol):
     """Files in, and out again in parts: all mentions of one path, and of all paths like it, are in the same part.
 
-    Paths are alike as :func:`icewright.domain.likeness.likeness` says.
+    Paths are alike as :func:`icewright.domain.likeness.likeness` says. The checksum of a file
+    (:func:`icewright.domain.locations.checksummed`) is in the part of the file.
     """
 
     def add(self, mention: Mention) -> None:

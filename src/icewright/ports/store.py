@@ -2,13 +2,10 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Protocol
 
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import ActionKind
-from icewright.domain.event_messages import WAITING_MAX
-from icewright.domain.events import Channel, CommitEvent, EventFigures, EventState, StoredEvent, Told
 from icewright.domain.files import Partition
 from icewright.domain.history import Ending
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -34,6 +31,7 @@ from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.feed import Feed
 from icewright.ports.findings import Findings
 from icewright.ports.halts import Halts
+from icewright.ports.inbox import Inbox
 from icewright.ports.submitters import Submitters
 from icewright.ports.table_records import InventoryUpdate as InventoryUpdate  # noqa: PLC0414 - most find it here
 from icewright.ports.table_records import TableRecord as TableRecord  # noqa: PLC0414 - see above
@@ -232,20 +230,7 @@ class PlanPlace:
     plan_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class EventFilter:
-    """Which events of the inbox to list; None does not restrict.
-
-    ``within``: of tables in these scopes that are known and not known to be dropped; of all, also of others.
-    """
-
-    state: EventState | None = None
-    channel: Channel | None = None
-    table_name: TableName | None = None
-    within: Scopes = EVERYWHERE
-
-
-class TableStore(Findings, Protocol):
+class TableStore(Findings, Inbox, Protocol):
     """What icewright knows of tables: records, inventory, plans, the inbox of events, and optimizers seen.
 
     Raises :class:`~icewright.domain.errors.Unavailable` when the store does not answer.
@@ -262,6 +247,10 @@ class TableStore(Findings, Protocol):
 
     def record_by_name(self, name: TableName) -> TableRecord | None:
         """The table that was last seen under that name and is not known to be dropped."""
+        ...
+
+    def records_by_name(self, names: Collection[TableName]) -> Mapping[TableName, TableRecord]:
+        """As :meth:`record_by_name`, of many names at once; those that nothing is known of are left out."""
         ...
 
     def unknown(self, catalog: str, names: Collection[TableName]) -> frozenset[TableName]:
@@ -363,41 +352,6 @@ class TableStore(Findings, Protocol):
 
     def waiting(self, *, limit: int, after: str | None = None, within: Scopes = EVERYWHERE) -> Sequence[WaitingPlan]:
         """Plans that wait, of tables in scopes, not known to be dropped, by id; ``after`` ended the last page."""
-        ...
-
-    def receive(self, *events: CommitEvent, channel: Channel = Channel.HTTP, waiting_max: int = WAITING_MAX) -> int:
-        """Put events into the inbox, all of them or none; how many were new.
-
-        One that was there already (same table, same snapshot id), by whatever channel, stays as it came first. Raises
-        ``Unavailable`` for new ones where ``waiting_max`` wait already.
-        """
-        ...
-
-    def inbox(self, limit: int, *, known: bool | None = None) -> Sequence[StoredEvent]:
-        """Events not worked on yet, oldest first; with ``known``, of tables that have, or do not have, a record."""
-        ...
-
-    def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
-        """Events that are kept, worked on or not, newest first; ``before`` is the id that the last page ended with."""
-        ...
-
-    def done(self, event_ids: Sequence[int], committed_at: Mapping[int, Instant] = MappingProxyType({})) -> None:
-        """Mark events as worked on, ``committed_at`` where tables say so; until pruned the same ones do not count."""
-        ...
-
-    def tried(self, event_ids: Sequence[int], trouble: Reason) -> None:
-        """Count a look for these events that came to nothing, and why; of those that were worked on nothing changes."""
-        ...
-
-    def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
-        """Which of these snapshots events told of, worked on or not, and whether one told of the table since then."""
-        ...
-
-    def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
-        """How events come in, with at most ``limit`` of the tables that have most commits only the sweep found.
-
-        Of scopes, what tables tell that are known and not known to be dropped.
-        """
         ...
 
     def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:

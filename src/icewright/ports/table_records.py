@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icewright.domain.events import Reporting
+from icewright.domain.figures import Listed
 from icewright.domain.files import Partition
 from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -23,8 +24,8 @@ class TableRecord:
     (:func:`icewright.planning.known_properties.known_properties`); None while they are not known.
     ``storage_root`` is where its new files go, None on a local file system. ``considered`` is what was said of upkeep
     when it was looked into last, of each kind that may happen by itself. ``unparked_at`` is when a person last closed
-    the breaker. ``revision`` grows with each write: 0 is
-    that of a record which is not stored yet.
+    the breaker. ``listed`` is what lists show of it, None before a look that came to a plan. ``revision``
+    grows with each write: 0 is that of a record which is not stored yet.
     """
 
     table_id: TableId
@@ -45,6 +46,7 @@ class TableRecord:
     storage_root: str | None = None
     considered: tuple[Considered, ...] = ()
     unparked_at: Instant | None = None
+    listed: Listed | None = None
     revision: int = field(default=0, compare=False)
 
 

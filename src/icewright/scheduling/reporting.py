@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from icewright.domain.events import Channel, Reporting, StoredEvent, Told, Untold
+from icewright.domain.events import Channel, Reporting, Told, Untold
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
 
 GRACE_MS: Final = 10 * 60_000
@@ -61,8 +61,10 @@ def counted(reporting: Reporting | None, new: Sequence[Snapshot], told: Told, no
     )
 
 
-def committed_at(events: Sequence[StoredEvent], snapshots: Sequence[Snapshot]) -> Mapping[int, Instant]:
-    """When the snapshots were committed that events told of, by the ids of events, as far as the table says so."""
+def committed_at(told: Mapping[int, int | None], snapshots: Sequence[Snapshot]) -> Mapping[int, Instant]:
+    """When the snapshots were committed that events told of, by the ids of events, as far as the table says so.
+
+    ``told`` are the snapshots' ids by those of the events.
+    """
     at = {snapshot.snapshot_id: snapshot.committed_at for snapshot in snapshots}
-    found = {stored.event_id: at.get(stored.event.snapshot_id or -1) for stored in events}
-    return {event_id: instant for event_id, instant in found.items() if instant is not None}
+    return {event_id: at[snapshot_id] for event_id, snapshot_id in told.items() if snapshot_id in at}

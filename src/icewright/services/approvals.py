@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 import structlog
 
 from icewright.domain import codec
-from icewright.domain.access import Scopes
+from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.actions import ActionKind, cause_of
 from icewright.domain.approvals import Approval, ApprovalPlace, ApprovedPlan
 from icewright.domain.deletion import plan_hash_of
@@ -17,20 +18,34 @@ from icewright.domain.errors import InvalidMessage
 from icewright.domain.expire_data import ExpireData
 from icewright.domain.names import TableId
 from icewright.domain.plans import Plan, Reason
-from icewright.domain.policy import Policy
+from icewright.domain.policy import Mode, Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
-from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.remove_orphan_files import Doubt, RemoveOrphanFiles
 from icewright.planning import wording
 from icewright.planning.expire_data import beyond_a_tenth
 from icewright.ports.clock import Clock
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore, WaitingPlan
 from icewright.services.leave import unwanted
+from icewright.services.registry import Registry
 from icewright.services.tidings import Tidings
 
 _log = structlog.get_logger("icewright.approvals")
 
 NAME_LENGTH_MAX: Final = 200
+DOUBTFUL: Final = "doubtful-files"
+"""Why a removal waits of which some files may be anybody's."""
+NO_ROOTS: Final = Reason(
+    "no-roots", "the catalog has no `roots`: its tables may lie anywhere, so that each removal needs approval"
+)
+OTHER_PLACE: Final = Reason(
+    "other-place", "no removal of this table was approved in the place where it is now: look at what would go"
+)
+_DOUBTS: Final = {
+    Doubt.UNFAMILIAR: "no writer of tables calls files so",
+    Doubt.BEFORE_TABLE: "older than any file that is known of the table",
+}
+_APPROVALS_A_PAGE: Final = 100
 APPROVED_BY: Final = "approved_by"
 """The figure of a task's reason that says who approved its plan beyond a budget."""
 
@@ -38,8 +53,16 @@ APPROVED_BY: Final = "approved_by"
 class Approvals:
     """Keeps which plans wait, and what was approved."""
 
-    def __init__(self, tables: TableStore, deletions: DeletionStore, clock: Clock, tidings: Tidings) -> None:
+    def __init__(
+        self,
+        tables: TableStore,
+        deletions: DeletionStore,
+        clock: Clock,
+        tidings: Tidings,
+        registry: Registry,
+    ) -> None:
         self._tables, self._deletions, self._clock, self._tidings = tables, deletions, clock, tidings
+        self._registry = registry
 
     def missing(self, plan: Plan) -> Reason | None:
         """Why a plan must not be carried out before somebody approves it; None when it may be."""
@@ -88,15 +111,48 @@ class Approvals:
         kind = ActionKind(plan.actions[0].kind)
         waiting = self._tables.waits(plan.table_id).get(kind)
         because = waiting.reason if waiting is not None and waiting.plan_id == plan.plan_id else beyond_budget(plan)
-        return ApprovedPlan(plan.plan_id, plan.table_id, plan.table_name, kind, because)
+        return ApprovedPlan(plan.plan_id, plan.table_id, plan.table_name, kind, because, self._places(plan))
 
-    def wait(self, plan: Plan, reason: Reason) -> None:
-        """Let a plan wait for a person, in place of one of the same kind that waits for the table already."""
+    def _places(self, plan: Plan) -> tuple[str, ...]:
+        """The places that a removal is about: those that the table owns alone, or lays claim to."""
+        match plan.actions[0]:
+            case RemoveOrphanFiles(roots=roots):
+                return roots
+            case RemoveExpiredFiles():
+                claim = self._registry.claim(plan.table_name)
+                return () if claim is None else claim.roots
+            case _:
+                return ()
+
+    def other_place(self, plan: Plan) -> Reason | None:
+        """Why a removal needs approval for the place that it is in; None where one of this table was approved there.
+
+        Whoever owns a table says where it lies: an approval is for the place as it was, and where an administrator does
+        not limit the places of a catalog, for one plan.
+        """
+        if not self._registry.is_limited(plan.table_id.catalog):
+            return NO_ROOTS
+        before: ApprovalPlace | None = None
+        places, approved = self._places(plan), list[str]()
+        while found := self._deletions.approvals(
+            table_id=plan.table_id, limit=_APPROVALS_A_PAGE, before=before, within=EVERYWHERE
+        ):
+            approved += [root for one in found if one.plan is not None for root in one.plan.roots]
+            before = ApprovalPlace(found[-1].approved_at, found[-1].plan_hash)
+        is_approved = bool(places) and all(place.startswith(tuple(approved)) for place in places)
+        return None if is_approved else OTHER_PLACE
+
+    def wait(self, plan: Plan, reason: Reason, *, is_news: bool = True) -> None:
+        """Let a plan wait for a person, in place of one of the same kind that waits for the table already.
+
+        With ``is_news`` the feed is told.
+        """
         (action,) = plan.actions
         kind = ActionKind(action.kind)
         waiting = WaitingPlan(plan.plan_id, plan.table_id, plan.table_name, kind, reason, self._clock.now())
         self._tables.wait(waiting)
-        self._tidings.waits(waiting)
+        if is_news:
+            self._tidings.waits(waiting)
         _log.info("plan waits for approval", table=str(plan.table_name), plan=plan.plan_id, because=reason.text)
 
     def unwanted(self, plan: Plan, policy: Policy) -> Reason | None:
@@ -122,11 +178,31 @@ def beyond_budget(plan: Plan) -> Reason | None:
             said = f"{wording.count(action.orphan_files, 'file')} ({wording.size(action.orphan_bytes)})"
             budget = f"{action.budget_files:,} files, or {wording.size(action.budget_bytes)}"
             figures = {"files": action.orphan_files, "bytes": action.orphan_bytes}
-            return Reason("beyond-budget", f"{said} would go, more than {budget} at a time by themselves", figures)
+            if action.is_beyond_budget:
+                return Reason("beyond-budget", f"{said} would go, more than {budget} at a time by themselves", figures)
+            return _in_doubt(action)
         if isinstance(action, ExpireData) and action.needs_approval:
             why = beyond_a_tenth(action.expiring_records, action.table_records) or ""
             return Reason("beyond-budget", why, {"records": action.expiring_records, "of": action.table_records})
     return None
+
+
+def waits_by_mode(plan: Plan) -> Reason | None:
+    """Why a plan that nobody asked for waits for a person: in mode ``approve`` each one does."""
+    if plan.mode is not Mode.APPROVE or plan.is_empty or plan.asked or plan.migration is not None:
+        return None
+    return Reason("mode-approve", "in mode approve each plan waits for a person")
+
+
+def _in_doubt(action: RemoveOrphanFiles) -> Reason:
+    """Which files of a removal somebody has to look at, first those of names that nobody knows."""
+    doubts = Counter(file.doubt for file in action.files if file.doubt is not None)
+    first = next(doubt for doubt in Doubt if doubts[doubt])
+    path = next(file.path for file in action.files if file.doubt is first)
+    text = (
+        f"{wording.count(sum(doubts.values()), 'file')} may not be the table's: {_DOUBTS[first]}, such as {path[-100:]}"
+    )
+    return Reason(DOUBTFUL, text, {doubt.value: doubts[doubt] for doubt in Doubt if doubts[doubt]})
 
 
 def approval_hash(plan: Plan) -> str:

@@ -27,6 +27,7 @@ from icewright.ports.store import TableStore, TaskStore
 from icewright.services.access import AccessBook
 from icewright.services.approvals import Approvals
 from icewright.services.backlog import Backlogs
+from icewright.services.clock_watch import ClockWatch
 from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.expired_files import ExpiredFilesPlanner
 from icewright.services.expirer import Expirer
@@ -47,7 +48,7 @@ from icewright.services.planner import Planner
 from icewright.services.policy_book import PolicyBook
 from icewright.services.policy_source import PolicySource
 from icewright.services.pruning import Keeping, Past, Pruner
-from icewright.services.pulse import Pulse, heard
+from icewright.services.pulse import HeardCatalog, Pulse, heard
 from icewright.services.queue_waits import QueueWaits
 from icewright.services.registry import Registry
 from icewright.services.removal_rounds import Plans, RemovalRounds
@@ -139,6 +140,7 @@ def build_control_plane(
     limits, pulse, telling = limits or DispatchLimits(), Pulse(clock), telling or Telling()
     keeping = keeping or Keeping()
     removals = heard(removals, pulse)
+    catalogs = {name: HeardCatalog(catalog, pulse) for name, catalog in catalogs.items()}
     access = AccessBook(tables, clock)
     unfit = UnfitFiles(tables, clock)
     registry = Registry(catalogs, clock, places, claims)
@@ -146,7 +148,8 @@ def build_control_plane(
     source = PolicySource(rules, policies)
     planner = Planner(observer, tables, clock, ids, source)
     tidings = Tidings(tasks.feed, clock)
-    approvals = Approvals(tables, removals.store, clock, tidings)
+
+    approvals = Approvals(tables, removals.store, clock, tidings, registry)
     queue = Groups(groups, source)
     queue_waits, starts = QueueWaits(tasks, tables, queue), StartEstimates(tasks, tables, queue)
     dispatcher = Dispatcher(
@@ -154,15 +157,23 @@ def build_control_plane(
     )
     kept = NothingKept() if kept is None else kept
     expired = ExpiredFilesPlanner(
-        build_expired_doors(removals, registry, expiries), kept, tables, tasks, ids, planner.policy
+        build_expired_doors(removals, registry, expiries, tasks), kept, tables, tasks, ids, planner.policy
     )
-    remover = build_remover(removals, registry, tasks, tables, expired, pause)
-    finders = build_finders(removals, registry)
+    watch = ClockWatch(removals.sightings, removals.uptime)
+    remover = build_remover(removals, registry, tasks, tables, expired, pause, tidings, watch)
+    finders = build_finders(removals, registry, watch, tasks)
     orphans = OrphanPlanner(finders, catalogs, registry, tables, clock, ids, planner.policy)
     moves = dict.fromkeys(FILE_MOVES, remover)
     files_keeper = Housekeeper(dispatcher, moves, clock, SERVER_FILES, alive=pulse.beat)
     rounds = RemovalRounds(
-        files_keeper, remover, Plans(orphans, expired), approvals, dispatcher, tasks, removals.store, removals.sightings
+        files_keeper,
+        remover,
+        Plans(orphans, expired, watch),
+        approvals,
+        dispatcher,
+        tasks,
+        removals.store,
+        removals.sightings,
     )
     keeper = TableKeeper(
         observer,

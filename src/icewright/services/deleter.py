@@ -2,16 +2,18 @@
 
 A run carries out one :class:`~icewright.domain.deletion.DeletePlan`. All its intents are in the store before the first
 file is touched. Before each batch the table is read again and everything that it needs now is left alone, as is what is
-not the table's alone, too young, or another file by now; a store that lost this server to another one refuses the
-batch. Each step is recorded as begun before it is begun: what is found so after a crash is looked for, and never
-repeated blindly. After each batch the table is read once more, and what it has come to need is put back at once.
+not the table's alone by what all tables of all catalogs say, too young, or another file by now; a store that lost this
+server to another one refuses the batch. Each step is recorded as begun before it is begun: what is found so after a
+crash is looked for, and never repeated blindly. After each batch all tables are asked once more, and what one has come
+to need is put back at once.
 
 Nothing here runs by itself, and each call does one batch at most: whoever calls decides when, and may die at any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,17 +32,17 @@ from icewright.domain.deletion import (
 )
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Rejected, StoreTaken, Unavailable, Unknown
 from icewright.domain.faults import Fault, fault
-from icewright.domain.knowledge import Gap, Known, Partial
-from icewright.domain.locations import Aliases, CanonicalPath
+from icewright.domain.knowledge import Gaps, Known, Partial
+from icewright.domain.locations import Aliases, CanonicalPath, checksummed
 from icewright.domain.names import TableName
-from icewright.domain.objects import prefix_of
-from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
-from icewright.planning.may_delete import Facts, beyond_budget, may_be_purged, why_kept, why_not
+from icewright.planning import wording
+from icewright.planning.may_delete import Facts, beyond_budget, is_needed, may_be_purged, why_kept, why_not
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.objects import Objects
 from icewright.ports.quarantine import Quarantine
+from icewright.services.facts_now import FactsNow, Never, PlaceOf, partial_knowledge, with_checksummed
 from icewright.services.needs import NeedsOf
 
 BATCH_FILES: Final = 100
@@ -48,11 +50,10 @@ ASKED_FILES: Final = 10_000
 """Of how many files it is asked at once whether the table needs them; several batches share one reading."""
 RESTING: Final = "resting"
 """Why a batch waits that came too soon after the one before."""
+NEEDED_ELSEWHERE: Final = "needed-elsewhere"
+"""Why a file came back that another table needs."""
 OUTDATED: Final = "outdated"
 """Why a batch stopped that took longer than what was known before it can be believed."""
-FRESH_MS: Final = 5_000
-"""How long reading a table may take for the answer to be taken for that of now."""
-LOOKS_MAX: Final = 3
 BATCH_MS_MAX: Final = 120_000
 """How old what is known may become while a batch goes on: a machine that was halted in between finds another world."""
 _MINUTE_MS: Final = 60_000
@@ -66,8 +67,8 @@ _BACK: Final = {
 }
 """What a file is whose step did not happen."""
 
-PlaceOf = Callable[[TableName], Known[Place]]
-"""What a table alone owns; the registry of all places tells."""
+OthersNeed = Callable[[TableName, Sequence[CanonicalPath]], Known[Mapping[CanonicalPath, TableName]]]
+"""Which of these paths other tables need, and which table each; :class:`icewright.services.needs.OtherTables` tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +100,16 @@ class Deleter:
         quarantine: Quarantine,
         needs: NeedsOf,
         place: PlaceOf,
+        others: OthersNeed,
         *,
         aliases: Aliases,
         settings: DeleteSettings | None = None,
+        graces_since: Callable[[], Instant] = lambda: 0,
     ) -> None:
+        """``graces_since`` tells when the clock jumped last: nothing is older than that."""
         self._store, self._objects, self._quarantine = store, objects, quarantine
-        self._needs, self._place, self._aliases = needs, place, aliases
+        self._needs, self._others = needs, others
+        self._facts = FactsNow(needs, place, objects, store.now, quarantine.roots, aliases, graces_since)
         self._settings = settings or DeleteSettings()
         self._epoch = store.epoch()
 
@@ -194,27 +199,29 @@ class Deleter:
         return Batch(looked, waits, is_done=waits is None)
 
     def tend(self, run_id: str, after: int | None = None, *, name: TableName | None = None) -> Batch:
-        """Look after what a run has in quarantine: put back what the table needs by now, purge what was there for long.
+        """Look after what a run has in quarantine: put back what any table needs, purge what was there for long.
 
         At most a batch. ``name`` is what the table is called by now, None for as it was. Without complete knowledge of
-        the table, and once it is gone, nothing is purged.
+        all tables, and once this one is gone, nothing is purged.
         """
         run = self._store.run(run_id)
         looked = self._settle(run_id)
         held = self._store.intents(run_id, _QUARANTINED, limit=ASKED_FILES, after=after)
         if not held:
             return Batch(looked, is_done=True)
-        block = _block(held)
-        facts, held = self._facts(run, block, name or run.table_name), block[:BATCH_FILES]
-        if isinstance(facts, _Never):
-            facts = facts.reason
-        if isinstance(facts, Reason):
-            return Batch(looked, facts, held[-1].number)
-        needed = [intent for intent in held if intent.object.path in facts.needs.needed]
-        back, waits = self._step(needed, Step.RESTORE, facts)
-        old = [] if waits is not None else [one for one in held if self._may_be_purged(one, facts)]
+        block, name = _block(held), name or run.table_name
+        others = self._others(name, with_checksummed(intent.object.path for intent in block))
+        facts, held = self._facts.now(run, block, name), block[:BATCH_FILES]
+        back, waits = self._put_back(held, others, facts.needs if isinstance(facts, Facts) else None)
+        if isinstance(others, Partial):
+            waits = waits or partial_knowledge("what other tables need is not known in full", others.gaps)
+        if not isinstance(facts, Facts):
+            return Batch((*looked, *back), facts.reason if isinstance(facts, Never) else facts, held[-1].number)
+        asked_back = {intent.number for intent in back}
+        left = [one for one in held if one.number not in asked_back]
+        old = [] if waits is not None else [one for one in left if self._may_be_purged(one, facts)]
         gone, late = self._step(old, Step.PURGE, facts)
-        kept = why_kept(held, facts, self._settings)
+        kept = why_kept(left, facts, self._settings)
         return Batch((*looked, *back, *gone), waits or late, held[-1].number, kept=kept)
 
     def _advance(
@@ -226,8 +233,8 @@ class Deleter:
     ) -> Batch:
         if self._store.now() < run.next_at:
             return Batch(tuple(looked), Reason(RESTING, "files go no faster than the settings allow"))
-        facts = self._fresh_facts(run, _block(planned))
-        if isinstance(facts, _Never):
+        facts = self._facts.fresh(run, _block(planned))
+        if isinstance(facts, Never):
             return Batch((*looked, *self._leave(planned, facts.reason)))
         if isinstance(facts, Reason):
             return Batch(tuple(looked), facts)
@@ -247,63 +254,39 @@ class Deleter:
     def _may_be_purged(self, intent: Intent, facts: Facts) -> bool:
         return may_be_purged(intent, facts, self._settings)
 
-    def _fresh_facts(self, run: DeletionRun, intents: Sequence[Intent]) -> Facts | Reason | _Never:
-        """What is true now, also of a table whose metadata takes long to read: it is looked at once more behind that.
-
-        The second answer costs little where nothing was committed meanwhile. A table that is written to faster than
-        it can be read is looked at :data:`LOOKS_MAX` times; what its latest commits need is put back behind the batch.
-        """
-        for _ in range(LOOKS_MAX):
-            asked_at = self._store.now()
-            facts = self._facts(run, intents, run.table_name)
-            if not isinstance(facts, Facts) or self._store.now() - asked_at <= FRESH_MS:
-                break
-        return facts
-
-    def _facts(self, run: DeletionRun, intents: Sequence[Intent], name: TableName) -> Facts | Reason | _Never:
-        """What is true now; or why it cannot be told now, or that it will never be true for this run."""
-        paths = [intent.object.path for intent in intents]
-        place = self._place(name)
-        try:
-            known = self._needs(name, paths)
-        except NotFound as error:
-            return _Never(Reason("table-gone", error.message))
-        if isinstance(known, Partial):
-            return _partial("what the table needs is not known in full", known.gaps)
-        if isinstance(place, Partial):
-            return _partial("whose place it is is not known in full", place.gaps)
-        return self._judged(run, known.value, place.value, paths)
-
-    def _judged(
-        self, run: DeletionRun, needs: Needs, place: Place, paths: Sequence[CanonicalPath]
-    ) -> Facts | Reason | _Never:
-        if needs.table_id != run.table_id:
-            return _Never(Reason("table-replaced", "another table has its name now"))
-        if not needs.collects_garbage:
-            return _Never(Reason("gc-disabled", "gc.enabled is false: another table may need its files"))
-        if any(_overlap(root, own) for root in self._quarantine.roots for own in place.roots):
-            return Reason("quarantine-in-table", "the quarantine overlaps the table's place; configure another one")
-        now, latest = self._clocks(paths)
-        return Facts(needs, place, self._quarantine.roots, self._aliases, now, latest)
-
-    def _clocks(self, paths: Iterable[CanonicalPath]) -> tuple[Instant, Instant]:
-        """The earliest and the latest of all clocks concerned: one that is wrong makes nothing old."""
-        by_storage = {_storage(path): path for path in paths}
-        clocks = [self._store.now(), *(self._objects.now(path) for path in by_storage.values())]
-        return min(clocks), max(clocks)
-
     def _put_back_needed(self, run: DeletionRun, done: Sequence[Intent]) -> tuple[Intent, ...]:
         """Put back what a commit has come to need while it was moved; what cannot be told now is for :meth:`tend`."""
         moved = [intent for intent in done if intent.state is IntentState.QUARANTINED]
         if not moved:
             return ()
-        try:
-            known = self._needs(run.table_name, [intent.object.path for intent in moved])
-        except (NotFound, Unavailable):
-            return ()
-        needs = known.found if isinstance(known, Partial) else known.value
-        back, _ = self._step([one for one in moved if one.object.path in needs.needed], Step.RESTORE, None)
+        paths = with_checksummed(intent.object.path for intent in moved)
+        needs: Needs | None = None
+        with suppress(NotFound, Unavailable):
+            known = self._needs(run.table_name, paths)
+            needs = known.found if isinstance(known, Partial) else known.value
+        others: Known[Mapping[CanonicalPath, TableName]] = Gaps().judge({})
+        with suppress(Unavailable):
+            others = self._others(run.table_name, paths)
+        back, _ = self._put_back(moved, others, needs)
         return tuple(back)
+
+    def _put_back(
+        self,
+        held: Sequence[Intent],
+        others: Known[Mapping[CanonicalPath, TableName]],
+        needs: Needs | None,
+    ) -> tuple[Sequence[Intent], Reason | None]:
+        """Put back what the table needs, or another one, as far as that is known."""
+        theirs = others.found if isinstance(others, Partial) else others.value
+        back = []
+        for one in held:
+            path = one.object.path
+            other = theirs.get(path) or theirs.get(checksummed(path) or path)
+            if other is not None:
+                back.append(replace(one, why=Reason(NEEDED_ELSEWHERE, f"table {wording.cut(str(other))} needs it")))
+            elif needs is not None and is_needed(path, needs):
+                back.append(replace(one, why=None))
+        return self._step(back, Step.RESTORE, None)
 
     def _step(
         self, intents: Sequence[Intent], step: Step, facts: Facts | None, left: Sequence[Intent] = ()
@@ -313,7 +296,9 @@ class Deleter:
             return (), None
         location = "" if facts is None else facts.needs.metadata_location
         checked = Checked(location, self._epoch, self._store.now())
-        begun = [replace(one, state=IntentState.UNKNOWN, step=step, checked=checked, why=None) for one in intents]
+        begun = [
+            replace(one, state=IntentState.UNKNOWN, step=step, checked=checked, why=_because(one)) for one in intents
+        ]
         fault(Fault.DELETION_STEP_BEFORE)
         written = self._store.change(self._epoch, [*begun, *left])
         fault(Fault.DELETION_STEP_BEGUN)
@@ -390,7 +375,7 @@ class Deleter:
         if not found:
             return ()
         looked = [settled(intent, self._quarantine.look(run_id, intent.object)) for intent in found]
-        _, now = self._clocks(one.object.path for one in looked if one.held is not None)
+        _, now = self._facts.clocks(one.object.path for one in looked if one.held is not None)
         dated = [replace(one, held_at=one.held_at or now) if one.held is not None else one for one in looked]
         fault(Fault.DELETION_SETTLE_BEFORE)
         recorded = self._store.change(self._epoch, dated)
@@ -409,11 +394,9 @@ class Deleter:
         fault(Fault.DELETION_CLOSED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Never:
-    """Why nothing of a run may be done any more."""
-
-    reason: Reason
+def _because(intent: Intent) -> Reason | None:
+    """Why another table's need brings a file back stays with it; what an earlier step came to does not."""
+    return intent.why if intent.why is not None and intent.why.code == NEEDED_ELSEWHERE else None
 
 
 def _in_doubt(looked: Sequence[Intent]) -> Reason | None:
@@ -430,17 +413,3 @@ def _block(intents: Sequence[Intent]) -> Sequence[Intent]:
     """
     number = intents[0].number // ASKED_FILES
     return [intent for intent in intents if intent.number // ASKED_FILES == number]
-
-
-def _partial(text: str, gaps: Sequence[Gap]) -> Reason:
-    return Reason("partial-knowledge", f"{text}: {gaps[0].what}: {gaps[0].reason.text}" if gaps else text)
-
-
-def _overlap(quarantine: CanonicalPath, root: str) -> bool:
-    prefix = prefix_of(quarantine)
-    return prefix.startswith(root) or root.startswith(prefix)
-
-
-def _storage(path: CanonicalPath) -> str:
-    scheme, _, rest = path.partition("://")
-    return f"{scheme}://{rest.partition('/')[0]}"

@@ -7,6 +7,7 @@ optimizers around it.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from icewright.domain.errors import (
     NotAllowed,
     NotFound,
     Rejected,
+    ServerAway,
     Unavailable,
 )
 from icewright.domain.faults import Fault, fault
@@ -38,7 +40,9 @@ from icewright.domain.observation import WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode
 from icewright.domain.restore_files import RestoreFiles
+from icewright.domain.servers import BEAT_MS
 from icewright.domain.storage import ProbeReports, Probes
+from icewright.domain.tables import Instant
 from icewright.domain.tasks import (
     ASKED_FOR,
     ASKING_LEAVE,
@@ -70,6 +74,8 @@ from icewright.services.resource_groups import OWN
 from icewright.services.telemetry import watched
 from icewright.services.unfit import UnfitFiles
 
+OUTAGE_MS_MIN: Final = 3 * BEAT_MS
+"""A server that did not answer itself for so long was away for optimizers as well."""
 STALE_MAX: Final = 100
 """Tasks that may end on the way to one that may run, in one claim: when a window closes on many there are thousands."""
 
@@ -103,6 +109,8 @@ class Dispatcher:
         self._tasks, self._tables, self._observer, self._ids, self._limits = tasks, tables, observer, ids, limits
         self._access, self._policies, self._approvals = access, policies, approvals
         self.endings = Endings(tasks, access, unfit, limits.chance)
+        self._answered_s: float | None = None
+        self._answering_since: Instant | None = None
         self._groups, self._places = groups, QueuePlaces(tasks, tables, policies)
         self.leave = Leave(tables, observer, policies, tasks.now)
 
@@ -146,8 +154,9 @@ class Dispatcher:
         if missing is not None:
             hint = f"look at what would go, then `icewright approve {plan_id}`"
             raise NotAllowed(f"plan {plan_id} has to be approved first: {missing.text}", hint=hint)
-        obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy)
-        obstacle = obstacle or planned_ahead(action, self._tasks.now()) or self._approvals.unwanted(plan, policy)
+        now = self._tasks.now()
+        obstacle = still_applies(action, plan.table_id, metadata) or obstacle_of(action, metadata, policy, now)
+        obstacle = obstacle or planned_ahead(action, now) or self._approvals.unwanted(plan, policy)
         if obstacle is not None:
             raise Conflict(f"plan {plan_id} does not hold any more: {obstacle.text}", hint="plan again")
         # The approval goes with the action: a newer candidate that takes the task's place was approved by nobody.
@@ -174,7 +183,7 @@ class Dispatcher:
         if not plan.actions:
             raise NotAllowed(f"plan {plan_id} is to do nothing: {plan.reason.text}")
         if not self._approvals.may_be_given(plan):
-            hint = f"`icewright approve` lists what waits; any other is applied: `icewright apply {plan_id}`"
+            hint = f"`icewright approve` lists what waits; `icewright apply {plan_id}` runs any other plan now"
             raise NotAllowed(f"plan {plan_id} waits for nobody's approval", hint=hint)
         self._approvals.give(plan, approved_by)
         return self.apply(plan_id)
@@ -365,10 +374,26 @@ class Dispatcher:
         """Take back a waiting task that must not be tried any more. Raises :class:`Conflict` once it is claimed."""
         return self._tasks.change(Change(task.task_id, task.version, TaskState.SUPERSEDED, Outcome(reason)))
 
+    def answers(self) -> None:
+        """The server and its store answer; told every :data:`~icewright.domain.servers.BEAT_MS` by whoever watches.
+
+        Where it was not told for longer, optimizers could not keep their leases: the server or its store was away, or
+        just began.
+        """
+        now_s = time.monotonic()
+        gap_ms = None if self._answered_s is None else 1000 * (now_s - self._answered_s)
+        if gap_ms is None or gap_ms > max(OUTAGE_MS_MIN, self._limits.lease_ms / 2):
+            self._answering_since = self._tasks.now()
+        self._answered_s = now_s
+
     def lease_expired(self, task: Task) -> Task:
         """An attempt was not heard of for as long as its lease ran: nobody knows how far it came."""
         silent = duration(self._limits.lease_ms)
         reason = Reason("lease-expired", f"attempt {task.attempt} was not heard of for {silent}")
+        heard_at = None if task.lease is None else task.lease.expires_at - self._limits.lease_ms
+        if self._answering_since is not None and heard_at is not None and heard_at < self._answering_since:
+            text = f"attempt {task.attempt} was last heard of before the server or its store was away"
+            reason = Reason(ServerAway.code, text)
         change = Change(task.task_id, task.version, TaskState.IN_DOUBT, Outcome(reason), AttemptState.LOST)
         fault(Fault.EXPIRE_BEFORE)
         task = self._tasks.change(change)

@@ -8,6 +8,7 @@ from typing import Final
 
 from icewright.domain.causes import Cause
 from icewright.domain.codec import dumps
+from icewright.domain.errors import ServerAway
 from icewright.domain.jobs import Cancelled, Committed, CommitUnknown, Conflicted, Failed, Result, TaskReport
 from icewright.domain.plans import Reason
 from icewright.domain.tasks import Attempt, AttemptState, Outcome, Task, TaskState
@@ -16,7 +17,7 @@ from icewright.scheduling.causes import CAUSES_BY_CODE, end_of
 from icewright.scheduling.retry import End, GiveUp, PlanAgain, Retry, decide
 from icewright.services.access import REFUSED_CODES, AccessBook
 from icewright.services.reports import report_of
-from icewright.services.unfit import UNFIT_CODES, UnfitFiles, has_another_executor
+from icewright.services.unfit import NOT_MERGED, UNFIT_CODES, UnfitFiles, has_another_executor
 
 _ENDS: Final = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
@@ -48,7 +49,8 @@ class Endings:
         end, cause = _end_of_attempt(attempt, task)
         if attempt.state is not AttemptState.FAILED or said is None:
             was = "" if said is None else f" ({said.text})"
-            said = Reason("not-committed", f"no snapshot of the table carries this task{was}")
+            code = "not-committed" if said is None or said.code != ServerAway.code else said.code
+            said = Reason(code, f"no snapshot of the table carries this task{was}")
         return self.follow_up(task, end, Outcome(said, cause=cause))
 
     def follow_up(
@@ -61,7 +63,7 @@ class Endings:
     ) -> Change:
         """What follows an attempt that surely changed nothing: another try later, a new plan, or the end."""
         delay_ms = 0
-        match decide(self._tries(task), task.attempts_max, end, jitter=self._chance()):
+        match decide(self._tries(task, outcome), task.attempts_max, end, jitter=self._chance()):
             case _ if task.cancel_requested:
                 state = TaskState.CANCELLED
             case Retry(delay):
@@ -72,10 +74,16 @@ class Endings:
                 state = TaskState.FAILED
         return Change(task.task_id, task.version, state, outcome, attempt_state, report_json, delay_ms)
 
-    def _tries(self, task: Task) -> int:
-        """How often it was tried, without what a person stopped: that says nothing of the next try."""
-        stopped = sum(one.state is AttemptState.CANCELLED for one in self._tasks.attempts(task.task_id))
-        return max(1, task.attempt - stopped)
+    def _tries(self, task: Task, outcome: Outcome) -> int:
+        """How often it was tried, without what a person stopped, and without outages of the server.
+
+        Neither says anything of the next try.
+        """
+        stopped = {one.attempt for one in self._tasks.attempts(task.task_id) if one.state is AttemptState.CANCELLED}
+        away = {one.attempt for one in self._tasks.history(task.task_id) if one.reason.code == ServerAway.code}
+        if outcome.reason.code == ServerAway.code:
+            return task.attempt - len(stopped | away | {task.attempt})
+        return max(1, task.attempt - len(stopped | away))
 
     def _said(self, task: Task, report: TaskReport) -> Change:
         text = dumps(report)
@@ -98,7 +106,7 @@ class Endings:
                 reason = Reason("stopped", f"stopped with all that it was halted with; it waits again: {detail}")
                 return change(TaskState.QUEUED, reason, AttemptState.CANCELLED)
             case (Conflicted() | Failed()) as result:
-                end, cause = _end_of_result(result, task)
+                end, cause = _end_of_result(result, task, report)
                 code = "conflict" if isinstance(result, Conflicted) else result.code
                 attempt = AttemptState.CONFLICT if isinstance(result, Conflicted) else AttemptState.FAILED
                 if code in REFUSED_CODES:
@@ -124,14 +132,14 @@ def _end_of_attempt(attempt: Attempt, task: Task) -> tuple[End, Cause]:
         case AttemptState.FAILED:
             report = report_of(attempt)
             result = None if report is None else report.result
-            return _end_of_result(result, task) if isinstance(result, Failed) else (End.FINAL, Cause.DEFECT)
+            return _end_of_result(result, task, report) if isinstance(result, Failed) else (End.FINAL, Cause.DEFECT)
         case _:
             return End.CONFLICT, Cause.CONFLICT
 
 
-def _end_of_result(result: Result, task: Task) -> tuple[End, Cause]:
+def _end_of_result(result: Result, task: Task, report: TaskReport | None) -> tuple[End, Cause]:
     match result:
-        case Failed(code, _, _) if code in REFUSED_CODES or has_another_executor(code, task.action):
+        case Failed(code, _, _) if code in REFUSED_CODES or _is_planned_otherwise(code, task, report):
             # Not the same again: what was planned relied on an access, or on files, that there are not.
             return End.CONFLICT, CAUSES_BY_CODE.get(code, Cause.DEFECT)
         case Failed(code, _, retryable):
@@ -139,6 +147,13 @@ def _end_of_result(result: Result, task: Task) -> tuple[End, Cause]:
             return end_of(cause, retryable=retryable), cause
         case _:
             return End.CONFLICT, Cause.CONFLICT
+
+
+def _is_planned_otherwise(code: str, task: Task, report: TaskReport | None) -> bool:
+    """Whether the next plan has another executor; for files that a merge refused, by the report of their groups."""
+    if code in NOT_MERGED and (report is None or not report.left):
+        return False
+    return has_another_executor(code, task.action)
 
 
 def _optimizer_of(task: Task) -> str:

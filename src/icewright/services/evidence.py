@@ -19,7 +19,7 @@ from icewright.domain.files import DeleteFile, FileContent, Partition
 from icewright.domain.group_ids import read_group_ids
 from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.layouts import Level
-from icewright.domain.tables import GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, Snapshot, TableMetadata
+from icewright.domain.tables import GROUPS_KEY, LAYOUT_KEY, LEVEL_KEY, PROOF_KEY, Snapshot, SortField, TableMetadata
 from icewright.planning.deletes import DeleteIndex, is_deletion_vector
 from icewright.planning.inventory import manifest_changes
 from icewright.ports.catalog import Catalog
@@ -50,6 +50,7 @@ class Changes:
 
     ``removed_files`` counts the data files that went, per partition. ``kept_files`` are those of the action's input
     files that did not. ``lost_deletes`` are those of the gone delete files that still apply to a data file.
+    ``misstated`` says of new files by what readers would skip them though they have rows to be found.
     """
 
     deltas: Mapping[Partition, Delta]
@@ -58,6 +59,7 @@ class Changes:
     added_deletes: tuple[DeleteFile, ...] = ()
     removed_deletes: tuple[DeleteFile, ...] = ()
     lost_deletes: tuple[DeleteFile, ...] = ()
+    misstated: tuple[str, ...] = ()
 
     @property
     def deleted_records(self) -> int:
@@ -100,12 +102,14 @@ def changes_between(
     for summary in after:
         if summary.content is FileContent.DATA and summary.key.added_snapshot_id == snapshot.snapshot_id:
             went.update({partition: share.removed_files for partition, share in summary.partitions.items()})
+    kept, wrong = frozenset[str](), tuple[str, ...]()
+    if action is not None:
+        kept, wrong = _kept(catalog, metadata, (parent, before), (snapshot, after), action)
     return Changes(
         deltas,
         removed_files=+went,
-        kept_files=(
-            frozenset() if action is None else _kept(catalog, metadata, (parent, before), (snapshot, after), action)
-        ),
+        kept_files=kept,
+        misstated=wrong,
         added_deletes=tuple(delete for key, delete in added.items() if key not in carried_on),
         removed_deletes=removed_deletes,
         lost_deletes=still_applying(catalog, metadata, snapshot, removed_deletes),
@@ -120,6 +124,7 @@ def problem_of(action: RewriteDataFiles, snapshot: Snapshot, changes: Changes) -
         or _row_problem(action, changes)
         or _delete_problem(action, changes)
         or _proof_problem(action, snapshot, changes)
+        or next(iter(changes.misstated), None)
         or _order_problem(action, snapshot)
     )
 
@@ -279,17 +284,30 @@ def _kept(
     before: tuple[Snapshot, Sequence[ManifestSummary]],
     after: tuple[Snapshot, Sequence[ManifestSummary]],
     action: RewriteDataFiles,
-) -> frozenset[str]:
-    """Input files that did not go: those in no manifest that did, and those that one which came still lists."""
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Input files that did not go: those in no manifest that did, and those that one which came still lists.
+
+    And what new files state that is not so.
+    """
     partitions = frozenset(group.partition for group in action.groups)
     inputs = frozenset(file.path for group in action.groups for file in group.files)
 
-    def listed(snapshot: Snapshot, summaries: Sequence[ManifestSummary]) -> set[str]:
-        keys = [s.key for s in summaries if s.content is FileContent.DATA and not partitions.isdisjoint(s.partitions)]
-        files = catalog.data_files(metadata, snapshot, keys, partitions)
-        return {file.path for file in files if file.path in inputs}
+    identity = {field.source_id for spec in metadata.specs for field in spec.fields if field.transform == "identity"}
+    asked = [SortField(source_id, "identity", "asc", "nulls-first") for source_id in sorted(identity)]
+    wrong: list[str] = []
 
-    return (inputs - listed(*before)) | listed(*after)
+    def listed(snapshot: Snapshot, summaries: Sequence[ManifestSummary], fields: Sequence[SortField] = ()) -> set[str]:
+        keys = [s.key for s in summaries if s.content is FileContent.DATA and not partitions.isdisjoint(s.partitions)]
+        found = set()
+        for file in catalog.data_files(metadata, snapshot, keys, partitions, fields):
+            if file.path in inputs:
+                found.add(file.path)
+            elif file.misstated and file.snapshot_id == snapshot.snapshot_id:
+                wrong.append(f"readers would skip {file.path}, which states {file.misstated}")
+        return found
+
+    kept = (inputs - listed(*before)) | listed(*after, asked)
+    return frozenset(kept), tuple(wrong)
 
 
 def _deletes(

@@ -19,6 +19,7 @@ from icewright.domain.expire_snapshots import ExpireSnapshots
 from icewright.domain.knowledge import Partial
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
+from icewright.domain.ownership import Place
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles, RemoveExpiredFilesPrediction
@@ -33,6 +34,7 @@ from icewright.ports.kept import KeptStore
 from icewright.ports.objects import Objects
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.ports.table_files import TableFiles
+from icewright.services.foreign import ForeignMetadata, MetadataUuids
 from icewright.services.kept_plans import keep_plan
 from icewright.services.needs import NeedsOf
 
@@ -63,6 +65,7 @@ class ExpiredDoors:
     expiry: SnapshotExpiry
     needs: NeedsOf
     aliases: Aliases
+    uuids: MetadataUuids
 
 
 class ExpiredFilesPlanner:
@@ -88,7 +91,7 @@ class ExpiredFilesPlanner:
 
         ``lately`` are expiries since a grace period ago: what they took was needed until then, and stays. Raises
         ``TableReplaced`` where the name leads to another table, and ``Unavailable`` where not all is known that the
-        table needs, or needed until lately.
+        table needs, or needed until lately, and where metadata of another table, or of a copy, lies among its own.
         """
         doors = self._doors.get(name.catalog)
         if doors is None:
@@ -99,6 +102,7 @@ class ExpiredFilesPlanner:
         left = self._left(doors, now, task_ids, lately)
         if not left:
             return None
+        _require_no_copy(doors, now)
         known = doors.needs(name, left)
         if isinstance(known, Partial):
             said = known.gaps[0].reason.text if known.gaps else "a part of it could not be read"
@@ -218,6 +222,17 @@ class ExpiredFilesPlanner:
         decided = Decided(action, reason, prediction)
         plan = plan_beside(self._ids.new("plan"), metadata, self._policy(metadata), decided, action.as_of, asked=False)
         return keep_plan(self._tables, plan)
+
+
+def _require_no_copy(doors: ExpiredDoors, table: TableMetadata) -> None:
+    """Make sure that no other table's metadata lies beside the table's: a copy of it may need what expired here."""
+    folder = doors.aliases.folder(table.metadata_location.rpartition("/")[0])
+    place = Place(table.name, table.table_id.uuid.strip().lower(), (folder,), ())
+    foreign = ForeignMetadata(doors.objects, place, doors.uuids, table, doors.aliases)
+    for entry in doors.objects.list(CanonicalPath(folder)):
+        foreign.look(entry)
+    if findings := foreign.findings():
+        raise Unavailable(f"files of expired snapshots of {table.name} stay: {findings[0].text}")
 
 
 def _canonical(aliases: Aliases, path: str) -> Iterator[CanonicalPath]:

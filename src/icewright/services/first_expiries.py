@@ -1,7 +1,7 @@
 """What expires by itself waits for a person the first time, and after somebody took it back (decision 0033).
 
-It waits as a plan. Whoever approves that lets exactly that plan go, however the table has moved on since; what goes by
-itself afterwards needs nobody's word.
+In mode ``approve`` every plan for data files waits as well. Whoever approves a plan lets exactly that one go, an expiry
+however the table has moved on since; what goes by itself afterwards needs nobody's word.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from icewright.domain.expire_data import ExpireData
 from icewright.domain.files import Partition
 from icewright.domain.names import TableId
 from icewright.domain.plans import Plan, Reason
-from icewright.domain.policy import Policy
+from icewright.domain.policy import Mode, Policy
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, TaskHead, TaskState
 from icewright.domain.undo import UNDO_WINDOW_MS
 from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
 from icewright.scheduling.lifecycle import may_coalesce
 from icewright.scheduling.upkeep import person_wanted, rolled_back, taken_back
-from icewright.services.approvals import Approvals
+from icewright.services.approvals import Approvals, waits_by_mode
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.leave import APPROVED, unwanted
 
@@ -32,7 +32,12 @@ TAKE_BACK: Final[Mapping[ActionKind, Sequence[ActionKind]]] = {
 }
 """What a person begins, and the kinds of tasks that take it back."""
 
-_MAY_WAIT: Final = (*TAKE_BACK, ActionKind.REMOVE_ORPHAN_FILES, ActionKind.REMOVE_EXPIRED_FILES)
+_MAY_WAIT: Final = (
+    *TAKE_BACK,
+    ActionKind.REMOVE_ORPHAN_FILES,
+    ActionKind.REMOVE_EXPIRED_FILES,
+    ActionKind.REWRITE_DATA_FILES,
+)
 _REMEMBERED_MAX: Final = 200_000
 
 _UNDOS_MAX: Final = 20
@@ -126,6 +131,22 @@ class FirstExpiries:
         if len(self._wanted) >= _REMEMBERED_MAX:
             self._wanted.clear()
         self._wanted[table_id] = wanted
+
+    def keep_by_mode(self, plan: Plan, latest: Sequence[TaskHead]) -> None:
+        """In mode ``approve`` the table's present plan waits for a person; in mode ``observe`` none does.
+
+        None waits beside a task of its kind that has not ended: what that leaves is planned again. ``latest`` are the
+        table's tasks on data files.
+        """
+        waits = (
+            plan.mode is Mode.APPROVE and not plan.is_empty and all(task.state in TERMINAL_STATES for task in latest)
+        )
+        kind = ActionKind.REWRITE_DATA_FILES
+        self.forget_others(plan.table_id, frozenset({kind} if waits else ()))
+        before = self._tables.waits(plan.table_id).get(kind) if waits else None
+        reason = waits_by_mode(plan)
+        if waits and reason is not None and (before is None or before.plan_id != plan.plan_id):
+            self._approvals.wait(plan, reason, is_news=before is None)
 
     def let_wait(self, plan: Plan, wanted: Reason | None, latest: Sequence[TaskHead]) -> Reason | None:
         """Let a plan wait, in place of one that did, and tell what is said of it; None where it may go by itself."""

@@ -2,29 +2,38 @@
 
 It is the one witness of tables that no configured catalog has. A process reads each file once: what it says is
 remembered by its path and by what tells it from another one there, for the files that were asked for latest.
+
+A copy of the table itself, registered elsewhere, has its uuid. Once it is committed to, it gives itself away by a
+metadata file that is none of the table's own history: neither in the metadata log nor in that of a file there, and with
+a snapshot that the table never had. A failed commit leaves such a file, too; the file alone does not tell which, unless
+a task of ours signed its snapshot: optimizers commit to tables of configured catalogs alone.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from icewright.domain.errors import StorageAway, Unreadable
-from icewright.domain.locations import CanonicalPath
+from icewright.domain.errors import InvalidLocation, StorageAway, Unreadable
+from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.objects import Listed, ListedObject, OddEntry
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
+from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
-from icewright.planning.metadata_files import is_metadata_file, uuid_of
+from icewright.planning.metadata_files import History, history_of, is_metadata_file, uuid_of
 from icewright.ports.objects import Objects
 
 READ_BYTES_MAX: Final = 128 << 20
 """The largest metadata file that is read, as packed; a larger one counts as one that cannot be read."""
 REMEMBERED_MAX: Final = 200_000
 """Metadata files whose uuid is remembered, over all tables: some 60 MB."""
+HISTORIES_MAX: Final = 2_000
+"""Metadata files read in full to tell whether others are of a table's history; what is left then counts as none."""
 _NAMED_MAX: Final = 3
 
 
@@ -37,10 +46,15 @@ class Said:
 
 
 class MetadataUuids:
-    """The uuids in metadata files, as far as they were read. Safe for use by several threads at once."""
+    """The uuids in metadata files, as far as they were read. Safe for use by several threads at once.
 
-    def __init__(self, remembered_max: int = REMEMBERED_MAX) -> None:
-        self._remembered_max = remembered_max
+    ``is_task`` tells whether a task of that id was one of the table of that uuid.
+    """
+
+    def __init__(
+        self, is_task: Callable[[str, str], bool] = lambda *_: False, *, remembered_max: int = REMEMBERED_MAX
+    ) -> None:
+        self.is_task, self._remembered_max = is_task, remembered_max
         self._known: OrderedDict[tuple[object, ...], Said] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -62,10 +76,15 @@ class MetadataUuids:
 
 
 class ForeignMetadata:
-    """Watches the listings of one table's place."""
+    """Watches the listings of one table's place. ``table`` is the table as it was before the listing."""
 
-    def __init__(self, objects: Objects, place: Place, uuids: MetadataUuids) -> None:
+    def __init__(
+        self, objects: Objects, place: Place, uuids: MetadataUuids, table: TableMetadata, aliases: Aliases
+    ) -> None:
         self._objects, self._place, self._uuids = objects, place, uuids
+        self._table, self._aliases = table, aliases
+        self._own: dict[CanonicalPath, ListedObject] = {}
+        """Files with the table's uuid."""
         self._foreign: list[str] = []
         self._others: set[str] = set()
         self._unreadable: list[str] = []
@@ -91,7 +110,9 @@ class ForeignMetadata:
                 said = self._uuids.of(self._objects, listed)
                 if said.uuid is None:
                     self._not_read(listed.path, said.why)
-                elif said.uuid != self._place.uuid:
+                elif said.uuid == self._place.uuid:
+                    self._own[listed.path] = listed
+                else:
                     self._foreign_count += 1
                     self._note(self._foreign, listed.path)
                     if len(self._others) < _NAMED_MAX:
@@ -114,7 +135,39 @@ class ForeignMetadata:
                 f"{'is' if self._unreadable_count == 1 else 'are'} cannot be told: {'; '.join(self._unreadable)}"
             )
             found.append(Reason("unreadable-metadata", text, {"files": self._unreadable_count}))
+        if self._place.uuid == self._table.table_id.uuid.strip().lower() and (strays := self._strays()):
+            text = (
+                f"{wording.count(len(strays), 'metadata file')} in its place "
+                f"{'has' if len(strays) == 1 else 'have'} its uuid and "
+                f"{'is' if len(strays) == 1 else 'are'} no part of its history, such as "
+                f"{', '.join(wording.quoted(path[-_SHOWN_MAX:]) for path in strays[:_NAMED_MAX])}: a copy of the table "
+                "in another catalog may need files here; where none has one, a failed commit left this: move it away"
+            )
+            found.append(Reason("other-history", text, {"files": len(strays)}))
         return tuple(found)
+
+    def _strays(self) -> list[CanonicalPath]:
+        """Metadata files with the table's uuid that are not of its history. Raises ``StorageAway``.
+
+        None where the listing has the table's present one by another path: whoever compares paths refuses that.
+        """
+        current = self._aliases.canonical(self._table.metadata_location)
+        if current not in self._own and any(_name(path) == _name(current) for path in self._own):
+            return []
+        lineage = _Lineage(self._table, self._aliases, self._history, self._uuids.is_task)
+        unproven = lineage.without_ancestors(self._own)
+        return sorted(path for path in unproven if not lineage.knows(path))
+
+    def _history(self, path: CanonicalPath) -> History | None:
+        """What a file says of its history; None where it is not there, or cannot be read."""
+        if path not in self._own:
+            return None
+        try:
+            return history_of(self._objects.read(path, READ_BYTES_MAX))
+        except StorageAway:
+            raise
+        except Unreadable:
+            return None
 
     def place(self) -> Place:
         """The place, which owns nothing if there was anything to be found."""
@@ -130,6 +183,81 @@ class ForeignMetadata:
 
 
 _SHOWN_MAX: Final = 100
+
+
+def _name(path: CanonicalPath) -> str:
+    return path.rpartition("/")[2]
+
+
+class _Lineage:
+    """The history of one table: its metadata files by their logs, and the snapshots that it had."""
+
+    def __init__(
+        self,
+        table: TableMetadata,
+        aliases: Aliases,
+        read: Callable[[CanonicalPath], History | None],
+        is_task: Callable[[str, str], bool],
+    ) -> None:
+        self._aliases, self._read, self._reads, self._is_task = aliases, read, 0, is_task
+        self._uuid, self._written_at = table.table_id.uuid, table.updated_at
+        self._files = self._paths([*((one.at, one.location) for one in table.metadata_log)])
+        self._files[aliases.canonical(table.metadata_location)] = table.updated_at
+        self._oldest_at = min(self._files.values())
+        self._snapshots = {one.snapshot_id for one in table.snapshots} | {one.snapshot_id for one in table.snapshot_log}
+
+    def without_ancestors(self, own: Mapping[CanonicalPath, ListedObject]) -> list[CanonicalPath]:
+        """The files that no log names, the newest first: logs reach as far back as a file is there that has one."""
+        left = set(own) - self._files.keys()
+        read: set[CanonicalPath] = set()
+        while left and (asked := self._files.keys() - read):
+            path = min(asked, key=lambda one: self._files[one])
+            read.add(path)
+            history = self._history(path)
+            if history is None:
+                continue
+            found = self._paths(history.log)
+            if found.keys() <= self._files.keys():
+                break
+            self._files = {**found, **self._files}
+            self._snapshots |= history.snapshots.keys()
+            self._oldest_at = min(self._oldest_at, *found.values())
+            left -= found.keys()
+        return sorted(left, key=lambda path: own[path].modified_at or 0, reverse=True)
+
+    def knows(self, path: CanonicalPath) -> bool:
+        """Whether a file that no log names is a state of the table all the same, or one of a commit that came again.
+
+        Its snapshots must be the table's, and none may be newer. Java commits a snapshot again under its id where the
+        first try met another commit; a task of ours does so under another id, and signs it. A file older than all logs
+        is told by its current snapshot.
+        """
+        history = self._history(path)
+        if history is None or history.written_at > self._written_at:
+            return False
+        current, is_older = history.current_snapshot_id, history.written_at < self._oldest_at
+        if is_older and not history.snapshots:
+            return True
+        if is_older and current in self._snapshots:
+            self._snapshots |= history.snapshots.keys()
+            return True
+        base = self._paths(history.log[-1:])
+        if is_older or not (history.adds_a_snapshot and base.keys() <= self._files.keys()):
+            return False
+        return current in self._snapshots or (
+            history.task_id is not None and self._is_task(history.task_id, self._uuid)
+        )
+
+    def _history(self, path: CanonicalPath) -> History | None:
+        self._reads += 1
+        return None if self._reads > HISTORIES_MAX else self._read(path)
+
+    def _paths(self, log: Iterable[tuple[int, str]]) -> dict[CanonicalPath, int]:
+        found = {}
+        for written_at, location in log:
+            with suppress(InvalidLocation):
+                found[self._aliases.canonical(location)] = written_at
+        return found
 
 
 def _read(objects: Objects, listed: ListedObject) -> Said:

@@ -9,8 +9,7 @@ configured: for that stands the person's word.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Protocol
+from collections.abc import Iterable
 
 from icewright.domain.deletion import DeletionRun, Needs
 from icewright.domain.errors import NotAllowed, NotFound
@@ -20,15 +19,7 @@ from icewright.domain.names import TableName
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
 from icewright.planning.claims import topmost
-from icewright.services.needs import NeedsOf
-
-
-class UsersNow(Protocol):
-    """See :meth:`icewright.services.registry.Registry.users_now`."""
-
-    def __call__(self, uuid: str, folders: Collection[str]) -> Known[frozenset[TableName]]:
-        """Which tables have this uuid, or a place or files where these folders are."""
-        ...
+from icewright.services.needs import NeedsOf, UsersNow
 
 
 class GoneTables:

@@ -80,6 +80,10 @@ class GroupViews:
     def __init__(self, tasks: TaskStore, tables: TableStore, groups: Groups, halting: Halting) -> None:
         self._tasks, self._tables, self._groups, self._halting = tasks, tables, groups, halting
 
+    def defined(self) -> frozenset[str]:
+        """The names of groups that are defined, and of the default one; not of those that optimizers alone name."""
+        return frozenset(self._groups.present())
+
     def views(self, *, limit: int, after: str | None = None) -> Sequence[GroupView]:
         """Groups by name, those behind one of them."""
         names = sorted(name for name in self._halting.groups() if after is None or name > after)[:limit]

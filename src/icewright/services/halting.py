@@ -17,6 +17,7 @@ from icewright.domain.names import TableName
 from icewright.domain.resource_groups import DEFAULT_GROUP
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import ListedTask, TaskState
+from icewright.ports.audit import acting
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.services.groups import Groups
 from icewright.services.resource_groups import OWN
@@ -90,6 +91,11 @@ class Halting:
     def halt(self, part: Part, state: HaltState, why: str) -> HaltView:
         """Pause, drain or stop a part of the queue. Raises ``InvalidMessage`` and ``NotAllowed``."""
         return self._view(self._tasks.halts.halt(NewHalt(part, state, why)))
+
+    def preview(self, part: Part, state: HaltState, why: str) -> HaltView:
+        """What :meth:`halt` would do, and what runs there now. Changes nothing. Raises ``InvalidMessage``."""
+        new = NewHalt(part, state, why)
+        return self._view(Halt(new.part, new.state, new.why, acting(), self._tasks.now()))
 
     def resume(self, part: Part, why: str) -> Halt | None:
         """Let exactly that part go on; None where it was not halted. What halts a part of it, or more, stays."""

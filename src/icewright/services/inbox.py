@@ -1,37 +1,69 @@
-"""Which events a round of the loop works on: those of known tables first, and none behind a catalog that is away."""
+"""Working on events: a table is looked at once for all that came of it before the look began, in turns of reporters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from icewright.domain.events import StoredEvent
+from icewright.domain.faults import Fault, fault
 from icewright.domain.names import TableName
-from icewright.ports.store import TableStore
+from icewright.domain.reasons import Reason
+from icewright.domain.tables import Snapshot
+from icewright.ports.inbox import Inbox
+from icewright.scheduling.reporting import committed_at
 
 UNKNOWN_MAX: Final = 50
-"""Events of tables that are not known that a round works on: each costs the catalog a question, and names are free."""
+"""Tables that are not known that a round looks at: each costs the catalog a question, and names are free."""
 
 
-def next_events(
-    tables: TableStore, is_away: Callable[[str], bool], most: int
-) -> tuple[Mapping[TableName, Sequence[StoredEvent]], bool]:
-    """The next events by table, ``most`` of known ones and some of others behind them; whether there may be more.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came of a look: the table's snapshots, and why it came to nothing, if it did.
 
-    ``is_away`` says of a catalog that it is left alone: its events wait without being in the way.
+    ``snapshots`` is None where nothing was learned, so that whoever asked asks again. ``counts`` is whether that may be
+    the table's own fault: its catalog answers others.
     """
-    known, others = _ready(tables, is_away, most, known=True), _ready(tables, is_away, UNKNOWN_MAX, known=False)
-    by_table: dict[TableName, list[StoredEvent]] = {}
-    for stored in (*known, *others):
-        by_table.setdefault(stored.event.table_name, []).append(stored)
-    return by_table, len(known) >= most or len(others) >= UNKNOWN_MAX
+
+    snapshots: Sequence[Snapshot] | None
+    trouble: Reason | None = None
+    counts: bool = True
 
 
-def _ready(tables: TableStore, is_away: Callable[[str], bool], most: int, *, known: bool) -> Sequence[StoredEvent]:
-    limit = most
-    while True:
-        oldest = tables.inbox(limit, known=known)
-        ready = [stored for stored in oldest if not is_away(stored.event.table_name.catalog)]
-        if len(ready) >= most or len(oldest) < limit:
-            return ready[:most]
-        limit *= 2
+class InboxWorker:
+    """What a round of the loop does with events. What is not answered stays; what fails again and again is parked."""
+
+    def __init__(
+        self, inbox: Inbox, look: Callable[[TableName, bool], Seen], away: Callable[[], Collection[str]]
+    ) -> None:
+        """``look`` looks at a table, and is told whether the name alone may be what fails. ``away`` are left alone."""
+        self._inbox, self._look, self._away = inbox, look, away
+        self._failed: set[TableName] = set()
+        """Tables at which a look came to nothing in this round: the next one tries again."""
+
+    def work(self, most: int, for_a_while: Callable[[Iterable[TableName]], Iterator[TableName]]) -> bool:
+        """Look at ``most`` known tables, and at some others behind them; whether there may be more."""
+        self._failed.clear()
+        away = self._away()
+        known = self._inbox.told_tables(most, known=True, without=away)
+        others = self._inbox.told_tables(UNKNOWN_MAX, known=False, without=away)
+        strange = frozenset(others)
+        for name in for_a_while((*known, *others)):
+            self._answer(name, doubtful=name in strange)
+        return len(known) >= most or len(others) >= UNKNOWN_MAX
+
+    def try_again(self) -> None:
+        """Look for events whose last look came to nothing: behind all others, which show whether catalogs answer."""
+        for name in self._inbox.told_tables(UNKNOWN_MAX, tried=True, without=self._away()):
+            if name not in self._failed:
+                self._answer(name, doubtful=True)
+
+    def _answer(self, name: TableName, *, doubtful: bool) -> None:
+        told = self._inbox.told_of(name)
+        seen = self._look(name, doubtful)
+        if seen.trouble is not None:
+            self._failed.add(name)
+            self._inbox.tried([*told], seen.trouble, counts=seen.counts)
+        if seen.snapshots is not None:
+            fault(Fault.EVENT_WORKED)
+            self._inbox.done([*told], committed_at(told, seen.snapshots))

@@ -53,8 +53,8 @@ class Intake:
             raise NotFound(f"no catalog is known by the prefix {prefix!r}", hint="see events.prefixes")
         return catalog
 
-    def take(self, events: Sequence[CommitEvent], channel: Channel) -> int:
-        """Put events into the inbox, durably, and wake the loop; how many were new.
+    def take(self, events: Sequence[CommitEvent], channel: Channel, reporter: str = "") -> int:
+        """Put events into the inbox, durably, and wake the loop; how many were new. ``reporter``: who tells of them.
 
         Each :data:`EVENTS_MAX` of them are one transaction. Raises :class:`NotFound`, before anything is kept, when one
         is of a catalog that is not configured, and what the store raises: then some may be kept, and all may be sent
@@ -64,7 +64,7 @@ class Intake:
             self.require(event.table_name.catalog)
         new = 0
         for start in range(0, len(events), EVENTS_MAX):
-            new += self._tables.receive(*events[start : start + EVENTS_MAX], channel=channel)
+            new += self._tables.receive(*events[start : start + EVENTS_MAX], channel=channel, reporter=reporter)
             fault(Fault.EVENT_STORED)
         if new:
             self._wake()

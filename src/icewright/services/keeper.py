@@ -12,18 +12,20 @@ from typing import Any, Final
 
 from icewright.domain.actions import ActionKind
 from icewright.domain.asked import Asked, AskedRemoveOrphanFiles
+from icewright.domain.causes import Cause
 from icewright.domain.errors import Conflict, IcewrightError, LookLost, NotFound, Rejected, TableReplaced, Unreadable
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, WorkerAccess
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Mode, Policy
+from icewright.domain.reasons import lasting
 from icewright.domain.tables import Instant, Snapshot, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.ports.clock import Clock
 from icewright.ports.store import AT_ONCE, Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.scheduling.breaker import TASKS_LOOKED_AT, Thresholds, alarmed, is_half_open, parked
 from icewright.scheduling.lifecycle import may_coalesce
-from icewright.scheduling.retry import conflict_backoff_ms, conflicts_in_a_row
+from icewright.scheduling.retry import BACKOFF_MAX_MS, conflict_backoff_ms, conflicts_in_a_row
 from icewright.scheduling.sweep import INTERVAL_MAX_MS, next_look
 from icewright.services.access import AccessBook
 from icewright.services.dispatcher import Dispatcher
@@ -34,8 +36,9 @@ from icewright.services.first_expiries import FirstExpiries
 from icewright.services.latecomers import Latecomers
 from icewright.services.observer import CatalogNotConfigured, Observer, OtherName
 from icewright.services.orphan_planner import OrphanPlanner
+from icewright.services.plan_views import listed
 from icewright.services.planner import Planner
-from icewright.services.put_off import files_put_off
+from icewright.services.put_off import with_failed_files
 from icewright.services.refused import PlanRefused
 from icewright.services.telemetry import note_look, watched
 from icewright.services.tidings import Tidings
@@ -43,6 +46,8 @@ from icewright.services.upkeep import NOTHING_KEPT_UP, KeptUp, Look, Upkeep
 from icewright.services.written import written
 
 _LOCKS = 64
+_HEALING: Final = frozenset({Cause.AWAY, Cause.OUT_OF_MEMORY, Cause.UNREADABLE, Cause.LOST})
+"""Why a task failed, where the same may do well some time later although nobody commits anything."""
 LOOKS_MAX: Final = 3
 """How often a table is looked at for one look, when other servers look at it meanwhile."""
 _MadeFrom = tuple[str, WorkerAccess, str, str, int]
@@ -124,9 +129,9 @@ class TableKeeper:
             if table_id is not None and observation.metadata.table_id != table_id:
                 raise TableReplaced(f"{name} is another table by now (uuid {observation.metadata.table_id.uuid})")
             latest = self._latest(observation.metadata.table_id, ActionKind.REWRITE_DATA_FILES)
-            put_off = files_put_off(self._tasks, latest)
             holds = holds_of_tasks(self._tasks, observation.metadata.table_id)
-            return self._planner.plan_asked(replace(observation, put_off=put_off), asked, holds).plan
+            observation = with_failed_files(observation, self._tasks, latest)
+            return self._planner.plan_asked(observation, asked, holds).plan
 
     def put_aside(self, name: TableName, problem: Reason) -> None:
         """Keep why a table cannot be looked after, and look again later. Harmless for a table without a record."""
@@ -185,7 +190,7 @@ class TableKeeper:
             kept = self._upkeep.keep_up(Look(observation, now, is_worked_on, plan_anew, limits), of_kind)
             self._want_pass(metadata, self._planner.policy(metadata), limits)
         elif plan.mode is not Mode.AUTO:
-            self._firsts.forget_others(metadata.table_id, frozenset())
+            self._firsts.keep_by_mode(plan, latest)
         # A refused plan is said, and looked at again when it is time, not in each round.
         wished_at = None if before is None else before.next_look_at
         self._save(observation, plan, kept, kept.problem or problem, wished_at)
@@ -223,7 +228,7 @@ class TableKeeper:
 
     def _with_experience(self, observation: Observation, latest: Sequence[TaskHead]) -> Observation:
         """The observation with what the table's latest tasks tell."""
-        observation = replace(observation, put_off=files_put_off(self._tasks, latest), written=written(latest))
+        observation = replace(with_failed_files(observation, self._tasks, latest), written=written(latest))
         if not observation.removals.any:
             return observation
         return replace(observation, experience=experience(self._tasks, latest))
@@ -247,7 +252,7 @@ class TableKeeper:
             return None
         due = plan.look_again_at is not None and plan.look_again_at <= self._clock.now()
         acts = plan.mode is Mode.AUTO and not plan.is_empty and parked_by is None
-        return None if due or (acts and _work_is_lost(plan, latest)) else plan
+        return None if due or (acts and _work_is_lost(plan, latest, self._tasks.now())) else plan
 
     def _withdraw(self, latest: Sequence[TaskHead], plan: Plan, metadata: TableMetadata, *, replaceable: bool) -> None:
         """Take back a waiting task that must not run; one that the new plan takes the place of stays (coalescing)."""
@@ -320,7 +325,13 @@ class TableKeeper:
         )
         with suppress(LookLost):  # what was written since is newer, and says when to look again
             self._tables.save_record(
-                replace(record, next_look_at=look_at, problem=problem, considered=kept.remembered(record.considered))
+                replace(
+                    record,
+                    next_look_at=look_at,
+                    problem=problem,
+                    considered=kept.remembered(record.considered),
+                    listed=listed(observation, plan, self._planner.policy(observation.metadata)),
+                )
             )
 
     def _note(self, name: TableName, error: IcewrightError) -> None:
@@ -329,7 +340,7 @@ class TableKeeper:
         if record is None:
             return
         now = self._clock.now()
-        problem = Reason(error.code, error.message)
+        problem = lasting(Reason(error.code, error.message), record.problem, now)
         self._tidings.problem(record.table_id, name, record.problem, problem)
         why = _why_gone(record, error)
         if why is not None:
@@ -359,9 +370,18 @@ def _made_from(observation: Observation, revision: int) -> _MadeFrom:
     return metadata.metadata_location, access, observation.not_stitched, observation.not_sorted, revision
 
 
-def _work_is_lost(plan: Plan, latest: Sequence[TaskHead]) -> bool:
-    """Whether nothing became of the plan: it was never queued, or its task was superseded."""
+def _work_is_lost(plan: Plan, latest: Sequence[TaskHead], now: Instant) -> bool:
+    """Whether nothing became of the plan and it is worth another task.
+
+    It was never queued, or its task was superseded, or failed by something that heals without a commit, some time ago.
+    """
     if any(task.state not in TERMINAL_STATES for task in latest):
         return False
-    own = [task for task in latest if task.plan_id == plan.plan_id]
-    return not own or own[0].state is TaskState.SUPERSEDED
+    own = next((task for task in latest if task.plan_id == plan.plan_id), None)
+    return own is None or own.state is TaskState.SUPERSEDED or _may_have_healed(own, now)
+
+
+def _may_have_healed(task: TaskHead, now: Instant) -> bool:
+    """Whether a task failed because of what is not the table's: a disk, a storage, memory. The breaker counts on."""
+    cause = None if task.outcome is None else task.outcome.cause
+    return task.state is TaskState.FAILED and cause in _HEALING and now >= task.updated_at + BACKOFF_MAX_MS

@@ -19,6 +19,11 @@ class Leading(Protocol):
         """The control plane whose loop turns here; None while another server leads, or nobody."""
         ...
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the loop of a former lead hangs here in a call, so that this server cannot lead again."""
+        ...
+
     def servers(self) -> Sequence[SeenServer]:
         """All servers of the store. Raises ``Unavailable``."""
         ...
@@ -33,6 +38,7 @@ class AlwaysLeads:
 
     def __init__(self, control: ControlPlane) -> None:
         self.led: ControlPlane | None = control
+        self.is_stuck = False
 
     def servers(self) -> Sequence[SeenServer]:
         """See the protocol."""

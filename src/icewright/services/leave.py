@@ -56,7 +56,7 @@ class Leave:
             or _upkeep_obstacle(task, policy)
             or self._window_obstacle(task, policy)
             or still_applies(task.action, task.table_id, metadata)
-            or obstacle_of(task.action, metadata, policy)
+            or obstacle_of(task.action, metadata, policy, self._now())
         )
 
     def _mode_obstacle(self, task: Task, mode: Mode) -> Reason | None:
@@ -102,7 +102,7 @@ class Leave:
         return (
             self._mode_obstacle(task, policy.mode)
             or _upkeep_obstacle(task, policy)
-            or obstacle_of(task.action, metadata, policy)
+            or obstacle_of(task.action, metadata, policy, self._now())
             or (executor_obstacle(task.action, metadata) if isinstance(task.action, RewriteDataFiles) else None)
         )
 

@@ -61,7 +61,7 @@ class Listener:
     def _taken(self, events: Sequence[CommitEvent]) -> bool:
         """Whether they are in the inbox; what was fetched is not fetched again by this object, so it is held on to."""
         try:
-            self._intake.take(events, self._source.channel)
+            self._intake.take(events, self._source.channel, self._source.name)
         except (Unavailable, Unknown) as error:
             _log.warning("inbox away", source=self._source.name, detail=error.message)
             return False

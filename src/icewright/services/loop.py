@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import structlog
@@ -26,20 +25,20 @@ from icewright.domain.errors import (
     Unknown,
     Unreadable,
 )
-from icewright.domain.faults import Fault, fault
 from icewright.domain.names import TableName
 from icewright.domain.plans import Reason
+from icewright.domain.reasons import lasting
 from icewright.domain.tables import Instant, Snapshot
 from icewright.domain.tasks import Task, TaskState
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.store import AT_ONCE, TableStore, TaskFilter, TaskStore
-from icewright.scheduling.reporting import committed_at
 from icewright.scheduling.sweep import INTERVAL_MIN_MS
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.housekeeper import Housekeeper
-from icewright.services.inbox import next_events
+from icewright.services.inbox import InboxWorker, Seen
 from icewright.services.keeper import Looked, TableKeeper
+from icewright.services.outages import CATALOG_PAUSE_MS, STORAGE_PAUSE_MS, Outages
 from icewright.services.pruning import Pruner
 from icewright.services.pulse import Doing, Pulse
 from icewright.services.registry import Registry
@@ -60,28 +59,12 @@ DISCOVERY_INTERVAL_MS: Final = 10_000
 """How soon a catalog is asked again, at the soonest, for tables that nobody told us of."""
 DISCOVERY_REST: Final = 20
 """How much longer than its listing took a catalog is then left alone: listing is at most a twentieth of its time."""
-CATALOG_PAUSE_MS: Final = 15_000
-"""How long a catalog that did not answer is left alone."""
-STORAGE_AWAY_MAX: Final = 3
-"""Tables of a catalog whose storage does not answer, none in between whose did, before the catalog is left alone."""
-STORAGE_PAUSE_MS: Final = 60_000
-"""How long a table is left alone whose storage did not answer."""
 _HOUSE_PAUSE_S_MIN: Final = 0.05
 HOUSE_PATIENCE_S: Final = 10
 """How long the end of the server waits for what it is carrying out itself."""
+LOOP: Final = "loop"
 ROUND_MS_MAX: Final = 15 * 60_000
 """A round that takes longer hangs: its steps take at most :data:`BATCH_MAX` each, a second or so for a large table."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What came of a look: the table's snapshots, and why it came to nothing, if it did.
-
-    ``snapshots`` is None where nothing was learned, so that whoever asked asks again.
-    """
-
-    snapshots: Sequence[Snapshot] | None
-    trouble: Reason | None = None
 
 
 class Loop:
@@ -113,9 +96,10 @@ class Loop:
         # All by the wall clock, which may be set back: what was noted later than now was noted before that.
         self._listed: dict[str, tuple[Instant, int]] = {}
         self._found: dict[str, deque[TableName]] = {}
-        self._paused_at: dict[str, Instant] = {}
-        self._storage_away_for: dict[str, set[TableName]] = {}
-        """By catalog, the tables whose storage did not answer, since that of another one last did."""
+        self._outages = Outages(clock)
+        self._inbox = InboxWorker(
+            tables, lambda name, doubtful: self._look(name, doubtful=doubtful), lambda: self._outages.away(catalogs)
+        )
         self._round_ended_at: Instant | None = None
         self.unreadable: dict[TableName, Reason] = {}
         """Tables that were never readable, so that there is no record to keep their reason in."""
@@ -126,7 +110,7 @@ class Loop:
 
     def paused_until(self, catalog: str) -> Instant | None:
         """Until when a catalog is left alone because it did not answer; None when it is not."""
-        return self._paused_at[catalog] + CATALOG_PAUSE_MS if self._is_paused(catalog) else None
+        return self._outages.paused_until(catalog)
 
     @property
     def round_ended_at(self) -> Instant | None:
@@ -143,6 +127,11 @@ class Loop:
     def doing(self) -> tuple[Doing, ...]:
         """What the threads beside the loop are at, and which of them hang."""
         return self._pulse.doing
+
+    @property
+    def silent_s(self) -> float:
+        """For how many seconds the loop has made no progress: begun no step or task, heard nothing of a catalog."""
+        return self._pulse.silent_s(LOOP)
 
     def stop(self) -> None:
         """End :meth:`run` after the present round."""
@@ -164,6 +153,7 @@ class Loop:
         for thread in threads:
             thread.start()
         self._round_ended_at = self._clock.now()
+        self._pulse.begin(LOOP)
         while not self._stop.is_set():
             try:
                 self.turn()
@@ -173,6 +163,7 @@ class Loop:
                     _log.exception("round failed")
             self._wake.wait(pause_s)
             self._wake.clear()
+        self._pulse.end()
         for thread in threads:
             thread.join(HOUSE_PATIENCE_S)
 
@@ -191,9 +182,11 @@ class Loop:
             self._verify_commits,
             self._discover,
             self._sweep,
+            self._try_events_again,
             self._registry.keep,
             self._pruner.prune,
         )
+        self._outages.begin_turn()
         self._take(steps)
 
     def _keep_on(self, name: str, steps: Callable[[], Iterable[Callable[[], None]]], pause_s: float) -> None:
@@ -216,16 +209,11 @@ class Loop:
                 step()
 
     def _work_inbox(self) -> None:
-        by_table, more = next_events(self._tables, self._is_paused, BATCH_MAX)
-        for name, told in by_table.items():
-            seen, event_ids = self._look(name), [stored.event_id for stored in told]
-            if seen.trouble is not None:
-                self._tables.tried(event_ids, seen.trouble)
-            if seen.snapshots is not None:
-                fault(Fault.EVENT_WORKED)
-                self._tables.done(event_ids, committed_at(told, seen.snapshots))
-        if more:
+        if self._inbox.work(BATCH_MAX, self._for_a_while):
             self._wake.set()
+
+    def _try_events_again(self) -> None:
+        self._inbox.try_again()
 
     def _look_at_once(self) -> None:
         for record in self._tables.due(AT_ONCE, BATCH_MAX):
@@ -264,6 +252,7 @@ class Loop:
             return
         self._registry.listed(catalog.name, names, asked_at)
         self._tidings.answers(catalog.name)
+        self._outages.answered(catalog.name)
         for name in [name for name in self.unreadable if name.catalog == catalog.name and name not in names]:
             self.unreadable.pop(name, None)
         try:
@@ -330,19 +319,23 @@ class Loop:
                     yield task
             before = page[-1].task_id
 
-    def _look(self, name: TableName, *, plan_anew: bool = False) -> _Seen:
-        """Look at a table."""
-        if self._is_paused(name.catalog):
-            return _Seen(None)
+    def _look(self, name: TableName, *, plan_anew: bool = False, doubtful: bool = False) -> Seen:
+        """Look at a table. ``doubtful``: where the catalog does not answer, that may be because of this name alone."""
+        if self._outages.waits(name, doubtful=doubtful):
+            return Seen(None)
+        self._pulse.beat()
         snapshots: Sequence[Snapshot] | None = ()
+        answers = self._outages.answers(name.catalog)
         try:
             looked = self._keeper.look(name, plan_anew=plan_anew)
         except NotFound as error:
             trouble = _reason(error)
             self.unreadable.pop(name, None)
+            self._outages.answered(name.catalog)
         except (Unavailable, Unknown) as error:
             trouble = _reason(error)
-            snapshots = () if self._not_seen(name, error) else None
+            if not self._not_seen(name, error, doubtful=doubtful):
+                return Seen(None, trouble, counts=answers)
         except Conflict as error:
             trouble, snapshots = _reason(error), None
             _log.info("table moved while it was looked at", table=str(name), detail=error.message)
@@ -357,48 +350,51 @@ class Loop:
             self._set_aside(name, trouble)
         else:
             self.unreadable.pop(name, None)
-            self._storage_away_for.pop(name.catalog, None)
+            self._outages.seen(name)
             _tell(name, looked)
-            return _Seen(looked.snapshots)
-        return _Seen(snapshots, trouble)
+            return Seen(looked.snapshots)
+        return Seen(snapshots, trouble)
 
-    def _not_seen(self, name: TableName, error: Unavailable | Unknown) -> bool:
-        """Leave the table alone for a while, or its whole catalog; whether the table alone is in trouble."""
-        match error:
-            case Unreadable():
-                self._set_aside(name, _reason(error))
-            case StorageAway():
-                self._storage_away(name, error)
-            case _:
+    def _not_seen(self, name: TableName, error: Unavailable | Unknown, *, doubtful: bool) -> bool:
+        """Leave the table alone for a while, or its whole catalog; whether the look is over all the same."""
+        if isinstance(error, StoreAway | Unknown):
+            raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
+        if isinstance(error, Unreadable):
+            self._outages.answered(name.catalog)
+            self._set_aside(name, _reason(error))
+            return True
+        if isinstance(error, StorageAway):
+            self._put_aside(name, error)
+            if self._outages.storage_fails(name):
                 self._pause(name.catalog, error)
-                return False
-        return True
+            return True
+        if self._outages.fails_alone(name, doubtful=doubtful):
+            self._put_aside(name, error)
+        else:
+            self._pause(name.catalog, error)
+            self._keeper.put_off(name, self._clock.now() + CATALOG_PAUSE_MS + 1)  # behind others that show more
+        return False
 
-    def _storage_away(self, name: TableName, error: StorageAway) -> None:
-        """A table whose storage does not answer waits; several in a row say that it is the storage of all."""
+    def _put_aside(self, name: TableName, error: Unavailable) -> None:
+        """A table that alone does not answer waits."""
         self._keeper.put_off(name, self._clock.now() + STORAGE_PAUSE_MS)
         self._set_aside(name, _reason(error))
-        waiting = self._storage_away_for.setdefault(name.catalog, set())
-        waiting.add(name)
-        if len(waiting) >= STORAGE_AWAY_MAX:
-            waiting.clear()
-            self._pause(name.catalog, error)
 
     def _set_aside(self, name: TableName, reason: Reason) -> None:
         self._registry.failed(name, reason)
         if self._tables.record_by_name(name) is None:
-            self.unreadable[name] = reason
+            self.unreadable[name] = lasting(reason, self.unreadable.get(name), self._clock.now())
         _log.warning("table put aside", table=str(name), code=reason.code, detail=reason.text)
 
     def _pause(self, catalog: str, error: Unavailable | Unknown) -> None:
         if isinstance(error, StoreAway | Unknown):
             raise error  # says nothing of the catalog; what became of a write to the store, the next round reads
-        self._paused_at[catalog] = self._clock.now()
+        self._outages.pause(catalog)
         self._tidings.away(catalog, error.message)
         _log.warning("catalog away", catalog=catalog, detail=error.message)
 
     def _is_paused(self, catalog: str) -> bool:
-        return _within(CATALOG_PAUSE_MS, self._paused_at.get(catalog), self._clock.now())
+        return self._outages.paused_until(catalog) is not None
 
     @contextmanager
     def _asking(self, step: str, task: Task) -> Iterator[None]:
@@ -414,6 +410,7 @@ class Loop:
 
     @contextmanager
     def _going_on(self, step: str, what: str = "") -> Iterator[None]:
+        self._pulse.beat()
         try:
             yield
         except (Unavailable, Unknown) as error:

@@ -6,14 +6,17 @@ pointer stays where it was, and carrying out a plan in batches reads the manifes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from icewright.domain.deletion import Needs
-from icewright.domain.knowledge import Complete, Gaps, Known, Partial
+from icewright.domain.errors import NotFound
+from icewright.domain.knowledge import Complete, Gap, Gaps, Known, Partial
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableName
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import TableMetadata
+from icewright.planning.claims import topmost
 from icewright.planning.keepers import keepers
 from icewright.ports.spool import OpenSpool
 from icewright.ports.table_files import TableFiles
@@ -68,6 +71,51 @@ class TableNeeds:
             if isinstance(known, Partial):
                 return Partial(_needs(known.found.metadata, frozenset(), frozenset(), 0), known.gaps, known.gaps_count)
             return Gaps().judge(_counted(known.value, asked))
+
+
+class UsersNow(Protocol):
+    """See :meth:`icewright.services.registry.Registry.users_now`."""
+
+    def __call__(self, uuid: str, folders: Collection[str]) -> Known[frozenset[TableName]]:
+        """Which tables have this uuid, or a place or files where these folders are."""
+        ...
+
+
+class OtherTables:
+    """What all other tables of all catalogs need of some paths, exactly. For one thread.
+
+    Tables are told by the places of all their snapshots; those that have one where the paths are get read in full.
+    """
+
+    def __init__(self, users_now: UsersNow, needs: Mapping[str, NeedsOf]) -> None:
+        """``needs`` are by the names of their catalogs."""
+        self._users_now, self._needs = users_now, dict(needs)
+
+    def __call__(self, name: TableName, paths: Sequence[CanonicalPath]) -> Known[Mapping[CanonicalPath, TableName]]:
+        """Which of these paths a table other than ``name`` needs, and which table.
+
+        Complete only where all tables are known. Raises ``Unavailable`` where store or catalog stop answering.
+        """
+        known, gaps = self._users_now("", topmost({f"{path.rpartition('/')[0]}/" for path in paths})), Gaps()
+        if isinstance(known, Partial):
+            for gap in known.gaps:
+                gaps.add(gap)
+        found: dict[CanonicalPath, TableName] = {}
+        for other in sorted((known.found if isinstance(known, Partial) else known.value) - {name}):
+            needs = self._needs.get(other.catalog)
+            if needs is None:
+                gaps.add(Gap(str(other), Reason("not-configured", "what it needs cannot be read: no such catalog")))
+                continue
+            try:
+                theirs = needs(other, paths)
+            except NotFound:
+                continue
+            if isinstance(theirs, Partial):
+                for gap in theirs.gaps:
+                    gaps.add(Gap(str(other), gap.reason))
+                continue
+            found.update(dict.fromkeys(theirs.value.needed & frozenset(paths), other))
+        return gaps.judge(found)
 
 
 def _counted(found: Reachable, asked: frozenset[CanonicalPath]) -> Needs:

@@ -5,10 +5,9 @@ A commit costs the manifests that it changed. Everything in an observation belon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import partial
 
 from icewright.domain.errors import NotAllowed, NotFound, Unreadable
 from icewright.domain.events import Reporting, Told
@@ -20,7 +19,7 @@ from icewright.domain.layouts import Run, runs_of
 from icewright.domain.names import TableId, TableName
 from icewright.domain.observation import Observation, Removals
 from icewright.domain.tables import Instant, Operation, Snapshot, TableMetadata
-from icewright.planning.commits import commit_interval_ms, rhythm_ms
+from icewright.planning.commits import commit_interval_ms, has_rhythm, rhythm_ms
 from icewright.planning.histogram import NegativeCount
 from icewright.planning.inventory import advance, affected_partitions, manifest_changes, needing_remaining, recompute
 from icewright.planning.known_properties import known_properties
@@ -31,6 +30,7 @@ from icewright.ports.clock import Clock
 from icewright.ports.store import InventoryUpdate, TableRecord, TableStore
 from icewright.scheduling.reporting import counted, new_commits, wanted
 from icewright.services.access import AccessBook
+from icewright.services.reach import AlreadyRead
 from icewright.services.registry import Registry
 from icewright.services.unfit import NOT_SORTED, NOT_STITCHABLE, UnfitFiles
 
@@ -148,10 +148,12 @@ class Observer:
                 update = self._recount(catalog, metadata, record, stored, before, after, runs.keys())
             stored = _updated(stored, update)
             self._tables.apply_inventory(_with_runs(update, known, runs, metadata, _run_ids(stored)))
-            summaries = partial(self._tables.manifest_summaries, metadata.table_id)
-            self._registry.reached(metadata, _places(update.added_manifests), lambda: _places(summaries()))
+            added = update.added_manifests
         else:
             self._tables.save_record(self._record(metadata, record))
+            added = ()
+        lists = {} if record is None or record.snapshot_id is None else {record.snapshot_id: before}
+        self._registry.read(catalog, metadata, AlreadyRead({**lists, **_listed(snapshot, after)}, added))
         fault(Fault.OBSERVE_AFTER)
         live = {snapshot_id: runs[snapshot_id] for snapshot_id in _run_ids(stored) if snapshot_id in runs}
         return Inventory(metadata.current_snapshot_id, after, stored, live)
@@ -214,6 +216,7 @@ class Observer:
             storage_root=storage_root(metadata),
             considered=() if record is None else record.considered,
             unparked_at=None if record is None else record.unparked_at,
+            listed=None if record is None else record.listed,
             revision=0 if record is None else record.revision,
         )
 
@@ -249,7 +252,8 @@ class Observer:
         looked_at = removing[: REMOVALS_LOOKED_AT + 1] if len(removing) > REMOVALS_LOOKED_AT else metadata.ancestors()
         since = min((snapshot.committed_at for snapshot in looked_at), default=0)
         every_ms = {partition: rhythm_ms(found, since) for partition, found in times.items()}
-        return Removals(removed_at, max(everywhere, default=None), run_ms_max, every_ms)
+        rhythmic = frozenset(partition for partition, found in times.items() if has_rhythm(found))
+        return Removals(removed_at, max(everywhere, default=None), run_ms_max, every_ms, rhythmic)
 
     def _removal(self, catalog: Catalog, metadata: TableMetadata, snapshot: Snapshot) -> _Removal:
         key = (metadata.table_id, snapshot.snapshot_id)
@@ -321,8 +325,8 @@ def _with_runs(
     return replace(update, added_runs=added, removed_runs=tuple(others[: max(0, len(others) - RUNS_REMEMBERED)]))
 
 
-def _places(summaries: Iterable[ManifestSummary]) -> frozenset[str]:
-    return frozenset(place for summary in summaries for place in summary.places)
+def _listed(snapshot: Snapshot | None, keys: Sequence[ManifestKey]) -> Mapping[int, Sequence[ManifestKey]]:
+    return {} if snapshot is None else {snapshot.snapshot_id: keys}
 
 
 def _may_have_removed(snapshot: Snapshot) -> bool:

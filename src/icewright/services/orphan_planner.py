@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from icewright.domain.asked import AskedRemoveOrphanFiles
@@ -15,8 +16,13 @@ from icewright.domain.errors import InvalidMessage, TableReplaced, Unavailable, 
 from icewright.domain.names import TableId, TableName
 from icewright.domain.plans import Plan, Reason
 from icewright.domain.policy import Policy
-from icewright.domain.remove_orphan_files import OrphanPolicy
-from icewright.domain.tables import TableMetadata
+from icewright.domain.remove_orphan_files import (
+    OrphanFile,
+    OrphanPolicy,
+    RemoveOrphanFiles,
+    RemoveOrphanFilesPrediction,
+)
+from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
 from icewright.planning.orphan_rules import WORDS, Kept
 from icewright.planning.plan_beside import Decided, plan_beside
@@ -25,12 +31,13 @@ from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
 from icewright.services.kept_plans import keep_plan
-from icewright.services.orphans import OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
+from icewright.services.orphans import PLACE_UNKNOWN, OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
 from icewright.services.registry import Registry
 
 ASKED_MAX: Final = 4
 """Passes at once that people asked for: each has a thread of the API's, and lists a table into temporary files."""
 _GAPS_SAID_MAX: Final = 5
+_JUMPED: Final = "the clock jumped: all files count as seen first then"
 _HINT: Final = "an age is a duration: P7D or PT96H; less than 3 days counts as 3 days"
 
 
@@ -99,6 +106,34 @@ class OrphanPlanner:
         )
         return keep_plan(self._tables, plan)
 
+    def parted(self, plan: Plan) -> tuple[Plan | None, Plan]:
+        """A plan with files in doubt as two, both kept: the files without doubt, if there are any, and the others."""
+        (action,) = plan.actions
+        if not isinstance(action, RemoveOrphanFiles):
+            raise TypeError(f"plan {plan.plan_id} removes no orphan files")
+        sure = self._part(plan, action, tuple(file for file in action.files if file.doubt is None))
+        rest = self._part(plan, action, tuple(file for file in action.files if file.doubt is not None))
+        return sure, rest or plan
+
+    def _part(self, plan: Plan, action: RemoveOrphanFiles, files: tuple[OrphanFile, ...]) -> Plan | None:
+        if not files:
+            return None
+        size_bytes = sum(file.size_bytes for file in files)
+        part = replace(action, files=files, orphan_files=len(files), orphan_bytes=size_bytes)
+        prediction = plan.prediction
+        if isinstance(prediction, RemoveOrphanFilesPrediction):
+            prediction = replace(
+                prediction, files=len(files), size_bytes=size_bytes, needs_approval=part.needs_approval
+            )
+        made = replace(
+            plan,
+            plan_id=self._ids.new("plan"),
+            actions=(part,),
+            reason=_removes(part),
+            prediction=prediction,
+        )
+        return keep_plan(self._tables, made)
+
 
 def _age_ms(asked: AskedRemoveOrphanFiles | None) -> int | None:
     if asked is None or asked.older_than is None:
@@ -111,6 +146,8 @@ def _age_ms(asked: AskedRemoveOrphanFiles | None) -> int | None:
 
 def _reason(found: OrphanPass) -> Reason:
     match found:
+        case OrphansRefused(reason=reason) if reason.code == PLACE_UNKNOWN:  # what is in the way comes first
+            return Reason(reason.code, f"{reason.text}; until it is, no file is an orphan", reason.figures)
         case OrphansRefused(reason=reason):
             return Reason(reason.code, f"no file is an orphan, as far as anybody can tell: {reason.text}")
         case OrphansFound(action=None):
@@ -119,17 +156,31 @@ def _reason(found: OrphanPass) -> Reason:
             figures = {"seen_files": seen, "seen_bytes": found.finished.size_bytes, "pass": found.finished.number}
             return Reason("no-orphans", f"nothing may go by now: {told} in pass {found.finished.number}", figures)
         case OrphansFound(action=action) if action is not None:
-            text = f"nothing needs {wording.count(len(action.files), 'file')} ({wording.size(action.size_bytes)})"
-            text += f", for {wording.duration(action.age_min_ms)} at least"
-            return Reason("remove-orphan-files", text, {"files": len(action.files), "bytes": action.size_bytes})
+            return _removes(action)
     raise TypeError(f"no pass: {found!r}")
+
+
+def _removes(action: RemoveOrphanFiles) -> Reason:
+    text = f"nothing needs {wording.count(len(action.files), 'file')} ({wording.size(action.size_bytes)})"
+    text += f", for {wording.duration(action.age_min_ms)} at least"
+    return Reason("remove-orphan-files", text, {"files": len(action.files), "bytes": action.size_bytes})
+
+
+def _still_tells(found: OrphansFound) -> Instant:
+    """When the clock jumped, as long as that keeps files; else 0."""
+    return found.graces_since if found.finished.finished_at - found.graces_since < found.age_min_ms else 0
 
 
 def _rules(found: OrphanPass) -> tuple[Reason, ...]:
     """What stays and why, and what was not known."""
     kept = () if isinstance(found, OrphansRefused) else found.kept.items()
+    since = 0 if isinstance(found, OrphansRefused) else _still_tells(found)
     gaps = found.gaps if isinstance(found, OrphansRefused) else found.listing_gaps
+    jumped = (Reason("clock-jumped", _JUMPED, {"at": since}),) if since else ()
+    unheld = None if isinstance(found, OrphansRefused) else found.unheld
     return (
+        *(() if unheld is None else (unheld,)),
+        *jumped,
         *(Reason(code, f"{wording.count(n, 'file')} stay: {WORDS[Kept(code)]}", {"files": n}) for code, n in kept),
         *(Reason(gap.reason.code, f"{wording.cut(gap.what)}: {gap.reason.text}") for gap in gaps[:_GAPS_SAID_MAX]),
     )

@@ -7,12 +7,12 @@ makes none. Nothing is deleted here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from icewright.domain.errors import InvalidLocation, StorageAway, TableReplaced, Unreadable
+from icewright.domain.errors import InvalidLocation, NotAllowed, StorageAway, TableReplaced, Unreadable, Unsupported
 from icewright.domain.knowledge import Complete, Gap, Known, Partial
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.names import TableId, TableName
@@ -36,6 +36,8 @@ from icewright.services.foreign import ForeignMetadata, MetadataUuids
 from icewright.services.reachable import Progress, Reachable, reachable
 from icewright.services.refused import PlanRefused
 
+PLACE_UNKNOWN: Final = "place-unknown"
+"""Why nothing is said of any file while not all tables are known."""
 _PORTION: Final = 5_000
 """Sightings handed to the store at a time: some 170 kB there."""
 
@@ -53,7 +55,9 @@ class OrphansFound:
     """A pass that came to its end. ``action`` is what may go by now, None where nothing may.
 
     ``listing_gaps`` are roots that could not be listed to their ends: there may be more below them. ``kept`` counts
-    unneeded files that stay, by the code of the reason. ``orphans`` are all that may go, in this action or later ones.
+    unneeded files that stay, by the code of the reason. ``graces_since`` is when the clock jumped last, 0 for never:
+    what was seen before it counts as seen then. ``unheld`` is why files could not wait in any quarantine.
+    ``orphans`` are all that may go, in this action or later ones.
     """
 
     table: TableMetadata
@@ -64,6 +68,8 @@ class OrphansFound:
     orphans: Amount
     kept: Mapping[str, int]
     age_min_ms: int
+    graces_since: Instant
+    unheld: Reason | None
     action: RemoveOrphanFiles | None
     prediction: RemoveOrphanFilesPrediction | None
 
@@ -94,11 +100,14 @@ class OrphanFinder:
         aliases: Aliases,
         uuids: MetadataUuids,
         quarantine: tuple[str, ...] = (),
+        graces_since: Callable[[], Instant] = lambda: 0,
+        can_hold: Callable[[CanonicalPath], None] = lambda _path: None,
         progress: Progress = lambda _step, _done, _total: None,
     ) -> None:
         self._files, self._objects, self._sightings = files, objects, sightings
         self._open_spool, self._aliases, self._uuids = open_spool, aliases, uuids
-        self._quarantine, self._progress = quarantine, progress
+        self._quarantine, self._progress, self._graces_since = quarantine, progress, graces_since
+        self._can_hold = can_hold
 
     def look(
         self, name: TableName, place_of: Callable[[TableMetadata], Known[Place]], policy: OrphanPolicy
@@ -115,7 +124,7 @@ class OrphanFinder:
             place = _owned(place_of(before), before)
             listed_at, _ = self._clocks(place)
             with self._open_spool(0) as listed:
-                files, gaps = self._list(place, listed)
+                files, gaps = self._list(before, place, listed)
                 filled = self._filled(listed, files, before.table_id)
                 with reachable(
                     self._files,
@@ -133,11 +142,11 @@ class OrphanFinder:
         except _Refusal as refusal:
             return refusal.refused
 
-    def _list(self, place: Place, listed: Spool) -> tuple[int, tuple[Gap, ...]]:
+    def _list(self, before: TableMetadata, place: Place, listed: Spool) -> tuple[int, tuple[Gap, ...]]:
         """Everything below the roots, put down as it comes: how many files, and which roots are not all of it."""
         gaps: list[Gap] = []
         files = 0
-        foreign = ForeignMetadata(self._objects, place, self._uuids)
+        foreign = ForeignMetadata(self._objects, place, self._uuids, before, self._aliases)
         for root in place.roots:
             try:
                 for entry in foreign.watched(self._objects.list(CanonicalPath(root))):
@@ -180,6 +189,7 @@ class OrphanFinder:
         """What nothing needs; remembered, and planned where it has been so for long enough."""
         table = needed.value.metadata
         as_of, seen_at = self._clocks(place)
+        graces_since = self._graces_since()
         last = self._sightings.finished(table.table_id)
         survey = Survey(table, place, as_of, listing_is_complete=not gaps)
         with self._open_spool(0) as unneeded:
@@ -195,7 +205,7 @@ class OrphanFinder:
                 existed_before=None if last is None else last.existed_at,
                 quarantine=self._quarantine,
             )
-            selection = Selection(survey, rules, seen_at, SIGHTINGS_MAX - remembered)
+            selection = Selection(survey, rules, seen_at, SIGHTINGS_MAX - remembered, graces_since)
             number = self._sightings.begin(table.table_id)
             found = (one for part in unneeded.parts() for one in part if isinstance(one, FoundFile | Sighting))
             for portion in _portions(selection.sightings(found)):
@@ -208,6 +218,7 @@ class OrphanFinder:
             size_bytes=selection.remembered.size_bytes,
             existed_at=rules.existed_at,
             seen=selection.seen,
+            age_min_ms=rules.age_min_ms,
         )
         action = remove_orphan_files(selection, policy.budget, min(listed_at, as_of))
         self._sightings.finish(table.table_id, finished)
@@ -220,6 +231,8 @@ class OrphanFinder:
             orphans=selection.orphans,
             kept=counts(survey.kept),
             age_min_ms=rules.age_min_ms,
+            graces_since=graces_since,
+            unheld=self._unheld(place),
             action=action,
             prediction=None if action is None else predict(selection, action),
         )
@@ -240,6 +253,16 @@ class OrphanFinder:
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
             raise PlanRefused(f"what is said to be orphan files of {found.table.name} is not: {said}")
 
+    def _unheld(self, place: Place) -> Reason | None:
+        """Why files below a root could not be moved into a quarantine: told by the first pass, not when they go."""
+        for root in place.roots:
+            try:
+                self._can_hold(CanonicalPath(f"{root}any"))
+            except (NotAllowed, Unsupported) as error:
+                hint = "" if error.hint is None else f": {error.hint}"
+                return Reason("no-quarantine", f"nothing could be removed: {error.message}{hint}")
+        return None
+
     def _clocks(self, place: Place) -> tuple[Instant, Instant]:
         """The earliest and the latest of the store's clock and those of the storages.
 
@@ -254,12 +277,19 @@ def _owned(known: Known[Place], table: TableMetadata) -> Place:
     """What this very table owns alone."""
     match known:
         case Partial(gaps=gaps):
-            raise _Refusal(Reason("place-unknown", "not all tables are known that may keep files here"), gaps)
+            raise _Refusal(_place_unknown(gaps, known.gaps_count), gaps)
         case Complete(value=place):
             pass
     if not table.has_uuid or place.uuid is None or place.uuid.lower() != table.table_id.uuid.lower():
         raise _Refusal(Reason("place-not-owned", f"the place is that of table {place.uuid}"))
     return _owned_alone(place)
+
+
+def _place_unknown(gaps: Sequence[Gap], count: int) -> Reason:
+    """Why it is not known whose place it is: the first table or catalog that keeps it, by name."""
+    first = f"{wording.cut(gaps[0].what)} is not known ({gaps[0].reason.text})" if gaps else "a table is not known"
+    others = f", nor are {count - 1:,} others" if count > 1 else ""
+    return Reason(PLACE_UNKNOWN, f"{first}{others}, and may keep files here", {"unknown": count})
 
 
 def _owned_alone(place: Place) -> Place:

@@ -6,21 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from icewright.domain.actions import ActionFigures, ActionKind, Executor, FileGroup
+from icewright.domain.figures import Listed, PlanSummary
 from icewright.domain.files import Partition
 from icewright.domain.names import TableName
+from icewright.domain.observation import Observation
 from icewright.domain.plans import Migration, PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
-from icewright.domain.remove_orphan_files import RemoveOrphanFiles
+from icewright.domain.remove_orphan_files import Doubt, RemoveOrphanFiles
 from icewright.domain.tables import Instant
-from icewright.planning import wording
 from icewright.planning.explain import explain
 from icewright.ports.store import WaitingPlan
-from icewright.services.approvals import beyond_budget
-from icewright.services.views import FiguresView
-
-DELETED_SHARE_SHOWN = 0.1
-"""From this share of deleted rows on, deletes are said to be something wrong with a table."""
+from icewright.services.approvals import beyond_budget, waits_by_mode
+from icewright.services.views import figures_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class PlanView:
     look_again_at: Instant | None
     migration: Migration | None = None
     to_approve: Reason | None = None
-    """Why somebody has to approve it before it is applied."""
+    """Why a person has to approve it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +79,31 @@ class PlannedFileView:
     size_bytes: int
     modified_at: Instant | None
     first_seen_at: Instant
+    doubt: Doubt | None = None
+    """Why a person has to have seen it before it goes."""
 
 
 def planned_files(plan: Plan, first: int, limit: int) -> tuple[Sequence[PlannedFileView], bool]:
     """Some of the files that a plan would remove, from the number ``first`` on, and whether there are more."""
-    found = [
-        file
-        for action in plan.actions
-        if isinstance(action, RemoveOrphanFiles | RemoveExpiredFiles)
-        for file in action.candidates
-    ]
-    views = [
-        PlannedFileView(str(one.object.path), one.object.size_bytes, one.object.modified_at, one.first_seen_at)
-        for one in found[first : first + limit]
-    ]
-    return views, len(found) > first + limit
+    found: list[PlannedFileView] = []
+    for action in plan.actions:
+        match action:
+            case RemoveOrphanFiles(files=files):
+                doubtful_first = sorted(files, key=lambda file: file.doubt is None)
+                found += [
+                    PlannedFileView(one.path, one.size_bytes, one.modified_at, one.first_seen_at, one.doubt)
+                    for one in doubtful_first
+                ]
+            case RemoveExpiredFiles(files=candidates):
+                found += [
+                    PlannedFileView(
+                        str(one.object.path), one.object.size_bytes, one.object.modified_at, one.first_seen_at
+                    )
+                    for one in candidates
+                ]
+            case _:
+                pass
+    return found[first : first + limit], len(found) > first + limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +158,7 @@ def plan_view(plan: Plan) -> PlanView:
         executors={each.value: n for each in Executor if (n := sum(g.executor is each for g in plan.groups))},
         look_again_at=plan.look_again_at,
         migration=plan.migration,
-        to_approve=beyond_budget(plan),
+        to_approve=beyond_budget(plan) or waits_by_mode(plan),
     )
 
 
@@ -171,21 +179,14 @@ def _verdict_view(item: PartitionVerdict, groups: Sequence[FileGroup]) -> Verdic
     )
 
 
-def findings(figures: FiguresView, policy: Policy, plan: Plan) -> tuple[Reason, ...]:
-    """What is wrong with a table, worst first; empty when all is well.
+def plan_summary(plan: Plan) -> PlanSummary:
+    """A plan in one line."""
+    after = None if plan.rewrite_prediction is None else plan.rewrite_prediction.data_files_after
+    return PlanSummary(plan.plan_id, plan.planned_at, plan.reason, not plan.is_empty, after)
 
-    Settings that cannot be used; files to merge, now, later or not yet; deletes that every reader has to apply.
-    """
-    found = [
-        Reason("policy-problem", f"{problem.origin}, {problem.key}: {problem.problem}") for problem in policy.problems
-    ]
-    delayed = any(plan.verdict_counts.get(verdict) for verdict in (Verdict.WAIT, Verdict.REFUSE))
-    untouchable = not plan.verdict_counts and not policy.problems and figures.small_files >= policy.min_input_files
-    if not plan.is_empty or delayed or untouchable:
-        found.append(plan.reason)
-    many = figures.deleted_records >= DELETED_SHARE_SHOWN * figures.records
-    if figures.equality_delete_files or (figures.deleted_records and many):
-        text = f"readers apply {wording.count(figures.delete_files, 'delete file')}"
-        counted = {"delete_files": figures.delete_files, "equality_delete_files": figures.equality_delete_files}
-        found.append(Reason("deletes", text, counted))
-    return tuple(found)
+
+def listed(observation: Observation, plan: Plan, policy: Policy) -> Listed:
+    """What lists show of a table that was observed and planned."""
+    ours = (one.committed_at for one in observation.metadata.ancestors() if one.task_id is not None)
+    figures = figures_view(observation.inventory.partitions, policy)
+    return Listed(policy.mode, figures, max(ours, default=None), plan_summary(plan))

@@ -11,11 +11,11 @@ from icewright.domain.tables import TableMetadata
 from icewright.planning.policy import effective_policy
 from icewright.planning.settings import MODE_KEY
 from icewright.services.schema_views import LayoutView, layout_view
-from icewright.services.views import SettingView, setting_views
+from icewright.services.views import SettingView, TableView, setting_views
 
 _SAID_OF_MODES: Mapping[Mode, str] = {
     Mode.OBSERVE: f"The table is only observed: nothing follows from this before {MODE_KEY} is approve or auto.",
-    Mode.APPROVE: "Plans wait for a person to apply them.",
+    Mode.APPROVE: "Plans wait for a person to approve them.",
     Mode.AUTO: "Plans are carried out by themselves.",
 }
 
@@ -64,6 +64,12 @@ def policy_view(table: TableMetadata, rules: Sequence[Rule]) -> PolicyView:
         problems=policy.problems,
         layout=layout_view(table, policy),
     )
+
+
+def policy_of(table: TableView) -> PolicyView:
+    """The policy of a table that is shown as a whole."""
+    says = _SAID_OF_MODES[table.mode]
+    return PolicyView(table.name, table.uuid, table.mode, says, table.policy, table.policy_problems, table.layout)
 
 
 def property_changes(table: TableMetadata, changes: Mapping[str, str | None]) -> tuple[PropertyChange, ...]:

@@ -7,21 +7,28 @@ of catalogs and storages. One that is silent for longer than :data:`SILENT_MS_MA
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from icewright.domain.deletion import Held, Whereabouts
+from icewright.domain.files import DataFile, DeleteFile, Partition
+from icewright.domain.inventory import ManifestKey, ManifestSummary
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
 from icewright.domain.objects import Listed, ListedObject
 from icewright.domain.reachable import ListedFile, ListedManifest, ManifestListing, Roots
-from icewright.domain.tables import Instant, TableMetadata
+from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
+from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock
 from icewright.ports.objects import Objects
 from icewright.ports.quarantine import Quarantine
 from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.ports.table_files import TableFiles
+
+_T = TypeVar("_T")
 
 SILENT_MS_MAX: Final = 60 * 60_000
 """Nothing that goes on is silent for as long. Reads give up after minutes, tries again included; subtracting millions
@@ -50,25 +57,31 @@ class Pulse:
         self._names: dict[int, str] = {}
         self._doing: dict[str, Doing] = {}
         self._heard_at: dict[str, Instant] = {}
+        self._heard_s: dict[str, float] = {}
 
     def begin(self, name: str, step: str = "") -> None:
         """The calling thread is called so, and begins a step; none while it rests."""
         now = self._clock.now()
         self._names[threading.get_ident()] = name
-        self._heard_at[name] = now
+        self._heard_at[name], self._heard_s[name] = now, time.monotonic()
         self._doing[name] = Doing(name, step, now, now)
 
     def beat(self) -> None:
         """The calling thread is alive."""
         name = self._names.get(threading.get_ident())
         if name is not None:
-            self._heard_at[name] = self._clock.now()
+            self._heard_at[name], self._heard_s[name] = self._clock.now(), time.monotonic()
+
+    def silent_s(self, name: str) -> float:
+        """For how long a thread has given no sign, by a clock that nobody sets; 0 for one that is not at anything."""
+        heard_s = self._heard_s.get(name)
+        return 0.0 if heard_s is None else time.monotonic() - heard_s
 
     def end(self) -> None:
         """The calling thread ends in order."""
         name = self._names.pop(threading.get_ident(), None)
         if name is not None:
-            del self._doing[name]
+            del self._doing[name], self._heard_s[name]
 
     @property
     def doing(self) -> tuple[Doing, ...]:
@@ -87,6 +100,90 @@ def heard(ports: RemovalPorts, pulse: Pulse) -> RemovalPorts:
         for name, one in ports.catalogs.items()
     }
     return replace(ports, catalogs=own)
+
+
+class HeardCatalog:
+    """A catalog whose answers are signs of life of the thread that asks: a look at a large table takes minutes."""
+
+    def __init__(self, catalog: Catalog, pulse: Pulse) -> None:
+        self._catalog, self._pulse = catalog, pulse
+
+    @property
+    def name(self) -> str:
+        """See the port."""
+        return self._catalog.name
+
+    @property
+    def takes_snapshots_back(self) -> bool:
+        """See the port."""
+        return self._catalog.takes_snapshots_back
+
+    def tables(self) -> Iterator[TableName]:
+        """See the port."""
+        return self._each(self._catalog.tables())
+
+    def pointers(self) -> Mapping[TableName, str | None]:
+        """See the port."""
+        self._pulse.beat()
+        return self._catalog.pointers()
+
+    def load(self, name: TableName) -> TableMetadata:
+        """See the port."""
+        self._pulse.beat()
+        return self._catalog.load(name)
+
+    def earlier(self, table: TableMetadata, metadata_location: str) -> TableMetadata:
+        """See the port."""
+        self._pulse.beat()
+        return self._catalog.earlier(table, metadata_location)
+
+    def metadata_location(self, name: TableName) -> str:
+        """See the port."""
+        self._pulse.beat()
+        return self._catalog.metadata_location(name)
+
+    def manifests(self, table: TableMetadata, snapshot: Snapshot) -> Sequence[ManifestKey]:
+        """See the port."""
+        self._pulse.beat()
+        return self._catalog.manifests(table, snapshot)
+
+    def summarize(
+        self,
+        table: TableMetadata,
+        snapshot: Snapshot,
+        keys: Sequence[ManifestKey],
+        runs: AbstractSet[int] = frozenset(),
+    ) -> Iterator[ManifestSummary]:
+        """See the port."""
+        return self._each(self._catalog.summarize(table, snapshot, keys, runs))
+
+    def data_files(
+        self,
+        table: TableMetadata,
+        snapshot: Snapshot,
+        keys: Sequence[ManifestKey],
+        partitions: frozenset[Partition],
+        fields: Sequence[SortField] = (),
+    ) -> Iterator[DataFile]:
+        """See the port."""
+        return self._each(self._catalog.data_files(table, snapshot, keys, partitions, fields))
+
+    def delete_files(
+        self, table: TableMetadata, snapshot: Snapshot, keys: Sequence[ManifestKey], partitions: frozenset[Partition]
+    ) -> Iterator[DeleteFile]:
+        """See the port."""
+        return self._each(self._catalog.delete_files(table, snapshot, keys, partitions))
+
+    def first_written_at(self, table: TableMetadata, snapshot: Snapshot) -> Instant | None:
+        """See the port."""
+        self._pulse.beat()
+        return self._catalog.first_written_at(table, snapshot)
+
+    def _each(self, answers: Iterator[_T]) -> Iterator[_T]:
+        self._pulse.beat()
+        for answer in answers:
+            self._pulse.beat()
+            yield answer
 
 
 class _Files:

@@ -8,21 +8,27 @@ table, and what their attempts reported, say it all. A file that failed further 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from icewright.domain.jobs import GROUP_CONFLICT
+from icewright.domain.observation import Observation
 from icewright.domain.tables import Instant
 from icewright.domain.tasks import TaskHead, TaskState
 from icewright.ports.store import TaskStore
 from icewright.scheduling.retry import put_off_ms
 from icewright.services.reports import report_of
-from icewright.services.unfit import has_another_executor
+from icewright.services.unfit import files_not_merged, has_another_executor
 
 
-def files_put_off(tasks: TaskStore, latest: Sequence[TaskHead]) -> Mapping[str, Instant]:
-    """The files that are to be left alone, by path, and until when, of a table whose ``latest`` rewrites these are."""
+def with_failed_files(observation: Observation, tasks: TaskStore, latest: Sequence[TaskHead]) -> Observation:
+    """The observation of a table whose ``latest`` rewrites these are, with what is known of files of failed groups.
+
+    Which are to be left alone until when, and which another executor takes that can do what a merge cannot.
+    """
     failures: Counter[str] = Counter()
     failed_at: dict[str, Instant] = {}
+    not_merged: dict[str, str] = {}
     for head in filter(_may_have_failed, latest):
         reports = [report_of(attempt) for attempt in tasks.attempts(head.task_id)]
         report = next((report for report in reversed(reports) if report is not None), None)
@@ -31,12 +37,14 @@ def files_put_off(tasks: TaskStore, latest: Sequence[TaskHead]) -> Mapping[str, 
         if not left:
             continue
         action = tasks.get(head.task_id).rewrite
-        failed = {one.group_id for one in left if not has_another_executor(one.code, action)}
+        not_merged |= files_not_merged((action, one) for one in left)
+        failed = {one.group_id for one in left if not has_another_executor(one.code, action.only({one.group_id}))}
         for group in action.only(failed).groups:
             for file in group.files:
                 failures[file.path] += 1
                 failed_at[file.path] = max(head.updated_at, failed_at.get(file.path, 0))
-    return {path: failed_at[path] + put_off_ms(times) for path, times in failures.items()}
+    put_off = {path: failed_at[path] + put_off_ms(times) for path, times in failures.items()}
+    return replace(observation, put_off=put_off, not_merged=not_merged)
 
 
 def _may_have_failed(task: TaskHead) -> bool:

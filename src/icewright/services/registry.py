@@ -1,47 +1,65 @@
 """Whose place is whose, kept as the looks at tables tell it, and asked anew right before anything is deleted.
 
 Reading the metadata of every table before each delete would take hours where there are many. So each look at a table
-leaves its claim here, and a copy in the store outlives the process. What is too old is as good as unknown. Right before
-a delete all catalogs are listed once more, what is new to us is read, and so are the table itself and its neighbours.
+leaves its claim here, with the places of all its snapshots, and a copy in the store outlives the process. Right before
+a delete the pointers of all tables of all catalogs are compared with the metadata that the claims were read from: what
+moved is read then, and what cannot be read is unknown, wherever it lies (decision 0060).
 """
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from icewright.domain.errors import IcewrightError, NotFound, StorageAway, Unavailable, Unreadable
-from icewright.domain.knowledge import Known, Partial
+from icewright.domain.errors import IcewrightError, NotAllowed, NotFound, StorageAway, Unreadable
+from icewright.domain.knowledge import Known
 from icewright.domain.locations import Aliases
 from icewright.domain.names import TableName
-from icewright.domain.ownership import Claim, Missing, Place, SeenClaim
+from icewright.domain.ownership import Claim, Missing, Place, SeenClaim, key_of, packed_keys, unpacked_keys
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant, TableMetadata
-from icewright.planning.claims import claim, outside, parent, still_reached, uuid_of
+from icewright.planning.claims import claim, followed, outside, uuid_of
 from icewright.planning.ownership import Ownership, ownership
 from icewright.planning.place_rules import PlaceRules
 from icewright.ports.catalog import Catalog
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock
+from icewright.services.claim_book import ClaimBook
+from icewright.services.reach import AlreadyRead, Reach
+from icewright.services.side_by_side import SideBySide
 
 CLAIM_FRESH_MS: Final = 24 * 3_600_000
 """How long a claim counts without another look; the loop looks at every table once an hour at least."""
 LISTING_FRESH_MS: Final = 2 * 3_600_000
 """How long a listing of a catalog counts; the loop lists one as often as its answers allow."""
-NOW_MS: Final = 60_000
-"""How long ago something may have been seen to count as seen right now."""
-KEPT_AGAIN_MS: Final = 6 * 3_600_000
-"""How often it is written down that a claim that has not changed was seen again."""
+SEEN_AGAIN_MS: Final = 600_000
+"""How often it is noted that a pointer is where it was."""
 UNCONFIGURED_KEPT_MS: Final = 90 * 24 * 3_600_000
 """How long the claims still count of a catalog that is not configured any more: its tables may be there as ever."""
 LOADED_MAX: Final = 200
-"""Tables read at most to answer one question; the others stay unknown until the loop has looked at them."""
-NEIGHBOURS_MAX: Final = 100
-"""Neighbours of a table whose pointers are looked at to answer one question, those that were seen longest ago first.
-The others are unknown to this answer, and the next one looks at them."""
+"""Tables of a catalog read at most to answer one question; the others stay unknown until the next one."""
+AWAY_MAX: Final = 3
+"""After so many tables whose storage does not answer, no further one of their catalog is read for one question."""
+LOOK_READS_MAX: Final = 200
+"""Manifest lists and manifests read at most behind one look at a table; the next one goes on from there."""
+ASKED_READS_MAX: Final = 5_000
+"""As many as that of one table to answer a question right before a delete."""
+READ_AGAIN_MS: Final = 3_600_000
+"""How soon all snapshots of a table are read again to see whether it needs files elsewhere no more, since some went."""
+ASKED_S_MAX: Final = 60
+"""How long a catalog and its changed tables may take to answer; without an answer, all its tables are unknown."""
+TRIES_MAX: Final = 3
+"""How often all is asked again when tables were committed to while they were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a catalog said just now: where the pointers of its tables are that were read, and what is not known."""
+
+    pointers: Mapping[TableName, str] = field(default_factory=dict)
+    missing: tuple[Missing, ...] = ()
 
 
 class Registry:
@@ -57,16 +75,9 @@ class Registry:
         rules: PlaceRules | None = None,
         store: ClaimStore | None = None,
     ) -> None:
-        self._catalogs, self._clock, self._store = catalogs, clock, store
-        self._rules = rules or PlaceRules()
-        self._lock = threading.RLock()
-        self._seen: dict[TableName, SeenClaim] = {}
-        self._named: defaultdict[str, set[TableName]] = defaultdict(set)
-        """By uuid, the names under which a table was seen."""
-        self._kept_at: dict[TableName, Instant] = {}
-        self._dirty: set[TableName] = set()
-        """Names whose claims the store does not have, or still has."""
-        self._loaded = threading.Event()
+        self._catalogs, self._clock, self._rules = catalogs, clock, rules or PlaceRules()
+        self._book = ClaimBook(store)
+        self._lock = self._book.lock
         self._unknown: defaultdict[str, set[TableName]] = defaultdict(set)
         """By catalog, tables that were listed, and nothing more is known of them."""
         self._why: dict[TableName, Reason] = {}
@@ -74,6 +85,7 @@ class Registry:
         self._not_listed: dict[str, Reason] = {}
         self._version = 0
         self._judged: tuple[int, Ownership] | None = None
+        self._side_by_side = SideBySide(ASKED_S_MAX)
 
     def aliases_of(self, catalog: str) -> Aliases:
         """Names of storages as a catalog means them."""
@@ -82,24 +94,47 @@ class Registry:
     def saw(self, metadata: TableMetadata) -> None:
         """A table was just loaded. Raises ``Unavailable`` when the store does not answer."""
         self._load()
-        before = self._former(metadata)
-        live = frozenset(place for place, gone in before.items() if gone is None)
-        self._note(metadata, still_reached(before, live, metadata))
+        with self._lock:
+            self._note(metadata, self._former(metadata))
 
-    def reached(self, metadata: TableMetadata, came: Iterable[str], live: Callable[[], Iterable[str]]) -> None:
-        """Manifests of a table that was just seen were read: in ``came`` they have their files.
+    def read(
+        self, catalog: Catalog, metadata: TableMetadata, read: AlreadyRead, reads_max: int = LOOK_READS_MAX
+    ) -> None:
+        """Read in which places those snapshots of a table have files that are new, behind :meth:`saw`.
 
-        ``live`` tells of all its manifests; it is asked where that matters alone: of tables with files elsewhere.
+        What fails of that is kept as the reason why the table is not known.
         """
-        aliases = self._rules.aliases_of(metadata.name.catalog)
-        before = self._former(metadata)
-        if before or outside(metadata, aliases, came):
-            self._note(metadata, still_reached(before, outside(metadata, aliases, live()), metadata))
+        keys = {snapshot.snapshot_id: key_of(snapshot) for snapshot in metadata.snapshots}
+        present = frozenset(keys.values())
+        with self._lock:
+            former = self._to_be_kept(self._former(metadata), present)
+        known = unpacked_keys(former.snapshots)
+        lacking = frozenset(snapshot_id for snapshot_id, key in keys.items() if key not in known)
+        reach, reason = Reach(catalog, metadata, lacking, read), None
+        try:
+            reach.go_on(reads_max)
+        except IcewrightError as error:
+            reason = Reason(error.code, error.message)
+        with self._lock:
+            seen = self._book.get(metadata.name)
+            if seen is None or seen.metadata_location != metadata.metadata_location:
+                return  # another look has seen it since, and reads on
+            aliases = self._rules.aliases_of(metadata.name.catalog)
+            places = {*former.places, *outside(metadata, aliases, reach.places)}
+            known |= {keys[snapshot_id] for snapshot_id in reach.done}
+            kept = known if places else known & present
+            self._note(metadata, replace(former, places=tuple(sorted(places)), snapshots=packed_keys(kept)))
+            if reason is not None:
+                self._why[metadata.name] = reason
+
+    def is_limited(self, catalog: str) -> bool:
+        """Whether an administrator said where the tables of a catalog may lie."""
+        return catalog in self._rules.allowed
 
     def claim(self, name: TableName) -> Claim | None:
         """What was last seen of a table."""
         with self._lock:
-            seen = self._seen.get(name)
+            seen = self._book.get(name)
             return None if seen is None else seen.claim
 
     def namesakes(self, name: TableName, uuid: str) -> frozenset[TableName]:
@@ -109,48 +144,102 @@ class Registry:
         """
         self._load()
         with self._lock:
-            return frozenset(self._named.get(uuid.strip().lower(), ())) - {name}
+            return self._book.names_of(uuid.strip().lower()) - {name}
 
-    def _take_down(self, seen: SeenClaim) -> None:
-        before = self._seen.get(seen.claim.name)
-        if before is not None:
-            self._unname(before.claim)
-        self._seen[seen.claim.name] = seen
-        if seen.claim.uuid is not None:
-            self._named[seen.claim.uuid].add(seen.claim.name)
+    def _former(self, metadata: TableMetadata) -> SeenClaim:
+        """What was known of the table; of another one of its name nothing. What was a root still has files of it."""
+        seen, aliases = self._book.get(metadata.name), self._rules.aliases_of(metadata.name.catalog)
+        if seen is None or seen.claim.uuid != uuid_of(metadata):
+            now = self._clock.now()
+            return SeenClaim(claim(metadata, aliases), "", now, read_since=now)
+        left = outside(metadata, aliases, seen.claim.roots)
+        return replace(seen, places=tuple(sorted(left.union(seen.places))))
 
-    def _unname(self, claim: Claim) -> None:
-        if claim.uuid is not None:
-            self._named[claim.uuid].discard(claim.name)
-            if not self._named[claim.uuid]:
-                del self._named[claim.uuid]
+    def _to_be_kept(self, former: SeenClaim, present: frozenset[int]) -> SeenClaim:
+        """What need not be read again. Places may have come out of use where snapshots went that knew them."""
+        went = former.places and unpacked_keys(former.snapshots) - present
+        if not went or _within(READ_AGAIN_MS, former.read_since, self._clock.now()):
+            return former
+        return replace(former, places=(), snapshots="", read_since=self._clock.now())
 
-    def _former(self, metadata: TableMetadata) -> Mapping[str, int | None]:
-        """Where the table was known to have files elsewhere; of one that was made anew nothing is."""
-        with self._lock:
-            seen = self._seen.get(metadata.name)
-        return {} if seen is None or seen.claim.uuid != uuid_of(metadata) else seen.places
+    def _note(self, metadata: TableMetadata, known: SeenClaim) -> None:
+        """A table as it is by this metadata, with what is known of its snapshots. Under the lock."""
+        made = followed(claim(metadata, self._rules.aliases_of(metadata.name.catalog), known.places), self._rules.real)
+        now, name = self._clock.now(), made.name
+        is_read = {key_of(snapshot) for snapshot in metadata.snapshots} <= unpacked_keys(known.snapshots)
+        is_complete = is_read and not metadata.statistics_problem
+        seen = replace(
+            known,
+            claim=made,
+            metadata_location=metadata.metadata_location,
+            seen_at=now,
+            is_complete=is_complete,
+            lost_at=None,
+            lost_by="",
+        )
+        before = self._book.get(name)
+        news = before is None or (before.claim, before.places, before.is_complete) != (made, seen.places, is_complete)
+        self._book.put(seen, is_news=news)
+        self._version += before is None or before.claim != made
+        self._unknown[name.catalog].discard(name)
+        self._why.pop(name, None)
+        if metadata.statistics_problem:
+            self._why[name] = Reason("statistics-damaged", metadata.statistics_problem)
 
-    def _note(self, metadata: TableMetadata, places: Mapping[str, int | None]) -> None:
-        made = claim(metadata, self._rules.aliases_of(metadata.name.catalog), places)
+    def declare_lost(self, name: TableName, declared_by: str) -> str:
+        """Let a table that cannot be read keep no file, as long as its pointer is where it is now; that is returned.
+
+        What it last claimed still counts. Raises ``NotFound``, ``NotAllowed`` for one that can be read, and
+        ``Unavailable`` where its catalog or the store does not answer.
+        """
+        self._load()
+        catalog = self._catalogs.get(name.catalog)
+        if catalog is None:
+            raise NotFound(f"no catalog {name.catalog!r} is configured")
+        try:
+            pointer = catalog.metadata_location(name)
+        except Unreadable:
+            pointer = ""
+        read, missing = self._read_now(catalog, [name])
+        if not missing:
+            if name not in read:
+                raise NotFound(f"there is no table {name}")
+            raise NotAllowed(f"{name} can be read: what it needs is known")
         now = self._clock.now()
         with self._lock:
-            name = made.name
-            before = self._seen.get(name)
-            self._take_down(SeenClaim(made, metadata.metadata_location, now, places))
+            seen = self._book.get(name) or SeenClaim(Claim(name, None, ()), "", now)
+            self._book.put(replace(seen, lost_at=pointer, lost_by=declared_by))
             self._unknown[name.catalog].discard(name)
-            self._why.pop(name, None)
-            if before is None or before.claim != made:
-                self._version += 1
-            elif before.places == places and _within(KEPT_AGAIN_MS, self._kept_at.get(name), now):
-                return
-            self._dirty.add(name)
+            self._version += 1
+        self.keep()
+        return pointer
+
+    def lost(self) -> tuple[SeenClaim, ...]:
+        """The tables that are declared lost. Raises ``Unavailable`` when the store does not answer."""
+        self._load()
+        with self._lock:
+            return tuple(seen for seen in self._book if seen.lost_at is not None)
+
+    def withdraw_lost(self, name: TableName) -> str:
+        """A table that was declared lost, at the pointer that is returned, may need any file. Raises ``NotFound``."""
+        self._load()
+        with self._lock:
+            seen = self._book.get(name)
+            if seen is None or seen.lost_at is None:
+                raise NotFound(f"{name} was not declared lost")
+            if seen.metadata_location:
+                self._book.put(replace(seen, lost_at=None, lost_by=""))
+            else:
+                self.gone(name)
+                self._unknown[name.catalog].add(name)
+        self.keep()
+        return seen.lost_at
 
     def failed(self, name: TableName, reason: Reason) -> None:
         """A table could not be loaded. What it last claimed still counts, as long as that is fresh."""
         with self._lock:
             self._why[name] = reason
-            if name not in self._seen:
+            if name not in self._book:
                 self._unknown[name.catalog].add(name)
 
     def gone(self, name: TableName) -> None:
@@ -158,12 +247,7 @@ class Registry:
         with self._lock:
             self._unknown[name.catalog].discard(name)
             self._why.pop(name, None)
-            before = self._seen.pop(name, None)
-            if before is not None:
-                self._unname(before.claim)
-                self._version += 1
-            self._kept_at.pop(name, None)
-            self._dirty.add(name)
+            self._version += self._book.drop(name)
 
     def listed(self, catalog: str, names: Collection[TableName], asked_at: Instant) -> None:
         """All tables of a catalog, as of some moment after ``asked_at``."""
@@ -171,77 +255,63 @@ class Registry:
             self._listed_at[catalog] = asked_at
             self._not_listed.pop(catalog, None)
             known = frozenset(names)
-            for name, seen in list(self._seen.items()):
+            for seen in self._book:
+                name = seen.claim.name
                 if name.catalog == catalog and name not in known and seen.seen_at < asked_at:
                     self.gone(name)
-            self._unknown[catalog] = {name for name in names if name not in self._seen}
+            self._unknown[catalog] = {name for name in names if name not in self._book}
 
     def keep(self) -> None:
         """Write down what has changed. Raises ``Unavailable``; then the next call does it."""
-        if self._store is None:
-            return
-        with self._lock:
-            dirty, self._dirty = self._dirty, set()
-            seen = [self._seen[name] for name in dirty if name in self._seen]
-            forget = [name for name in dirty if name not in self._seen]
-        try:
-            self._store.keep(seen, forget)
-        except BaseException:
-            with self._lock:
-                self._dirty |= dirty
-            raise
-        with self._lock:
-            self._kept_at.update({one.claim.name: one.seen_at for one in seen})
+        self._book.keep()
 
     def ownership(self) -> Ownership:
         """All claims as they were last seen. Raises ``Unavailable`` when the store does not answer."""
-        return self._ownership(())
-
-    def _ownership(self, unseen: Iterable[Missing]) -> Ownership:
-        """All claims, where these tables are not known, whatever they last claimed."""
         self._load()
         with self._lock:
-            version, judged = self._version, self._judged
-            claims = [seen.claim for seen in self._seen.values()]
-            missing = [*self._missing(), *unseen]
+            missing, version, claims = tuple(self._missing()), self._version, self._book.claims()
+        return self._judge(version, claims, missing)
+
+    def _judge(self, version: int, claims: Iterable[Claim], missing: Iterable[Missing]) -> Ownership:
+        """These claims, which were all as of that version, where something is missing."""
+        judged = self._judged
         if judged is None or judged[0] != version:
-            judged = version, ownership(claims, (), self._rules)
-            with self._lock:
-                self._judged = judged
+            judged = self._judged = version, ownership(claims, (), self._rules)
         return judged[1].without(missing)
 
-    def place_now(self, metadata: TableMetadata) -> Known[Place]:
-        """What a table alone owns, by what all catalogs say right now; it was itself loaded just now.
+    def ownership_now(self) -> Ownership:
+        """All claims as of now: every catalog is asked where the pointers of all its tables are.
 
-        Catalogs are listed, tables that are new to us or were not seen for long are read, and so are neighbours that
-        have changed. Whatever cannot be, is unknown, however lately it was seen. Raises ``Unavailable`` when the store
-        does not answer.
+        Tables whose pointers moved are read. Whatever cannot be is missing. Raises ``Unavailable`` when the store does
+        not answer.
         """
+        self._load()
+        for tries_left in reversed(range(TRIES_MAX)):
+            asked = self._side_by_side.ask(self._catalogs, self._ask, _no_answer)
+            with self._lock:
+                moved = [
+                    Missing(name.catalog, str(name), _MOVED)
+                    for one in asked
+                    for name, location in one.pointers.items()
+                    if not self._is_known(name, location)
+                ]
+                version, claims = self._version, self._book.claims()
+            if not (moved and tries_left):
+                break
+        return self._judge(version, claims, [*(missing for one in asked for missing in one.missing), *moved])
+
+    def place_now(self, metadata: TableMetadata) -> Known[Place]:
+        """What a table alone owns by :meth:`ownership_now`; it was itself loaded just now."""
         self._load()
         self.saw(metadata)
-        for catalog in self._catalogs.values():
-            self._list(catalog)
-        self._read(self._unread())
-        with self._lock:
-            near = tuple({parent(root) for root in self._seen[metadata.name].claim.roots})
-        unseen = self._look_around(near, metadata.name)
-        return self._ownership(unseen).place(metadata.name)
+        return self.ownership_now().place(metadata.name)
 
     def users_now(self, uuid: str, folders: Collection[str]) -> Known[frozenset[TableName]]:
-        """Which tables have this uuid, or a place or files at, above or below these folders: asked as of now.
+        """Which tables have this uuid, or a place or files at, above or below these folders, as :meth:`ownership_now`.
 
-        Every catalog is listed, however lately it was: what goes by this answer cannot be taken back. Complete only
-        where all tables of all catalogs are known. Raises ``Unavailable`` when the store does not answer.
+        Complete only where all tables of all catalogs are known.
         """
-        self._load()
-        for catalog in self._catalogs.values():
-            self._list(catalog, anew=True)
-        self._read(self._unread())
-        unseen = self._look_around(tuple({parent(parent(folder)) for folder in folders}), None)
-        known = self._ownership(unseen).users(uuid, folders)
-        found = known.found if isinstance(known, Partial) else known.value
-        self._read(name for name in found if name.catalog in self._catalogs)  # one that is gone since is none
-        return self._ownership(unseen).users(uuid, folders)
+        return self.ownership_now().users(uuid, folders)
 
     def place_of(self, name: TableName) -> Known[Place]:
         """As :meth:`place_now`, of a table that is loaded for it; of one that is gone nothing is known.
@@ -258,114 +328,118 @@ class Registry:
 
     def _load(self) -> None:
         """Take over what an earlier process saw, once."""
-        if self._store is None or self._loaded.is_set():
-            return
-        stored = list(self._store.claims())
         now = self._clock.now()
-        with self._lock:
-            if self._loaded.is_set():
-                return
-            self._loaded.set()
-            for seen in stored:
-                name = seen.claim.name
-                if name in self._seen or name in self._dirty:
-                    continue
-                if name.catalog in self._catalogs or _within(UNCONFIGURED_KEPT_MS, seen.seen_at, now):
-                    self._take_down(seen)
-                    self._kept_at[name] = seen.seen_at
-                    self._unknown[name.catalog].discard(name)
-                else:
-                    self._dirty.add(name)
-            self._version += 1
+
+        def counts(seen: SeenClaim) -> bool:
+            return seen.claim.name.catalog in self._catalogs or _within(UNCONFIGURED_KEPT_MS, seen.seen_at, now)
+
+        if self._book.load(counts):
+            with self._lock:
+                self._version += 1
+                for seen in self._book:
+                    self._unknown[seen.claim.name.catalog].discard(seen.claim.name)
 
     def _missing(self) -> Iterator[Missing]:
+        """What is not known as last seen. Under the lock."""
         now = self._clock.now()
         for catalog in self._catalogs:
             if not _within(LISTING_FRESH_MS, self._listed_at.get(catalog), now):
                 told = Reason("not-listed", "it has not been asked lately which tables it has")
                 yield Missing(catalog, catalog, self._not_listed.get(catalog, told))
-        for name in self._unread_names(now):
-            told = Reason("unclaimed", "nothing is known of its places; it has not been looked at lately")
-            yield Missing(name.catalog, str(name), self._why.get(name, told))
+            for name in self._unknown[catalog]:
+                yield Missing(catalog, str(name), self._why.get(name, _UNREAD))
+        for seen in self._book:
+            name = seen.claim.name
+            fresh = _within(CLAIM_FRESH_MS, seen.seen_at, now)
+            if name.catalog in self._catalogs and seen.lost_at is None and not (fresh and seen.is_complete):
+                yield Missing(name.catalog, str(name), self._why.get(name, _UNREAD if seen.is_complete else _HALF_READ))
 
-    def _unread_names(self, now: Instant) -> Iterator[TableName]:
-        """Tables of which nothing is known, and those that were not seen for too long."""
-        for catalog in self._catalogs:
-            yield from self._unknown[catalog]
-        for name, seen in self._seen.items():
-            if name.catalog in self._catalogs and not _within(CLAIM_FRESH_MS, seen.seen_at, now):
-                yield name
-
-    def _unread(self) -> list[TableName]:
-        with self._lock:
-            return list(self._unread_names(self._clock.now()))
-
-    def _list(self, catalog: Catalog, *, anew: bool = False) -> None:
+    def _ask(self, catalog: Catalog) -> _Asked:
+        """Compare the pointers of a catalog's tables with what is known of them, and read those that moved."""
         asked_at = self._clock.now()
-        if not anew and _within(NOW_MS, self._listed_at.get(catalog.name), asked_at):
-            return
         try:
-            self.listed(catalog.name, frozenset(catalog.tables()), asked_at)
+            pointers = catalog.pointers()
         except IcewrightError as error:
+            reason = Reason(error.code, error.message)
             with self._lock:
                 self._listed_at.pop(catalog.name, None)
-                self._not_listed[catalog.name] = Reason(error.code, error.message)
-
-    def _look_around(self, near: tuple[str, ...], name: TableName | None) -> list[Missing]:
-        """Read the tables beside a table that have changed since they were last seen: the answer has the others.
-
-        Those were too many, or could not be read. Where a catalog as a whole is not known, they are not named.
-        """
+                self._not_listed[catalog.name] = reason
+            return _Asked(missing=(Missing(catalog.name, catalog.name, reason),))
+        self.listed(catalog.name, pointers, asked_at)
         with self._lock:
-            now = self._clock.now()
-            around = [
-                seen
-                for seen in self._seen.values()
-                if seen.claim.name != name
-                and seen.claim.name.catalog in self._catalogs
-                and not _within(NOW_MS, seen.seen_at, now)
-                and any(place.startswith(near) for place in (*seen.claim.roots, *seen.claim.reaches))
-            ]
-        around.sort(key=lambda seen: seen.seen_at)
-        self._read(seen.claim.name for seen in around[:NEIGHBOURS_MAX])
-        told = Reason("unclaimed", "it lies beside the table, and what it claims by now has not been looked at")
+            known = frozenset(name for name, location in pointers.items() if self._is_known(name, location))
+            for name in known:
+                self._seen_again(name, asked_at)
+            behind = [name for name in pointers if name not in known]
+        read, missing = self._read_now(catalog, behind)
         with self._lock:
-            return [
-                Missing(each.catalog, str(each), self._why.get(each, told))
-                for each in (seen.claim.name for seen in around if self._seen.get(seen.claim.name) is seen)
-                if each.catalog not in self._not_listed
+            unknown = [
+                Missing(catalog.name, str(name), reason)
+                for name, reason in missing.items()
+                if not self._is_lost(name, pointers[name])
             ]
+        same = {name: at for name, at in pointers.items() if at is not None and name in known}
+        return _Asked({**same, **read}, tuple(unknown))
 
-    def _read(self, names: Iterable[TableName]) -> None:
-        """Look at tables, at most :data:`LOADED_MAX`, as long as their catalogs answer."""
-        away: set[str] = set()
-        left = LOADED_MAX
-        for name in names:
-            if name.catalog in away:
+    def _is_lost(self, name: TableName, location: str | None) -> bool:
+        """Whether a table was declared lost at this pointer; at another one that counts no more."""
+        seen = self._book.get(name)
+        if seen is None or seen.lost_at is None:
+            return False
+        if seen.lost_at != (location or ""):
+            self._book.put(replace(seen, lost_at=None, lost_by=""))
+            return False
+        return True
+
+    def _is_known(self, name: TableName, location: str | None) -> bool:
+        seen = self._book.get(name)
+        return seen is not None and seen.is_complete and seen.metadata_location == location
+
+    def _seen_again(self, name: TableName, at: Instant) -> None:
+        seen = self._book.get(name)
+        if seen is not None and not _within(SEEN_AGAIN_MS, seen.seen_at, at):
+            self._book.put(replace(seen, seen_at=at), is_news=False)
+
+    def _read_now(
+        self, catalog: Catalog, behind: Iterable[TableName]
+    ) -> tuple[dict[TableName, str], dict[TableName, Reason]]:
+        """Read tables whose pointers have moved: where they are now, and which are not known; others are gone."""
+        found: dict[TableName, str] = {}
+        missing: dict[TableName, Reason] = {}
+        away = 0
+        for number, name in enumerate(behind):
+            if number >= LOADED_MAX or away >= AWAY_MAX:
+                missing[name] = _NOT_YET
                 continue
-            if not left:
-                return
-            left -= 1
             try:
-                self._look(name)
+                metadata = catalog.load(name)
+                self.saw(metadata)
+                self.read(catalog, metadata, AlreadyRead(), ASKED_READS_MAX)
             except NotFound:
                 self.gone(name)
+                continue
             except IcewrightError as error:
                 self.failed(name, Reason(error.code, error.message))
-                if isinstance(error, Unavailable) and not isinstance(error, Unreadable | StorageAway):
-                    away.add(name.catalog)
+                missing[name] = Reason(error.code, error.message)
+                away += isinstance(error, StorageAway)
+                continue
+            with self._lock:
+                if self._is_known(name, metadata.metadata_location):
+                    found[name] = metadata.metadata_location
+                else:
+                    missing[name] = self._why.get(name, _HALF_READ)
+        return found, missing
 
-    def _look(self, name: TableName) -> None:
-        """Load a table, unless the catalog's pointer is where it was when it was last seen."""
-        catalog = self._catalogs[name.catalog]
-        with self._lock:
-            seen = self._seen.get(name)
-        if seen is None or catalog.metadata_location(name) != seen.metadata_location:
-            self.saw(catalog.load(name))
-            return
-        with self._lock:
-            if self._seen.get(name) == seen:
-                self._seen[name] = replace(seen, seen_at=self._clock.now())
+
+_UNREAD: Final = Reason("unclaimed", "nothing is known of its places; it has not been looked at lately")
+_HALF_READ: Final = Reason("not-all-read", "not all of its snapshots have been read")
+_NOT_YET: Final = Reason("not-yet-read", "it has changed, and as many others were read before it as may be at once")
+_MOVED: Final = Reason("changed", "it is committed to faster than it can be read")
+
+
+def _no_answer(catalog: str) -> _Asked:
+    reason = Reason("no-answer", f"it did not come to an answer within {ASKED_S_MAX} s")
+    return _Asked(missing=(Missing(catalog, catalog, reason),))
 
 
 def _within(span_ms: int, since: Instant | None, now: Instant) -> bool:

@@ -31,7 +31,8 @@ from icewright.ports.sightings import Sightings
 from icewright.ports.store import TaskFilter, TaskStore
 from icewright.scheduling.breaker import DEFAULT_THRESHOLDS, TASKS_LOOKED_AT, Thresholds, is_half_open, parked
 from icewright.scheduling.upkeep import UPKEEP_PRIORITY
-from icewright.services.approvals import Approvals
+from icewright.services.approvals import DOUBTFUL, Approvals
+from icewright.services.clock_watch import ClockWatch
 from icewright.services.dispatcher import Dispatcher
 from icewright.services.expired_files import EXPIRIES_LOOKED_AT, GRACE_MS, ExpiredFilesPlanner, ended_lately
 from icewright.services.first_expiries import RESTORED_SINCE
@@ -74,10 +75,11 @@ _CAME_TO_NOTHING: Final = frozenset({TaskState.CANCELLED, TaskState.SUPERSEDED})
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What plans removals, by why files go."""
+    """What plans removals, by why files go, and what watches the clock by which they grow old."""
 
     orphans: OrphanPlanner
     expired: ExpiredFilesPlanner
+    watch: ClockWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,18 +271,30 @@ class RemovalRounds:
         state = latest, self._tasks.now(), limits or DEFAULT_THRESHOLDS
         if parked(*state) is not None:
             return
-        reason = self._approvals.missing(plan) or self._person_wanted(plan.table_id)
-        if reason is not None:
-            self._approvals.wait(plan, reason)
-            return
+        missing, wanted = self._approvals.missing(plan), self._person_wanted(plan)
+        sure: Plan | None = None
+        if missing is not None and missing.code == DOUBTFUL and wanted is None:
+            sure, plan = self._plans.orphans.parted(plan)
+        if missing is not None or wanted is not None:
+            self._approvals.wait(plan, missing or wanted or _FIRST)
+            if sure is None:
+                return
+            plan = sure
         tries = 1 if is_half_open(*state) else None
         self._dispatcher.enqueue(plan, priority=UPKEEP_PRIORITY, attempts_max=tries)
 
-    def _person_wanted(self, table_id: TableId) -> Reason | None:
-        """Why a table's removal is a person's to begin: there was none yet, or files came back since the last one."""
+    def _person_wanted(self, plan: Plan) -> Reason | None:
+        """Why a table's removal is a person's to begin: there was none yet, or files came back since the last one.
+
+        Or it is in a place where nobody approved one, or of a catalog whose tables may lie anywhere: whoever owns a
+        table says where it lies.
+        """
+        table_id = plan.table_id
         last = self._store.runs(table_id=table_id, limit=1)
         if not last:
             return _FIRST
+        if (reason := self._approvals.other_place(plan)) is not None:
+            return reason
         restored_at = self._tasks.restored_at()
         if restored_at is not None and last[0].begun_at < restored_at:
             return RESTORED_SINCE
@@ -330,6 +344,7 @@ class RemovalRounds:
         now = self._store.now()
         if self._tended_at is not None and self._tended_at <= now < self._tended_at + TEND_LOOK_MS:
             return
+        self._plans.watch.graces_since()  # noted also while nothing is removed
         self._tended_at, held = now, list(self._held())
         self._tended = {run_id: self._tended[run_id] for run_id, _ in held if run_id in self._tended}
         due = {table_id for run_id, table_id in held if self._is_to_be_tended(run_id, now)}

@@ -5,24 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from icewright.domain.errors import NotFound
 from icewright.domain.names import TableId, TableName
 from icewright.domain.objects import prefix_of
 from icewright.ports.expiry import SnapshotExpiry
 from icewright.ports.removals import CatalogFiles, RemovalPorts
 from icewright.ports.store import TableStore, TaskStore
+from icewright.services.clock_watch import ClockWatch
 from icewright.services.deleter import Deleter
 from icewright.services.expired_files import ExpiredDoors, ExpiredFilesPlanner
 from icewright.services.foreign import MetadataUuids
 from icewright.services.gone_tables import GoneTables
-from icewright.services.needs import TableNeeds
+from icewright.services.needs import OtherTables, TableNeeds
 from icewright.services.orphans import OrphanFinder
 from icewright.services.registry import Registry
 from icewright.services.removals import Hands, OfGone, Remover
+from icewright.services.tidings import Tidings
 
 
-def build_finders(ports: RemovalPorts, registry: Registry) -> Mapping[str, OrphanFinder]:
+def build_finders(
+    ports: RemovalPorts, registry: Registry, watch: ClockWatch, tasks: TaskStore
+) -> Mapping[str, OrphanFinder]:
     """What looks for orphan files, by catalog; files in quarantine are found by none."""
-    uuids = MetadataUuids()
+    uuids = MetadataUuids(_knows_tasks(tasks))
     held = tuple(sorted({prefix_of(root) for own in ports.catalogs.values() for root in own.quarantine.roots}))
     return {
         name: OrphanFinder(
@@ -33,9 +38,25 @@ def build_finders(ports: RemovalPorts, registry: Registry) -> Mapping[str, Orpha
             aliases=registry.aliases_of(name),
             uuids=uuids,
             quarantine=held,
+            graces_since=watch.graces_since,
+            can_hold=own.quarantine.check,
         )
         for name, own in ports.catalogs.items()
     }
+
+
+def _knows_tasks(tasks: TaskStore) -> Callable[[str, str], bool]:
+    """Whether a task id, which a stranger may have written, is that of a task of the table with a uuid."""
+
+    def is_task(task_id: str, uuid: str) -> bool:
+        if not (task_id.isascii() and task_id.isprintable()):
+            return False
+        try:
+            return tasks.head(task_id).table_id.uuid == uuid
+        except NotFound:
+            return False
+
+    return is_task
 
 
 def build_remover(
@@ -45,6 +66,8 @@ def build_remover(
     tables: TableStore,
     expired: ExpiredFilesPlanner,
     pause: Callable[[int], None],
+    tidings: Tidings,
+    watch: ClockWatch,
 ) -> Remover:
     """What removes files, of the catalogs that have a quarantine. For the thread that ``expired`` is for."""
 
@@ -53,19 +76,25 @@ def build_remover(
         return None if record is None else record.name
 
     return Remover(
-        {name: _hands(ports, own, registry, name) for name, own in ports.catalogs.items() if own.quarantine.roots},
+        {
+            name: _hands(ports, own, registry, name, watch)
+            for name, own in ports.catalogs.items()
+            if own.quarantine.roots
+        },
         ports.store,
         tasks,
         pause,
         name_of,
         expired.require_grace,
+        tidings.came_back,
     )
 
 
 def build_expired_doors(
-    ports: RemovalPorts, registry: Registry, expiries: Mapping[str, SnapshotExpiry]
+    ports: RemovalPorts, registry: Registry, expiries: Mapping[str, SnapshotExpiry], tasks: TaskStore
 ) -> Mapping[str, ExpiredDoors]:
     """What is asked about files of expired snapshots, of the catalogs that have a quarantine."""
+    uuids = MetadataUuids(_knows_tasks(tasks))
     return {
         name: ExpiredDoors(
             own.files,
@@ -73,18 +102,42 @@ def build_expired_doors(
             expiries[name],
             TableNeeds(own.files, ports.open_spool, registry.aliases_of(name)),
             registry.aliases_of(name),
+            uuids,
         )
         for name, own in ports.catalogs.items()
         if own.quarantine.roots and name in expiries
     }
 
 
-def _hands(ports: RemovalPorts, own: CatalogFiles, registry: Registry, catalog: str) -> Hands:
+def _hands(ports: RemovalPorts, own: CatalogFiles, registry: Registry, catalog: str, watch: ClockWatch) -> Hands:
     aliases = registry.aliases_of(catalog)
     needs = TableNeeds(own.files, ports.open_spool, aliases)
-    deleter = Deleter(ports.store, own.objects, own.quarantine, needs, registry.place_of, aliases=aliases)
+    readers = {
+        name: TableNeeds(each.files, ports.open_spool, registry.aliases_of(name))
+        for name, each in ports.catalogs.items()
+    }
+    others = OtherTables(registry.users_now, readers)
+    deleter = Deleter(
+        ports.store,
+        own.objects,
+        own.quarantine,
+        needs,
+        registry.place_of,
+        others,
+        aliases=aliases,
+        graces_since=watch.graces_since,
+    )
     gone = GoneTables(needs, registry.users_now)
-    of_gone = Deleter(ports.store, own.objects, own.quarantine, gone.needs, gone.place, aliases=aliases)
+    of_gone = Deleter(
+        ports.store,
+        own.objects,
+        own.quarantine,
+        gone.needs,
+        gone.place,
+        others,
+        aliases=aliases,
+        graces_since=watch.graces_since,
+    )
     return Hands(deleter, needs, own.files, OfGone(of_gone, gone))
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from icewright.domain.actions import cause_of
 from icewright.domain.deletion import Cause, DeletionRun, IntentState, plan_deletes
 from icewright.domain.errors import Conflict, NotAllowed, NotFound, Unavailable, Unreadable
+from icewright.domain.file_names import written_by
 from icewright.domain.halts import Halt, halt_over
 from icewright.domain.jobs import Committed, Failed, Result
 from icewright.domain.knowledge import Partial
@@ -30,7 +31,7 @@ from icewright.ports.deletions import HELD_STATES, DeletionStore, Tally
 from icewright.ports.store import TaskStore
 from icewright.ports.table_files import TableFiles
 from icewright.scheduling.breaker import UNVERIFIED, VERIFICATION_FAILED
-from icewright.services.deleter import ASKED_FILES, OUTDATED, RESTING, Batch, Deleter
+from icewright.services.deleter import ASKED_FILES, NEEDED_ELSEWHERE, OUTDATED, RESTING, Batch, Deleter
 from icewright.services.expired_files import LatelyEnded
 from icewright.services.gone_tables import GoneTables
 from icewright.services.housekeeper import MayGoOn
@@ -78,14 +79,16 @@ class Remover:
         pause: Callable[[int], None],
         name_of: Callable[[TableId], TableName | None],
         require_grace: Callable[[Task, set[LatelyEnded]], None],
+        tell_back: Callable[[DeletionRun, Reason], None],
     ) -> None:
         """``pause`` waits for so many ms, while files go no faster than they may.
 
         ``name_of`` tells what a table is called by now, None where nobody knows. For ``require_grace`` see
-        :meth:`icewright.services.expired_files.ExpiredFilesPlanner.require_grace`.
+        :meth:`icewright.services.expired_files.ExpiredFilesPlanner.require_grace`. ``tell_back`` is told why files of a
+        run came back that another table needs.
         """
         self._hands, self._store, self._tasks, self._require_grace = dict(hands), store, tasks, require_grace
-        self._pause, self._name_of = pause, name_of
+        self._pause, self._name_of, self._tell_back = pause, name_of, tell_back
 
     @property
     def catalogs(self) -> frozenset[str]:
@@ -142,6 +145,7 @@ class Remover:
             with hands.lock, watched("removal", task):
                 batch = hands.deleter.advance(task.task_id, may_go_on)
             run = self._store.run(task.task_id)
+            self._tell(run, batch)
             if batch.is_done or not run.is_open:
                 return
             if batch.waits is not None and batch.waits.code not in (RESTING, OUTDATED):
@@ -232,9 +236,17 @@ class Remover:
         if not hands.lock.acquire(timeout=wait_s):
             raise Unavailable(f"files of catalog {run.table_name.catalog} are being moved; ask again later")
         try:
-            return hands.deleter.tend(run_id, after, name=self._name_now(run))
+            batch = hands.deleter.tend(run_id, after, name=self._name_now(run))
         finally:
             hands.lock.release()
+        self._tell(run, batch)
+        return batch
+
+    def _tell(self, run: DeletionRun, batch: Batch) -> None:
+        back = [one.why for one in batch.changed if one.state is IntentState.RESTORED and one.why is not None]
+        if back and back[0].code == NEEDED_ELSEWHERE:
+            text = f"{wording.count(len(back), 'file')} came back from quarantine: {back[0].text}"
+            self._tell_back(run, Reason(NEEDED_ELSEWHERE, text, {"files": len(back)}))
 
     def purge_gone(self, run_id: str, *, wait_s: float) -> Batch:
         """Purge files of a table that is gone, by a person's word: some batches of what was there for its window.
@@ -254,6 +266,7 @@ class Remover:
             for _ in range(GONE_BATCHES):
                 self._require_going_on(run.table_id)
                 batch = hands.of_gone.deleter.tend(run_id, batch.after, name=self._name_now(run))
+                self._tell(run, batch)
                 if batch.is_done or batch.waits is not None:
                     break
             return batch
@@ -314,6 +327,8 @@ class Remover:
                 table_name=task.table_name,
                 planned_at=action.as_of,
                 grace_ms=action.age_min_ms if isinstance(action, RemoveOrphanFiles) else None,
+                bytes_max=action.listed_table_bytes if isinstance(action, RemoveOrphanFiles) else None,
+                doubtful=_doubtful(action),
             )
         except NotAllowed as error:
             raise Conflict(error.message, hint="plan again") from error
@@ -338,6 +353,13 @@ class Remover:
         except Unreadable as error:
             return f"behind the removal, the table cannot be read as before: {error.message}"
         return None
+
+
+def _doubtful(action: RemoveOrphanFiles | RemoveExpiredFiles) -> int:
+    """How many files a person must have seen; by their names once more, whatever the plan says of them."""
+    if isinstance(action, RemoveExpiredFiles):
+        return 0
+    return sum(file.doubt is not None or written_by(CanonicalPath(file.path)) is None for file in action.files)
 
 
 def _removed(tally: Mapping[IntentState, Tally]) -> Reason:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from icewright.domain.actions import ActionKind
+from icewright.domain.deletion import DeletionRun
 from icewright.domain.errors import Unreadable
 from icewright.domain.feed import Fact, FactKind
 from icewright.domain.names import TableId, TableName
@@ -45,6 +46,10 @@ class Tidings:
         """A plan waits for a person."""
         kind, reason = FactKind.WAITS_FOR_APPROVAL, waiting.reason
         self._tell(kind, waiting.table_id, waiting.table_name, reason, "", waiting.plan_id, waiting.kind)
+
+    def came_back(self, run: DeletionRun, reason: Reason) -> None:
+        """Files of a table were put back since another table needs them."""
+        self._tell(FactKind.DATA_AT_RISK, run.table_id, run.table_name, reason, f"{run.run_id}/{self._clock.now()}")
 
     def away(self, catalog: str, text: str) -> None:
         """A catalog did not answer."""

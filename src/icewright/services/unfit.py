@@ -6,11 +6,12 @@ another one. Kept in the store: the report may reach one server, and the next pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from icewright.domain.actions import Action, RewriteDataFiles
+from icewright.domain.actions import Action, Executor, RewriteDataFiles
 from icewright.domain.errors import NotSorted, NotStitchable
+from icewright.domain.jobs import GroupLeft
 from icewright.domain.layouts import Level
 from icewright.domain.names import TableId
 from icewright.ports.clock import Clock
@@ -19,22 +20,41 @@ from icewright.ports.findings import UNFIT_KEPT_MS, Findings, Unfit
 NOT_STITCHABLE: Final = NotStitchable.code
 """Code of failed attempts that found files which cannot be put under one footer."""
 
+NOT_MERGED: Final = frozenset({"unsupported-column", "unsupported-file"})
+"""Codes of groups that a merge or a sort refused for what only the footers of their files tell, as INT96 in one."""
+
 NOT_SORTED: Final = NotSorted.code
 """Code of failed attempts that found files which cannot be merged by their key."""
 
 UNFIT_CODES: Final = frozenset({NOT_STITCHABLE, NOT_SORTED})
 """What is remembered."""
 
+_MERGING: Final = (Executor.MERGE, Executor.SORT)
+
 
 def has_another_executor(code: str, action: Action) -> bool:
-    """Whether a group of an action that failed with this code is given to another executor by the next plan.
+    """Whether groups of an action that failed with this code are given to another executor by the next plan.
 
-    Row groups that cannot be copied are merged, and files that cannot be merged by their key are shuffled. A file that
-    Level 0 was to keep in its order, for its deletes alone, has no other executor.
+    Row groups that cannot be copied are merged, files that cannot be merged by their key are shuffled, and files that a
+    merge refused are staged, or shuffled. A file that Level 0 was to keep in its order, for its deletes alone, has no
+    other executor.
     """
     if not isinstance(action, RewriteDataFiles):
         return False
+    if code in NOT_MERGED:
+        return any(group.executor in _MERGING for group in action.groups)
     return code == NOT_STITCHABLE or (code == NOT_SORTED and action.level is not Level.LEVEL_0)
+
+
+def files_not_merged(failed: Iterable[tuple[RewriteDataFiles, GroupLeft]]) -> Mapping[str, str]:
+    """Why a merge refused files, by path; ``failed`` are groups that failed by themselves, with their actions."""
+    return {
+        file.path: left.detail
+        for action, left in failed
+        for group in action.only({left.group_id}).groups
+        if left.code in NOT_MERGED and group.executor in _MERGING
+        for file in group.files
+    }
 
 
 class UnfitFiles:

@@ -5,13 +5,16 @@ Both are the store's: no catalog and no storage is asked. So they cost a few que
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from icewright.domain.deletion import Cause, IntentState
+from icewright.domain.file_names import written_by
 from icewright.domain.names import TableId
-from icewright.domain.orphans import SeenFiles, SeenOrphans
+from icewright.domain.orphans import SeenFiles, SeenOrphans, Sighting
+from icewright.domain.remove_orphan_files import Doubt
 from icewright.domain.tables import Instant
 from icewright.ports.deletions import DeletionStore, Tally
 from icewright.ports.sightings import Sightings
@@ -24,12 +27,29 @@ _RUNS_SINCE_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
+class SeenFileView:
+    """A file that nothing was found to need, in how many complete passes, and from when on it may go.
+
+    ``may_go_from`` is null where the storage does not say when the file was written, or the pass not the age.
+    With a ``doubt`` it goes only by approval of a plan that shows it, as far as its name tells.
+    """
+
+    path: str
+    size_bytes: int
+    first_seen_at: Instant
+    passes: int
+    may_go_from: Instant | None
+    doubt: Doubt | None
+
+
+@dataclass(frozen=True, slots=True)
 class OrphansView:
     """What the last pass over a table that came to its end saw of orphans, as of its end.
 
     ``files`` and ``size_bytes`` are all that it remembers; ``seen`` says how far they are, null where a pass of an
     earlier version did not tell. Where the listing was not complete there may be more. ``moved_since`` are those that
-    removals begun since have moved into quarantine.
+    removals begun since have moved into quarantine. ``first_files`` are as many of them as were asked for, those that
+    may go first.
     """
 
     finished_at: Instant
@@ -38,6 +58,7 @@ class OrphansView:
     size_bytes: int
     seen: SeenOrphans | None
     moved_since: SeenFiles
+    first_files: tuple[SeenFileView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +84,16 @@ class UnneededView:
 
 
 def unneeded_view(
-    sightings: Sightings, deletions: DeletionStore, tables: TableStore, table_id: TableId
+    sightings: Sightings, deletions: DeletionStore, tables: TableStore, table_id: TableId, files: int = 0
 ) -> UnneededView:
-    """What the store has of one table. Raises ``Unavailable`` where it does not answer."""
-    return UnneededView(_orphans(sightings, deletions, table_id), _held(_runs_held(deletions, tables, table_id)))
+    """What the store has of one table, and up to ``files`` of its orphans one by one.
+
+    Raises ``Unavailable`` where it does not answer.
+    """
+    return UnneededView(_orphans(sightings, deletions, table_id, files), _held(_runs_held(deletions, tables, table_id)))
 
 
-def _orphans(sightings: Sightings, deletions: DeletionStore, table_id: TableId) -> OrphansView | None:
+def _orphans(sightings: Sightings, deletions: DeletionStore, table_id: TableId, files: int) -> OrphansView | None:
     last = sightings.finished(table_id)
     if last is None:
         return None
@@ -87,6 +111,25 @@ def _orphans(sightings: Sightings, deletions: DeletionStore, table_id: TableId) 
         size_bytes=last.size_bytes,
         seen=last.seen,
         moved_since=_summed(moved),
+        first_files=_first(sightings.sightings(table_id), last.age_min_ms, files) if files else (),
+    )
+
+
+def _first(seen: Iterable[Sighting], age_min_ms: int | None, files: int) -> tuple[SeenFileView, ...]:
+    """Those that may go first."""
+    first = heapq.nsmallest(files, seen, key=lambda one: (max(one.first_seen_at, one.modified_at or 0), one.path))
+    return tuple(
+        SeenFileView(
+            path=str(one.path),
+            size_bytes=one.size_bytes,
+            first_seen_at=one.first_seen_at,
+            passes=one.passes,
+            may_go_from=None
+            if age_min_ms is None or one.modified_at is None
+            else max(one.first_seen_at, one.modified_at) + age_min_ms,
+            doubt=Doubt.UNFAMILIAR if written_by(one.path) is None else None,
+        )
+        for one in first
     )
 
 

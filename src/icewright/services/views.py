@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
+from icewright.domain.figures import FiguresView
 from icewright.domain.files import DataFile, Partition
 from icewright.domain.inventory import ManifestSummary, PartitionStatistics
 from icewright.domain.observation import Observation
@@ -51,25 +52,6 @@ class PartitionView:
     optimization_ratio: float
     written_at: Instant | None
     optimized_at: Instant | None
-
-
-@dataclass(frozen=True, slots=True)
-class FiguresView:
-    """The sums over all partitions. ``optimization_ratio`` weighs each partition by its data files."""
-
-    partitions: int
-    data_files: int
-    size_bytes: int
-    records: int
-    small_files: int
-    small_bytes: int
-    delete_files: int
-    position_delete_files: int
-    deletion_vectors: int
-    equality_delete_files: int
-    deleted_records: int
-    formats: Mapping[str, int]
-    optimization_ratio: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +258,7 @@ def partition_view(
             counts,
             small_file_size_bytes=policy.small_file_size_bytes,
             target_file_size_bytes=policy.output_size_bytes_max,
+            min_input_files=policy.min_input_files,
         ),
         written_at=statistics.written_at,
         optimized_at=optimized_at,

@@ -96,7 +96,8 @@ class Whys:
             if metadata.table_id != record.table_id:
                 raise TableReplaced(f"{record.name} is another table by now (uuid {metadata.table_id.uuid})")
         except IcewrightError as error:
-            return None, Reason(error.code, error.message)
+            before = record.problem
+            return None, Reason(error.code, error.message) if before is None or before.code != error.code else before
         return metadata, None
 
     def _latest(self, table_id: TableId) -> Sequence[ListedTask]:

@@ -18,6 +18,7 @@ from icewright.domain.jobs import GroupLeft
 from icewright_spark.jobs.phase import Phase
 from icewright_spark.jobs.spark_tasks import spark_tasks
 from icewright_spark.merge.errors import (
+    DiskFull,
     FileChanged,
     FileUnreadable,
     ManyPartitions,
@@ -36,6 +37,7 @@ Job: TypeAlias = MergeJob | StitchJob
 _Job = TypeVar("_Job", bound=Job)
 
 OF_ONE_GROUP: Final = (
+    DiskFull,
     FileChanged,
     FileUnreadable,
     ManyPartitions,

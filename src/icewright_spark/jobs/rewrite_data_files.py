@@ -36,6 +36,8 @@ from icewright_spark.manifests import check_planned_files, lost_groups
 from icewright_spark.merge.errors import ProofFailed
 from icewright_spark.merge.merge import MergeJob, MergeResult
 from icewright_spark.merge.output import OutputFile
+from icewright_spark.own_outputs import OwnOutputs
+from icewright_spark.room import check_metadata_directory, room_for
 from icewright_spark.scan_tasks import planned_tasks
 from icewright_spark.shuffle.rewrite import shuffle_groups
 from icewright_spark.staged.checks import StagedResult
@@ -68,9 +70,27 @@ def rewrite_data_files(
     Raises :class:`Conflict` when the table is not what was planned any more, :class:`Unsupported` for what the merge
     cannot do without loss, and :class:`ProofFailed` when a group did not give back its rows; in all these
     cases nothing has been committed.
+
+    There must be room for what is to be written, and the metadata directory must take a file, or nothing is begun:
+    :class:`DiskFull`. An attempt that ends before its commit is sent takes its outputs back.
     """
-    action = spec.rewrite
     check_planned_table(table, spec)
+    check_metadata_directory(table, spec)
+    outputs = OwnOutputs(table, spec.rewrite)
+    with room_for(table, spec.rewrite.input_bytes), outputs.taken_back():
+        return _rewritten(spark, table, spec, phase, may_commit, carrier or Alone(spark.sparkContext), outputs)
+
+
+def _rewritten(
+    spark: SparkSession,
+    table: SparkTable,
+    spec: TaskSpec,
+    phase: Phase,
+    may_commit: Callable[[], None],
+    carrier: Carrier,
+    own: OwnOutputs,
+) -> Rewrite:
+    action = spec.rewrite
     format_version, vectors = table.format_version, check_planned_files(table, action)
     left = conflicts(lost_groups(table, action))  # nothing is spent on what would not be committed
     whole = without(spec, left)
@@ -79,9 +99,12 @@ def rewrite_data_files(
     tasks = planned_tasks(table, action.base_snapshot_id, of_executor(whole.rewrite, Executor.STAGED, Executor.SHUFFLE))
     phase.name = "merging"
     fault(Fault.MERGE_BEFORE)
-    merged, unmerged = results_and_failures((carrier or Alone(spark.sparkContext)).carry(jobs, phase))
+    merged, unmerged = results_and_failures(carrier.carry(jobs, phase))
+    own.wrote(path for result in merged for path in result.figures.output_paths)
     staged, unstaged = stage_groups(spark, table, whole, tasks, phase)
+    own.wrote(path for result in staged for path in result.figures.output_paths)
     shuffled, unshuffled = shuffle(spark, table, whole, tasks, phase)
+    own.wrote(path for result in shuffled for path in result.figures.output_paths)
     fault(Fault.MERGE_AFTER)
     left += [*unmerged, *unstaged, *unshuffled]
     done = without(spec, left)
@@ -102,6 +125,7 @@ def rewrite_data_files(
         format_version=format_version,
         may_commit=may_commit,
         vectors=vectors,
+        sending=own.sending,
     )
     phase.name = "done"
     return Rewrite(commit.result, receipts, figures, (*left, *conflicts(commit.lost)))
@@ -162,7 +186,7 @@ def merge_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec) -> list[M
             output_paths=tuple(table.new_data_locations(group, _output_names(spec, group))),
             settings=settings,
             metrics_modes=modes,
-            identity_source_ids=table.identity_source_ids(group.partition.spec_id),
+            identity_values=table.identity_values(group.partition),
             row_lineage=table.format_version >= ROW_LINEAGE_SINCE,
             storage=storage,
             sorted_by=sorted_by(spec.rewrite, group),

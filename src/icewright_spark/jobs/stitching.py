@@ -11,6 +11,7 @@ from icewright.domain.errors import Conflict
 from icewright.domain.jobs import TaskSpec
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.manifests import PartitionFiles
+from icewright_spark.merge.partition_values import partition_scalars, without_others
 from icewright_spark.stitch.metrics import file_metrics, together
 from icewright_spark.stitch.stitch import StitchJob
 from icewright_spark.table_io import worker_storage
@@ -34,6 +35,8 @@ def stitch_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec, groups: 
         if missing:
             raise Conflict(f"{missing[0]} is not in the planned snapshot")
         metrics, sizes = together([file_metrics(described[file.path]) for file in group.files], fields, modes)
+        scalars = partition_scalars(table.identity_values(group.partition), fields)
+        metrics = without_others(metrics, fields, modes, group.record_count, scalars)
         name = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
         jobs.append(StitchJob(group, table.new_data_locations(group, [name])[0], metrics, sizes, storage))
     return jobs

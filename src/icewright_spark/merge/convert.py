@@ -2,8 +2,8 @@
 
 What is converted without loss is listed here and nowhere else: Iceberg's promotions of top-level columns (int to
 long, float to double, wider decimals), and mere representations (large strings and lists, dictionaries, string
-views, time-zone spellings of UTC instants) which Arrow writers leave in a file's metadata. Everything else is
-refused when the file is opened, before a row is read.
+views, time-zone spellings of UTC instants, milliseconds) which Arrow writers leave in a file's metadata. Everything
+else is refused when the file is opened, before a row is read.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from icewright_spark.merge.schema import RESERVED_IDS_FROM, children, field_id
 Convert: TypeAlias = Callable[[Any], Any]
 """An array of a file's column to one of the table's type."""
 
+_COARSER = {"us": "ms"}
+"""Milliseconds, which Iceberg's readers take for microseconds as well: a cast that overflows is refused."""
+
 _PROMOTIONS = frozenset({(pa.int32(), pa.int64()), (pa.float32(), pa.float64())})
 
 
@@ -29,22 +32,25 @@ class Converter:
     """Converts record batches of one file to the table's schema."""
 
     def __init__(
-        self, have: Any, want: Any, schema_fields: Sequence[Json], identity_ids: Collection[int] | None
+        self, have: Any, want: Any, schema_fields: Sequence[Json], partition_scalars: Mapping[int, Any] | None
     ) -> None:
         """``have`` is the file's Arrow schema, ``want`` the table's, from ``schema_fields``.
 
-        ``identity_ids`` are the sources of the partition's identity transforms, whose values a file may leave to
-        the partition; None when they are not known, and then no column may be missing.
+        ``partition_scalars`` are the values of the partition's identity transforms by source id, which a file may
+        leave to the partition; None when they are not known, and then no column may be missing.
         Raises :class:`UnsupportedFile` and :class:`UnsupportedColumn`.
         """
         self._want = want
         positions = _positions(have, {described["id"] for described in schema_fields})
         self._columns: list[tuple[int | None, Convert]] = []
+        self._given: dict[str, Any] = {}
         for field, described in zip(want, schema_fields, strict=True):
             identity = described["id"]
             position = positions.get(identity)
             if position is None:
-                _refuse_unless_null(described, identity_ids)
+                given = _given_value(described, partition_scalars)
+                if given is not None:
+                    self._given[field.name] = given
                 self._columns.append((None, _same))
             else:
                 self._columns.append((position, _top_level(have.field(position), field)))
@@ -54,7 +60,9 @@ class Converter:
         arrays = []
         for (position, convert), field in zip(self._columns, self._want, strict=True):
             if position is None:
-                arrays.append(pa.nulls(batch.num_rows, field.type))
+                given = self._given.get(field.name)
+                rows = batch.num_rows
+                arrays.append(pa.nulls(rows, field.type) if given is None else pa.repeat(given, rows))
                 continue
             array = convert(batch.column(position))
             if not field.nullable and array.null_count:
@@ -77,16 +85,19 @@ def _positions(have: Any, wanted_ids: Collection[int]) -> Mapping[int, int]:
     return positions
 
 
-def _refuse_unless_null(described: Json, identity_ids: Collection[int] | None) -> None:
+def _given_value(described: Json, partition_scalars: Mapping[int, Any] | None) -> Any:
+    """The value of all rows in a column that a file lacks, None for NULL (spec, "Column Projection")."""
     name = described["name"]
     if described["id"] in LINEAGE_IDS:
-        return  # to be filled in by who reads the file
-    if described["required"]:
-        raise UnsupportedColumn(f"a file lacks the required column {name!r}")
-    if described.get("initial-default") is not None:
-        raise UnsupportedColumn(f"a file lacks the column {name!r}, which has an initial default")
-    if identity_ids is None or described["id"] in identity_ids:
+        return None  # to be filled in by who reads the file
+    if partition_scalars is None:
         raise UnsupportedColumn(f"a file lacks the column {name!r}, whose value the partition may give")
+    given = partition_scalars.get(described["id"])
+    if given is None and described["required"]:
+        raise UnsupportedColumn(f"a file lacks the required column {name!r}")
+    if described["id"] not in partition_scalars and described.get("initial-default") is not None:
+        raise UnsupportedColumn(f"a file lacks the column {name!r}, which has an initial default")
+    return given
 
 
 def _top_level(have: Any, want: Any) -> Convert:
@@ -149,8 +160,8 @@ def _same_kind(have: Any, want: Any) -> bool:
     if pa.types.is_binary(want):
         return bool(pa.types.is_large_binary(have) or pa.types.is_binary_view(have))
     if pa.types.is_timestamp(want) and pa.types.is_timestamp(have):
-        return bool(have.unit == want.unit and (have.tz is None) == (want.tz is None))
-    return False
+        return have.unit in (want.unit, _COARSER.get(want.unit)) and (have.tz is None) == (want.tz is None)
+    return bool(pa.types.is_time(want) and pa.types.is_time(have) and have.unit == _COARSER.get(want.unit))
 
 
 def _wider_decimal(have: Any, want: Any) -> bool:

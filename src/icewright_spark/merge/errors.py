@@ -77,9 +77,23 @@ class FileChanged(Rejected):
 
 
 class OutputUnwritable(Unavailable):
-    """The output could not be written (no space, no permission). What was written so far is left where it is."""
+    """The output could not be written (no permission, a disk that fails)."""
 
     code: ClassVar[str] = "output-unwritable"
+
+
+class DiskFull(OutputUnwritable):
+    """There is no room for the output: on the disk, within a quota, or in a directory."""
+
+    code: ClassVar[str] = "disk-full"
+
+
+DISK_FULL = re.compile(
+    r"No space left on device|Disk quota exceeded|Too many links|DiskOutOfSpaceException|"
+    r"(?:DS|NS)?QuotaExceededException|MaxDirectoryItemsExceededException|There is not enough space on the disk|"
+    r"\bos error (?:28|31|122)\b|\bOSError\((?:28|31|122),|\[Errno (?:28|31|122)\]"
+)
+"""What Python, Rust, Java and Hadoop say of a disk that is full (ENOSPC, EMLINK, EDQUOT)."""
 
 
 class StorageRefused(Unavailable):
@@ -126,8 +140,9 @@ def reading(location: str) -> Iterator[None]:
 
 
 def unwritable(what: str, error: BaseException) -> IcewrightError:
-    """What to raise when a library could not write."""
-    return (worker_trouble(error) or OutputUnwritable)(f"{what}: {str(error).strip() or type(error).__name__}")
+    """What to raise when a library could not write, or panicked over it."""
+    full = DiskFull if DISK_FULL.search(str(error)) else None
+    return (full or worker_trouble(error) or OutputUnwritable)(f"{what}: {str(error).strip() or type(error).__name__}")
 
 
 def worker_trouble(error: BaseException) -> type[StorageRefused | StorageAway | OutOfMemory] | None:

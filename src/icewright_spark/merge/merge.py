@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import xxhash
 
 from icewright.domain.actions import Executor, FileGroup, InputFile
-from icewright.domain.errors import InvalidMessage
+from icewright.domain.errors import InvalidMessage, NotSorted
 from icewright.domain.jobs import GroupFigures, Receipt
 from icewright.domain.layouts import Layout as RowOrder
 from icewright.domain.tables import Json
@@ -36,6 +36,7 @@ from icewright_spark.merge.errors import FileUnreadable, ProofFailed, Unsupporte
 from icewright_spark.merge.lineage import LAST_UPDATED, inherited, with_lineage
 from icewright_spark.merge.metrics import metrics_of
 from icewright_spark.merge.output import OutputFile, Stream, Written, output_file, output_is_written
+from icewright_spark.merge.partition_values import holds_only, partition_scalars
 from icewright_spark.merge.proof import Proof, Proving, RowsMultiset, difference
 from icewright_spark.merge.read import (
     BATCH_BYTES,
@@ -76,10 +77,10 @@ class MergeJob:
 
     ``schema_fields`` is the JSON of the table's current schema, ``metrics_modes`` (``none``, ``counts``, ``full``,
     ``truncate(n)``) go by field id of the leaf and are ``truncate(16)`` where none is given.
-    ``identity_source_ids`` are the source ids of the identity transforms of the group's partition spec; None, not
-    known, refuses files of a partitioned table that lack a column. ``row_lineage`` is whether the table's rows have
-    ids (format version 3): then they are written, and are part of the proof. ``storage`` is how all these files are
-    reached.
+    ``identity_values`` are the values of the partition's identity transforms by source id, as the partition has them
+    in JSON; None, not known, refuses files of a partitioned table that lack a column. ``row_lineage`` is whether the
+    table's rows have ids (format version 3): then they are written, and are part of the proof. ``storage`` is how all
+    these files are reached.
     """
 
     group: FileGroup
@@ -87,7 +88,7 @@ class MergeJob:
     output_paths: tuple[str, ...]
     settings: WriterSettings = field(default_factory=WriterSettings)
     metrics_modes: Mapping[int, str] = field(default_factory=dict)
-    identity_source_ids: frozenset[int] | None = None
+    identity_values: Mapping[int, Any] | None = None
     row_lineage: bool = False
     storage: Storage = LOCAL
     sorted_by: RowOrder | None = None
@@ -113,20 +114,21 @@ def merge_group(job: MergeJob, *, writer: Writer | None = None) -> MergeResult:
     Raises :class:`ProofFailed` when rows written are not the rows read, or not those that the plan promised;
     :class:`UnsupportedFile`, :class:`UnsupportedColumn`, :class:`UnsupportedLocation` for what cannot be merged;
     :class:`FileUnreadable`, :class:`OutputExists`, :class:`OutputUnwritable`, :class:`StorageRefused` and
-    :class:`StorageAway`; :class:`InvalidMessage` for a group that is none. In every case all files stay where they
-    are, a partial output too.
+    :class:`StorageAway`; :class:`InvalidMessage` for a group that is none. In every case all inputs stay where
+    they are.
     """
     started_ns, started_cpu_ns = time.perf_counter_ns(), time.process_time_ns()
     _check_job(job)
     with _frugal_memory():
         merge = _Merge(job, writer)
         encoded_bytes = merge.inspect()
-        taken, written = merge.write(encoded_bytes)
-        output_is_written()
-        with merge.proving.of_process():
-            merge.check_samples()
-            read_back, seen = merge.read_back(taken, written)
-        outputs = merge.outputs(written, seen)
+        with merge.taken_back():
+            taken, written = merge.write(encoded_bytes)
+            output_is_written()
+            with merge.proving.of_process():
+                merge.check_samples()
+                read_back, seen = merge.read_back(taken, written)
+            outputs = merge.outputs(written, seen)
     receipt = Receipt(
         group_id=job.group.group_id,
         method=f"{merge.proof}, written by {merge.writer.name}, read back by the other library",
@@ -167,16 +169,16 @@ class _Merge:
     def __init__(self, job: MergeJob, writer: Writer | None) -> None:
         self._job = job
         unpartitioned = job.group.partition.values == "[]"
-        identity_ids = frozenset[int]() if unpartitioned else job.identity_source_ids
+        values: Mapping[int, Any] | None = {} if unpartitioned else job.identity_values
         self._fields = job.file_fields
+        self._scalars = None if values is None else partition_scalars(values, self._fields)
         batch_bytes = BATCH_BYTES
         self._key: Key | None = None
         if job.sorted_by is not None:
             self._key = Key(self._fields, job.sorted_by)
             if job.group.executor is not Executor.SORT:
                 batch_bytes = min(batch_bytes, max(_HELD_BYTES // len(job.group.files), _HELD_BYTES_MIN))
-        self._identity_ids = identity_ids
-        self._rows = RowsOfTable(self._fields, identity_ids, job.storage, batch_bytes)
+        self._rows = RowsOfTable(self._fields, self._scalars, job.storage, batch_bytes)
         self._schema = self._rows.schema
         self._leaves = leaves(self._fields)
         self.writer = writer or choose_writer(self._leaves, job.metrics_modes)
@@ -184,6 +186,7 @@ class _Merge:
         self._sample_digests: dict[str, Digest] = {}
         self._deleted: Mapping[str, Positions] = {}
         self.deleted_records = 0
+        self._whole: list[str] = []
         self.proving = ProofCost()
 
     def inspect(self) -> int:
@@ -202,6 +205,7 @@ class _Merge:
         locations = [file.path for file in group.files]
         identities = dictionary_ids(locations, self._job.storage) | {LAST_UPDATED}
         layout = Layout(
+            fields=self._fields,
             schema=self._schema,
             settings=self._job.settings,
             dictionary=dictionary_paths(self._leaves, identities),
@@ -216,12 +220,24 @@ class _Merge:
             before = stream.taken
             write_new_file(self._job.storage, path, stream.next_rows(rows), self.writer, layout)
             written.append(Written(path, stream.taken - before))
+            self._whole.append(path)
         self._job.storage.settle([file.path for file in written])
         taken = taking.result()
         if taken.rows + self.deleted_records != group.record_count:
             deleted = f" and {self.deleted_records} deleted" if self.deleted_records else ""
             raise ProofFailed(f"group {group.group_id}: {taken.rows} rows read{deleted}, {group.record_count} planned")
         return taken, written
+
+    @contextmanager
+    def taken_back(self) -> Iterator[None]:
+        """Files that are whole go again when the group fails all the same, but for the evidence of a failed proof."""
+        try:
+            yield
+        except ProofFailed:
+            raise
+        except BaseException:
+            self._job.storage.take_back(self._whole)
+            raise
 
     def check_samples(self) -> None:
         """The other library must decode the sampled inputs to the same rows. Raises :class:`ProofFailed`."""
@@ -265,10 +281,32 @@ class _Merge:
     def outputs(self, written: Sequence[Written], seen: Sequence[Mapping[int, Seen]]) -> tuple[OutputFile, ...]:
         """What Iceberg is told of the outputs, by what was seen of their rows."""
         modes, storage = self._job.metrics_modes, self._job.storage
-        return tuple(
-            output_file(self._fields, modes, storage, file, metrics_of(self._fields, modes, file.rows, its))
-            for file, its in zip(written, seen, strict=True)
+        outputs = []
+        for file, its in zip(written, seen, strict=True):
+            other = self._other_than_partition(its)
+            metrics = metrics_of(self._fields, modes, file.rows, its, left_out=other)
+            outputs.append(output_file(self._fields, modes, storage, file, metrics))
+        return tuple(outputs)
+
+    def _other_than_partition(self, seen: Mapping[int, Seen]) -> frozenset[int]:
+        """The ids of identity partition columns in which a file holds anything else than the partition's value.
+
+        Some readers take the one and some the other (:mod:`icewright_spark.merge.partition_values`), so that rows stay
+        as they are and nothing may be said of them. Raises :class:`NotSorted` where rows were sorted by such a column:
+        a reader of the partition's value would find them in another order.
+        """
+        scalars = self._scalars or {}
+        found = frozenset(
+            leaf.field_id
+            for leaf in self._leaves
+            if leaf.field_id in scalars and not holds_only(leaf, scalars[leaf.field_id], seen[leaf.field_id])
         )
+        if self._key is not None and found & {field.source_id for field in self._key.fields}:
+            raise NotSorted(
+                f"files of group {self._job.group.group_id} hold other values in a partition column than the partition",
+                hint="plan it as a shuffle",
+            )
+        return found
 
     def _finished(self, file: Written, stated: StatedCheck) -> Mapping[int, Seen]:
         seen = stated.finish(file.path)
@@ -315,7 +353,7 @@ class _Merge:
             files_in_turn = (self._rows_of(file, taking) for file in self._job.group.files)
             return joined(sorted_at_once(chain.from_iterable(files_in_turn), key, SORTED_BYTES_MAX))
         fields = [self._fields[position] for position in sorted(key.columns)]
-        first_rows = RowsOfTable(fields, self._identity_ids, self._job.storage)
+        first_rows = RowsOfTable(fields, self._scalars, self._job.storage)
         key_of_first = Key(fields, cast("RowOrder", self._job.sorted_by))
         decode = first_row_of({field["id"] for field in fields})
         files = []

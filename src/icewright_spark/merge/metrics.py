@@ -4,14 +4,15 @@ Counts and bounds come from the rows as they are read back, which are proved to 
 the footer, whose minima and maxima arrow-rs cuts to 64 bytes; column sizes come from the footer. As in Java: nothing
 but sizes inside lists and maps, nothing at all in mode ``none``, bounds of string and binary truncated by the mode
 (uuid, fixed and numbers never), no NaN in bounds. A bound of zero is -0.0 below and 0.0 above, which covers both zeros
-however a reader compares them.
+however a reader compares them. Unlike Java's, there is no upper bound where there is NaN, and no count of NaN where
+there is nothing else: Spark holds NaN to be greater than all numbers, and Iceberg would skip it by either.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,26 +75,37 @@ def metrics_mode(text: str) -> MetricsMode:
 
 
 def metrics_of(
-    schema_fields: Sequence[Json], modes: Mapping[int, str], rows: int, seen: Mapping[int, Seen]
+    schema_fields: Sequence[Json],
+    modes: Mapping[int, str],
+    rows: int,
+    seen: Mapping[int, Seen],
+    *,
+    left_out: Collection[int] = (),
 ) -> ColumnMetrics:
     """The metrics of a file of so many rows, from what was seen of each leaf in all of them.
 
-    ``modes`` by field id of the leaf, ``DEFAULT_MODE`` where none is given.
+    ``modes`` by field id of the leaf, ``DEFAULT_MODE`` where none is given. Of leaves ``left_out`` nothing is said.
     """
     kept = [
         (leaf, metrics_mode(modes.get(leaf.field_id, DEFAULT_MODE)), seen[leaf.field_id])
         for leaf in leaves(schema_fields)
-        if not leaf.repeated
+        if not leaf.repeated and leaf.field_id not in left_out
     ]
     counted = [(leaf, found) for leaf, mode, found in kept if mode.counts]
     bounded = [(leaf, mode, found) for leaf, mode, found in kept if mode.bounds and found.least is not None]
     return ColumnMetrics(
         value_counts={leaf.field_id: rows for leaf, _ in counted},
         null_counts={leaf.field_id: found.nulls for leaf, found in counted},
-        nan_counts={leaf.field_id: found.nans for leaf, found in counted if leaf.type in ("float", "double")},
+        nan_counts={
+            leaf.field_id: found.nans
+            for leaf, found in counted
+            if leaf.type in ("float", "double") and not 0 < found.nans == rows
+        },
         lower_bounds={leaf.field_id: _lower(leaf, mode, found) for leaf, mode, found in bounded},
         upper_bounds={
-            leaf.field_id: bound for leaf, mode, found in bounded if (bound := _upper(leaf, mode, found)) is not None
+            leaf.field_id: bound
+            for leaf, mode, found in bounded
+            if not found.nans and (bound := _upper(leaf, mode, found)) is not None
         },
     )
 

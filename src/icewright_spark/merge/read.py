@@ -7,7 +7,7 @@ other wrote. Both yield record batches of the table's schema.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -81,7 +81,7 @@ def first_row_of(identities: Collection[int]) -> Decoder:
 
 
 class RowsOfTable:
-    """Reads files as rows of one table. ``identity_ids`` as in :class:`Converter`.
+    """Reads files as rows of one table. ``partition_scalars`` as in :class:`Converter`.
 
     Many files are small, so that what they have in common is worked out once.
     """
@@ -89,13 +89,13 @@ class RowsOfTable:
     def __init__(
         self,
         schema_fields: Sequence[Json],
-        identity_ids: Collection[int] | None,
+        partition_scalars: Mapping[int, Any] | None,
         storage: Storage = LOCAL,
         batch_bytes: int = BATCH_BYTES,
     ) -> None:
         """``batch_bytes`` is about as long as a batch gets. Raises :class:`UnsupportedColumn`."""
         self.schema = arrow_schema(schema_fields)
-        self._fields, self._identity_ids, self._storage = schema_fields, identity_ids, storage
+        self._fields, self._partition_scalars, self._storage = schema_fields, partition_scalars, storage
         self._leaf_ids = frozenset(leaf.field_id for leaf in leaves(schema_fields))
         self._converters: list[tuple[Any, Converter]] = []
         self._batch_bytes = batch_bytes
@@ -158,7 +158,7 @@ class RowsOfTable:
         for known, converter in self._converters:
             if known.equals(columns, check_metadata=True):
                 return converter
-        converter = Converter(columns, self.schema, self._fields, self._identity_ids)
+        converter = Converter(columns, self.schema, self._fields, self._partition_scalars)
         self._converters = [(columns, converter), *self._converters[: _CONVERTERS_KEPT - 1]]
         return converter
 

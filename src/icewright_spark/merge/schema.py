@@ -105,7 +105,8 @@ def _escaped(char: str) -> str:
     return "_" + char if char.isdigit() else f"_x{ord(char):X}" if char else "_"
 
 
-def _primitive(name: str) -> Any | None:
+def primitive(name: str) -> Any | None:
+    """Arrow's type of a primitive type; None for one that cannot be merged."""
     if decimal := _DECIMAL.match(name):
         precision, scale = int(decimal[1]), int(decimal[2])
         return pa.decimal128(precision, scale) if 0 < precision <= _DECIMAL_DIGITS_MAX else None
@@ -116,7 +117,7 @@ def _primitive(name: str) -> Any | None:
 
 def _arrow_type(iceberg_type: Any) -> Any:
     if isinstance(iceberg_type, str):
-        return _primitive(iceberg_type)
+        return primitive(iceberg_type)
     match iceberg_type["type"]:
         case "struct":
             return pa.struct([_struct_field(field) for field in iceberg_type["fields"]])

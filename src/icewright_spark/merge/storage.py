@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from icewright_spark.merge.errors import (
     OutputExists,
-    OutputUnwritable,
+    ProofFailed,
     UnsupportedFile,
     UnsupportedLocation,
     reading,
@@ -112,8 +112,9 @@ class Storage:
 
         With ``durable=False`` only complete: then :meth:`settle` must follow. Raises :class:`OutputExists`,
         :class:`OutputUnwritable` and what storages raise. Local files are created exclusively. Arrow has no such way to
-        an object store: it is asked whether the object is there, and names are never used twice. On any error, what was
-        written stays: nothing is ever deleted here.
+        an object store: it is asked whether the object is there, and names are never used twice. On an error the part
+        of a local file that was written is deleted again, since nothing can know it yet; it stays where a proof failed,
+        as the evidence, and on object stores.
         """
         if is_local(location):
             with _new_local_file(local_path(location), durable=durable) as file:
@@ -134,7 +135,13 @@ class Storage:
             try:
                 _sync(path)
             except OSError as error:
-                raise OutputUnwritable(f"{path}: {error}") from error
+                raise unwritable(str(path), error) from error
+
+    def take_back(self, locations: Sequence[str]) -> None:
+        """Delete local files that the caller has just created and told nobody of. What cannot be deleted stays."""
+        for location in filter(is_local, locations):
+            with suppress(OSError):
+                local_path(location).unlink()
 
     def put(self, location: str, content: bytes) -> None:
         """Write a small object in one piece, in place of what is there. For probes alone, whose name nobody else has.
@@ -286,8 +293,9 @@ def _new_local_file(path: Path, *, durable: bool) -> Iterator[Any]:
     except FileExistsError as error:
         raise OutputExists(f"{path} exists already") from error
     except OSError as error:
-        raise OutputUnwritable(f"{path}: {error}") from error
-    with file:
+        raise unwritable(str(path), error) from error
+    made = os.fstat(file.fileno())
+    try:
         yield file
         try:
             file.flush()
@@ -296,8 +304,23 @@ def _new_local_file(path: Path, *, durable: bool) -> Iterator[Any]:
                 _sync(path.parent)
             for directory in created:
                 _sync(directory)
+            file.close()
         except OSError as error:
-            raise OutputUnwritable(f"{path}: {error}") from error
+            raise unwritable(str(path), error) from error
+    except BaseException as error:
+        with suppress(OSError):  # what is left in the buffer finds no more room than what came before it
+            file.close()
+        if not isinstance(error, ProofFailed):
+            _take_back(path, made)
+        raise
+
+
+def _take_back(path: Path, made: os.stat_result) -> None:
+    """Delete the file that was begun here under this name, if it is still the one at it."""
+    with suppress(OSError):
+        found = path.lstat()
+        if (found.st_dev, found.st_ino) == (made.st_dev, made.st_ino):
+            path.unlink()
 
 
 def _make_directories(directory: Path) -> list[Path]:

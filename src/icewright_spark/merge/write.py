@@ -15,8 +15,10 @@ import arro3.io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icewright.domain.tables import Json
 from icewright.domain.writer_settings import WriterSettings
 from icewright_spark.merge.errors import is_panic, unwritable
+from icewright_spark.merge.float_footer import FloatFooter, HeldBack
 from icewright_spark.merge.metrics import DEFAULT_MODE, metrics_mode
 from icewright_spark.merge.read import Decoder, decode_arrow_rs, decode_pyarrow
 from icewright_spark.merge.schema import Leaf
@@ -31,12 +33,16 @@ _CUT_ROWS_MIN = 1024
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a file is laid out. ``dictionary`` holds the paths of the leaves to be dictionary-encoded."""
+    """How a file is laid out. ``dictionary`` holds the paths of the leaves to be dictionary-encoded.
+
+    ``fields`` are all columns as the schema has them, for what the footer says of floats; without, it stays as it is.
+    """
 
     schema: Any
     settings: WriterSettings
     dictionary: tuple[tuple[str, ...], ...]
     row_group_rows: int
+    fields: Sequence[Json] = ()
 
 
 class Writer(Protocol):
@@ -147,11 +153,18 @@ def dictionary_paths(schema_leaves: Sequence[Leaf], identities: Collection[int])
 def write_new_file(storage: Storage, location: str, batches: Iterable[Any], writer: Writer, layout: Layout) -> None:
     """Writes a file that did not exist; :meth:`Storage.settle` makes it durable.
 
-    Raises :class:`OutputExists`, :class:`OutputUnwritable`, what storages raise, and whatever ``batches`` raises. On
-    any error, what was written stays: nothing is ever deleted here.
+    What its footer states of floats is what readers can take (:mod:`icewright_spark.merge.float_footer`). Raises
+    :class:`OutputExists`, :class:`OutputUnwritable`, what storages raise, and whatever ``batches`` raises.
+    On an error :meth:`Storage.create` says what becomes of the part that was written.
     """
+    floats = FloatFooter(layout.fields)
     with storage.create(location, durable=False) as file:
-        writer.write(batches, file, layout)
+        held = HeldBack(file)
+        writer.write(floats.watched(batches), held, layout)
+        try:
+            held.finish(floats.changed if floats.changes else None)
+        except (OSError, pa.ArrowException) as error:
+            raise unwritable(f"{location} could not be finished", error) from error
 
 
 class _Source:
@@ -164,6 +177,8 @@ class _Source:
     def __iter__(self) -> Iterator[Any]:
         try:
             yield from self._batches
+        except GeneratorExit:  # nobody reads on, since the writer failed: that is the error
+            raise
         except BaseException as error:
             self.error = error
             raise

@@ -15,6 +15,7 @@ from icewright.domain.writer_settings import encryption_property, shredding_prop
 from icewright_spark.commit import Rewritten
 from icewright_spark.iceberg import SparkTable
 from icewright_spark.merge.errors import ProofFailed
+from icewright_spark.staged.metrics import with_careful_metrics
 from icewright_spark.staged.rows_hash import RowsHash
 
 
@@ -63,13 +64,16 @@ def check_rows_of_files(group: FileGroup, by_file: Mapping[str, int]) -> None:
 
 
 def checked_file(table: SparkTable, group: FileGroup, file: Any) -> Any:
-    """Java's ``DataFile`` of a new file of the group, in no order that was proved. Raises :class:`ProofFailed`."""
+    """Java's ``DataFile`` of a new file of the group, in no order that was proved, with metrics that lose no rows.
+
+    Raises :class:`ProofFailed`.
+    """
     size_bytes = int(table.java.io().newInputFile(file.location()).getLength())
     if size_bytes != file.fileSizeInBytes():
         raise ProofFailed(f"{file.location()} has {size_bytes} bytes, and was written with {file.fileSizeInBytes()}")
     if group.output_spec_id is None and not table.is_in_partition(file, group.partition):
         raise ProofFailed(f"{file.location()} was not written to partition {group.partition_path or '(all)'}")
-    return table.unsorted(file)
+    return table.unsorted(with_careful_metrics(table, file))
 
 
 def check_same_rows(

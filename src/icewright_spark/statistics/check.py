@@ -160,6 +160,12 @@ def _difference(stated: Stated, seen: Seen) -> str | None:
         return f"{stated.what}: {stated.nulls} nulls are stated, {seen.nulls} found"
     if stated.without_values and seen.values:
         return f"{stated.what}: no value is stated, {seen.values} found"
+    return _wrong_bound(stated, seen)
+
+
+def _wrong_bound(stated: Stated, seen: Seen) -> str | None:
+    if seen.nans and stated.least is not None and stated.greatest is not None:
+        return f"{stated.what}: bounds are stated, and {seen.nans} NaN found, which readers would not look for"
     for name, bound, found, exact in (
         ("minimum", stated.least, seen.least, stated.exact[0]),
         ("maximum", stated.greatest, seen.greatest, stated.exact[1]),

@@ -16,10 +16,20 @@ from icewright.adapters.http.queue_calls import QueueCalls
 from icewright.adapters.http.told_calls import ToldCalls
 from icewright.domain.asked import Asked, AskedRemoveOrphanFiles
 from icewright.domain.codec import to_json
-from icewright.domain.errors import NotFound
+from icewright.domain.errors import NotFound, Unreadable
 from icewright.domain.names import TableName
 from icewright.domain.policies import NewRevision, Policies
+from icewright.domain.reasons import SINCE
 from icewright.domain.tables import Json
+from icewright.planning import wording
+
+
+def _unreadable(name: TableName, reason: Json) -> Unreadable:
+    since = wording.instant(reason["figures"][SINCE])
+    return Unreadable(
+        f"{name} cannot be read since {since}: {reason['text']}",
+        hint="nothing is planned or done for it until then; the server tries again by itself",
+    )
 
 
 class Client(PeopleCalls, ToldCalls, QueueCalls):
@@ -51,15 +61,27 @@ class Client(PeopleCalls, ToldCalls, QueueCalls):
         return self.ask("GET", f"/tables/{part(uuid)}", {"catalog": catalog})
 
     def table(self, name: TableName) -> Json:
-        """The summary of one table. Raises :class:`~icewright.domain.errors.NotFound`."""
+        """The summary of one table.
+
+        Raises ``NotFound``, and ``Unreadable`` for a table that the server could not read even once.
+        """
         found = self.tables(name=name, limit=1).items
         if not found:
+            for table in self.status()["unreadable"]:
+                if table["name"] == str(name):
+                    raise _unreadable(name, table["reason"])
             raise NotFound(f"the server does not know a table {name}", hint="it looks for new tables now and then")
         return found[0]
 
     def partitions(self, uuid: str, catalog: str, *, limit: int = 100, cursor: str | None = None) -> Page:
         """The partitions of a table as of its last observed snapshot."""
-        return self.page(f"/tables/{part(uuid)}/partitions", {"catalog": catalog, "limit": limit, "cursor": cursor})
+        return self.parts_of_table("partitions", uuid, catalog, limit=limit, cursor=cursor)
+
+    def parts_of_table(
+        self, what: str, uuid: str, catalog: str, *, limit: int = 100, cursor: str | None = None
+    ) -> Page:
+        """``partitions``, ``snapshots`` or ``refs`` of a table, a view each. Raises ``NotFound``."""
+        return self.page(f"/tables/{part(uuid)}/{part(what)}", {"catalog": catalog, "limit": limit, "cursor": cursor})
 
     def observations(self, uuid: str, catalog: str) -> Page:
         """What looks at a table have seen, the last one alone: an ``ObservationView``. Raises ``NotFound``."""
@@ -69,9 +91,9 @@ class Client(PeopleCalls, ToldCalls, QueueCalls):
         """Why something happens to a table, or nothing: a ``Why``. Raises ``NotFound``."""
         return self.ask("GET", f"/tables/{part(uuid)}/why", {"catalog": catalog})
 
-    def unneeded(self, uuid: str, catalog: str) -> Json:
-        """Files that a table does not need: an ``UnneededView``. Raises ``NotFound``."""
-        return self.ask("GET", f"/tables/{part(uuid)}/unneeded", {"catalog": catalog})
+    def unneeded(self, uuid: str, catalog: str, files: int = 0) -> Json:
+        """Files that a table does not need, some of them one by one: an ``UnneededView``. Raises ``NotFound``."""
+        return self.ask("GET", f"/tables/{part(uuid)}/unneeded", {"catalog": catalog, "files": files or None})
 
     def plan_table(self, uuid: str, catalog: str) -> Json:
         """Have the table observed and planned now: ``{"plan": PlanView, "task_id": ..., "upkeep": [...]}``."""
@@ -80,6 +102,14 @@ class Client(PeopleCalls, ToldCalls, QueueCalls):
     def unpark(self, uuid: str, catalog: str) -> Json:
         """Close the breaker of a table, and have it looked at; as :meth:`plan_table`."""
         return self.ask("POST", f"/tables/{part(uuid)}/unpark", {"catalog": catalog})
+
+    def declare_lost(self, name: str, declared_by: str) -> Json:
+        """Declare a table lost that cannot be read: a ``LostTable``."""
+        return self.ask("POST", f"/lost-tables/{part(name)}", body={"declared_by": declared_by})
+
+    def withdraw_lost(self, name: str) -> Json:
+        """Take that back: a ``LostTable``."""
+        return self.ask("POST", f"/lost-tables/{part(name)}/withdraw")
 
     def plan_asked(self, uuid: str, catalog: str, asked: Asked) -> Json:
         """Have that planned which is asked for, to be applied: a ``PlanView``."""

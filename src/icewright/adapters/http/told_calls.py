@@ -62,6 +62,10 @@ class ToldCalls(Connection):
         """Events that came in, newest first: an ``EventView`` each; ``only`` by ``state``, ``channel`` or ``name``."""
         return self.page("/events/inbox", {**only, "limit": limit, "cursor": cursor})
 
+    def delete_event(self, event_id: int) -> Json:
+        """Forget an event: the ``EventView`` that it was. Raises ``NotFound``."""
+        return self.ask("DELETE", f"/events/inbox/{event_id}")
+
     def notify(self, event: CommitEvent) -> Json:
         """Say that somebody committed."""
         return self.ask("POST", "/events/commits", body=to_json(event))

@@ -48,6 +48,12 @@ class MemoryCatalog(MemoryTables):
         with self._lock:
             return iter(tuple(self._uuids))
 
+    def pointers(self) -> Mapping[TableName, str | None]:
+        """Where the pointers of all tables are."""
+        self._answer()
+        with self._lock:
+            return {name: self._table(name).metadata.metadata_location for name in self._uuids}
+
     def load(self, name: TableName) -> TableMetadata:
         """The table as it is now."""
         self._answer()

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from icewright.domain.clock_notes import ClockNote
 from icewright.domain.errors import Conflict
 from icewright.domain.names import TableId
 from icewright.domain.orphans import FinishedPass, Sighting
@@ -29,6 +30,7 @@ class MemorySightings:
         self._clock = clock
         self._lock = threading.Lock()
         self._tables: dict[TableId, _OfTable] = {}
+        self._note: ClockNote | None = None
 
     def now(self) -> Instant:
         """See the port."""
@@ -43,6 +45,16 @@ class MemorySightings:
         """See the port."""
         with self._lock:
             return iter(self._tables.get(table_id, _OfTable()).seen)
+
+    def clock_note(self) -> ClockNote | None:
+        """See the port."""
+        with self._lock:
+            return self._note
+
+    def keep_clock_note(self, note: ClockNote) -> None:
+        """See the port."""
+        with self._lock:
+            self._note = note
 
     def begin(self, table_id: TableId) -> int:
         """See the port."""

@@ -15,7 +15,7 @@ from icewright.adapters.memory.task_store import MemoryTaskStore
 from icewright.domain.access import EVERYWHERE, Scope, Scopes, covers
 from icewright.domain.actions import ActionKind
 from icewright.domain.errors import Conflict, LookLost, NotFound
-from icewright.domain.event_messages import WAITING_MAX
+from icewright.domain.event_messages import SHARE_MAX, WAITING_MAX
 from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
 from icewright.domain.files import Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -29,10 +29,10 @@ from icewright.domain.tables import Instant
 from icewright.ports.audit import acting
 from icewright.ports.census import TableCensus
 from icewright.ports.clock import Clock
+from icewright.ports.inbox import EventFilter
 from icewright.ports.store import (
     AT_ONCE,
     ROWS_AT_ONCE_MAX,
-    EventFilter,
     InventoryUpdate,
     OptimizerRecord,
     PlanPlace,
@@ -81,6 +81,11 @@ class MemoryTableStore(MemoryFindings):
         """See the port."""
         with self._lock:
             return next((r for r in self._records.values() if r.name == name and r.dropped_at is None), None)
+
+    def records_by_name(self, names: Collection[TableName]) -> Mapping[TableName, TableRecord]:
+        """See the port."""
+        with self._lock:
+            return {r.name: r for r in self._records.values() if r.name in frozenset(names) and r.dropped_at is None}
 
     def unknown(self, catalog: str, names: Collection[TableName]) -> frozenset[TableName]:
         """See the port."""
@@ -243,19 +248,49 @@ class MemoryTableStore(MemoryFindings):
         record = self._records.get(table_id)
         return record is not None and record.dropped_at is None
 
-    def receive(self, *events: CommitEvent, channel: Channel = Channel.HTTP, waiting_max: int = WAITING_MAX) -> int:
+    def receive(
+        self,
+        *events: CommitEvent,
+        channel: Channel = Channel.HTTP,
+        reporter: str = "",
+        waiting_max: int = WAITING_MAX,
+        share_max: int = SHARE_MAX,
+    ) -> int:
         """See the port."""
         with self._lock:
             now = self._clock.now()
-            self._inbox.require_room(events, waiting_max)
-            return sum(self._inbox.receive(event, channel, now) for event in events)
+            self._inbox.require_room(events, reporter, waiting_max, share_max)
+            return sum(self._inbox.receive(event, channel, reporter, now) for event in events)
 
-    def inbox(self, limit: int, *, known: bool | None = None) -> Sequence[StoredEvent]:
+    def inbox(self, limit: int) -> Sequence[StoredEvent]:
+        """See the port."""
+        with self._lock:
+            return self._inbox.waiting[:limit]
+
+    def told_tables(
+        self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
+    ) -> Sequence[TableName]:
         """See the port."""
         with self._lock:
             names = {record.name for record in self._records.values() if record.dropped_at is None}
-            waiting = [stored for stored in self._inbox.events if stored.done_at is None]
-            return [one for one in waiting if known is None or (one.event.table_name in names) is known][:limit]
+            told = self._inbox.told_tables(self._clock.now(), tried=tried)
+            found = [name for name in told if known is None or (name in names) is known]
+            return [name for name in found if name.catalog not in without][:limit]
+
+    def told_of(self, name: TableName) -> Mapping[int, int | None]:
+        """See the port."""
+        with self._lock:
+            return self._inbox.told_of(name)
+
+    def event(self, event_id: int) -> StoredEvent:
+        """See the port."""
+        with self._lock:
+            return self._inbox.event(event_id)
+
+    def remove_event(self, event_id: int) -> None:
+        """See the port."""
+        with self._lock:
+            self._inbox.remove(event_id)
 
     def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
         """See the port."""
@@ -269,10 +304,10 @@ class MemoryTableStore(MemoryFindings):
         with self._lock:
             self._inbox.done(event_ids, committed_at, self._clock.now())
 
-    def tried(self, event_ids: Sequence[int], trouble: Reason) -> None:
+    def tried(self, event_ids: Sequence[int], trouble: Reason, *, counts: bool = True) -> None:
         """See the port."""
         with self._lock:
-            self._inbox.tried(event_ids, trouble, self._clock.now())
+            self._inbox.tried(event_ids, trouble, self._clock.now(), counts=counts)
 
     def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
         """See the port."""
@@ -373,7 +408,7 @@ class MemoryTableStore(MemoryFindings):
         """See the port."""
         with self._lock:
             present = [record for record in self._records.values() if record.dropped_at is None]
-            waiting = [stored for stored in self._inbox.events if stored.done_at is None]
+            waiting = self._inbox.waiting
             seen: dict[str, list[Instant]] = {}
             asked: dict[str, list[Instant]] = {}
             for one in self.submitters.noted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
@@ -358,7 +359,18 @@ class MemoryTables:
         if self.storage is None:
             return
         metadata = table.metadata
-        said = f'{{"format-version":{metadata.format_version},"table-uuid":"{metadata.table_id.uuid}"}}'
+        said = json.dumps(
+            {
+                "format-version": metadata.format_version,
+                "table-uuid": metadata.table_id.uuid,
+                "last-updated-ms": metadata.updated_at,
+                "current-snapshot-id": metadata.current_snapshot_id,
+                "snapshots": [
+                    {"snapshot-id": s.snapshot_id, "timestamp-ms": s.committed_at} for s in metadata.snapshots
+                ],
+                "metadata-log": [{"timestamp-ms": e.at, "metadata-file": e.location} for e in metadata.metadata_log],
+            }
+        )
         new = [one for one in metadata.snapshots if one.snapshot_id not in before]
         keys = [manifest.key for one in new for manifest in table.manifests[one.snapshot_id]]
         made = [key for key in keys if key.added_snapshot_id in {one.snapshot_id for one in new}]

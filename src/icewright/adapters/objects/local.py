@@ -21,6 +21,14 @@ _NS_PER_MS: Final = 1_000_000
 _GONE: Final = (FileNotFoundError, NotADirectoryError)
 
 
+def real_folder(place: str) -> str:
+    """The folder of this machine that a place leads to, links followed; a place of another storage is what it is."""
+    if not place.startswith(f"{STORAGE}/"):
+        return place
+    real = os.path.realpath(place.removeprefix(STORAGE))
+    return place if real == place.removeprefix(STORAGE).rstrip("/") else f"{STORAGE}{real.rstrip('/')}/"
+
+
 class LocalObjects:
     """See the port. ``clock`` is this machine's."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from icewright.adapters.objects.hdfs import HdfsObjects, HdfsQuarantine
 from icewright.adapters.objects.local import LocalObjects
@@ -57,8 +57,13 @@ class CatalogObjects:
 class CatalogQuarantine:
     """The port over the same storages, with all their quarantines."""
 
-    def __init__(self, entry: CatalogEntry, roots: Sequence[CanonicalPath]) -> None:
-        """Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used."""
+    def __init__(
+        self, entry: CatalogEntry, roots: Sequence[CanonicalPath], may_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """``may_change`` is called between the steps of a move, right before one that takes away; it may raise.
+
+        Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used.
+        """
         self.roots: Sequence[CanonicalPath] = tuple(roots)
         of_scheme = {
             scheme: [root for root in roots if root.startswith(f"{scheme}:")] for scheme in ("file", "hdfs", "s3")
@@ -66,7 +71,7 @@ class CatalogQuarantine:
         self._by_scheme: Mapping[str, Quarantine] = {
             "file": LocalQuarantine(of_scheme["file"]),
             "hdfs": HdfsQuarantine(of_scheme["hdfs"]),
-            "s3": S3Quarantine(S3Client(entry.pyiceberg_properties()), of_scheme["s3"]),
+            "s3": S3Quarantine(S3Client(entry.pyiceberg_properties()), of_scheme["s3"], may_change),
         }
 
     def check(self, path: CanonicalPath) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import zip_longest
 from typing import Any, Final
@@ -37,11 +37,18 @@ _UNVERSIONED: Final = (None, "null")
 class S3Quarantine:
     """See the port. Each root is a prefix that serves its own bucket."""
 
-    def __init__(self, client: S3Client, roots: Sequence[CanonicalPath]) -> None:
+    def __init__(
+        self, client: S3Client, roots: Sequence[CanonicalPath], may_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """``may_change`` is called right before each request that deletes: a move is several, and takes minutes.
+
+        What it raises passes through.
+        """
         self.roots: Sequence[CanonicalPath] = tuple(roots)
         self._client = client
         self._by_bucket = {bucket_and_key(root)[0]: prefix_of(root) for root in roots}
         self._conditional: dict[str, bool] = {}
+        self._may_change = may_change
 
     def check(self, path: CanonicalPath) -> None:
         """Whether its bucket has a quarantine."""
@@ -105,7 +112,7 @@ class S3Quarantine:
     def _hide(self, expected: ListedObject, head: Mapping[str, Any]) -> Held:
         bucket, key = bucket_and_key(expected.path)
         with _step(expected.path):
-            answer = self._client.writes.delete_object(Bucket=bucket, Key=key, IfMatch=head["ETag"])
+            answer = self._delete(Bucket=bucket, Key=key, IfMatch=head["ETag"])
         if not answer.get("DeleteMarker") or not answer.get("VersionId"):
             raise Unknown(f"{expected.path} was deleted, and the store speaks of no delete marker")
         return Held(expected.path, expected.etag, head["VersionId"], answer["VersionId"])
@@ -142,7 +149,7 @@ class S3Quarantine:
         bucket, key = bucket_and_key(expected.path)
         try:
             with _step(expected.path):
-                self._client.writes.delete_object(Bucket=bucket, Key=key, IfMatch=head["ETag"])
+                self._delete(Bucket=bucket, Key=key, IfMatch=head["ETag"])
         except (Conflict, NotAllowed, Unsupported):
             self._remove(place, kept)  # it is certain that the original was not touched
             raise
@@ -190,14 +197,19 @@ class S3Quarantine:
         which = {"IfMatch": head["ETag"]} if version in _UNVERSIONED else {"VersionId": version}
         try:
             with _step(place):
-                self._client.writes.delete_object(Bucket=bucket, Key=key, **which)
+                self._delete(Bucket=bucket, Key=key, **which)
         except Conflict as error:
             raise Unknown(f"{place} in quarantine changed while it was to be deleted") from error
+
+    def _delete(self, **which: Any) -> Mapping[str, Any]:
+        self._may_change()
+        answer: Mapping[str, Any] = self._client.writes.delete_object(**which)
+        return answer
 
     def _delete_version(self, path: CanonicalPath, version_id: str) -> None:
         bucket, key = bucket_and_key(path)
         with _step(path):
-            self._client.writes.delete_object(Bucket=bucket, Key=key, VersionId=version_id)
+            self._delete(Bucket=bucket, Key=key, VersionId=version_id)
 
     def _versions(self, path: CanonicalPath) -> list[dict[str, Any]]:
         """Versions and markers of one key, newest first; a marker's etag is None.
@@ -246,7 +258,7 @@ class S3Quarantine:
             raise StorageAway(f"S3 does not answer for a trial in {bucket}") from error
         try:
             with _step(path):
-                self._client.writes.delete_object(Bucket=bucket, Key=key, IfMatch=f'"{"0" * 32}"')
+                self._delete(Bucket=bucket, Key=key, IfMatch=f'"{"0" * 32}"')
         except Conflict:
             self._remove(path, put)
             return True

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
+from icewright.adapters.objects.local import real_folder
 from icewright.adapters.pyiceberg.hive_pointers import HivePointers
 from icewright.adapters.pyiceberg.manifests import (
     ADDED,
@@ -26,12 +27,14 @@ from icewright.adapters.pyiceberg.manifests import (
 from icewright.adapters.pyiceberg.metadata import parse_metadata
 from icewright.adapters.pyiceberg.pointers import Pointers, read_metadata
 from icewright.adapters.pyiceberg.rest_pointers import RestPointers
-from icewright.adapters.pyiceberg.sort_keys import SortKeys, Spans
+from icewright.adapters.pyiceberg.sort_keys import SortKeys, Spans, misstated
 from icewright.adapters.pyiceberg.sql_pointers import SqlPointers
 from icewright.adapters.pyiceberg.translate import reading
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
+from icewright.domain.errors import InvalidLocation
 from icewright.domain.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.domain.inventory import ManifestKey, ManifestSummary
+from icewright.domain.locations import Aliases
 from icewright.domain.names import TableId, TableName
 from icewright.domain.tables import Instant, Snapshot, SortField, TableMetadata
 from icewright.planning.tally import ManifestTally
@@ -41,6 +44,7 @@ _LISTS_KEPT = 4
 _LIST_LENGTH_MAX = 10_000
 """Longer lists are not kept: some 500 bytes of memory per manifest."""
 _NANOS_PER_MS = 1_000_000
+_PLAIN = Aliases()
 
 
 class PyIcebergCatalog:
@@ -75,6 +79,10 @@ class PyIcebergCatalog:
     def metadata_location(self, name: TableName) -> str:
         """Where the catalog's pointer is now: one question, no file read."""
         return self._pointers.metadata_location(name)
+
+    def pointers(self) -> Mapping[TableName, str | None]:
+        """Where the pointers of all tables are now."""
+        return self._pointers.all_locations()
 
     def load(self, name: TableName) -> TableMetadata:
         """The table as it is now."""
@@ -135,6 +143,7 @@ class PyIcebergCatalog:
                     first_row_id=entry.first_row_id,
                     spans=spans.unknown if entry.bounds is None else spans.spans(entry.bounds),
                     row_groups=entry.row_groups,
+                    misstated="" if entry.bounds is None else misstated(table, entry.partition, entry.bounds),
                 )
 
     def delete_files(
@@ -228,13 +237,28 @@ def _delete_file(entry: Entry) -> DeleteFile:
     )
 
 
+def _followed(folder: str) -> str | None:
+    """Where a folder of this machine leads to by links; None where it goes by none, or is elsewhere."""
+    try:
+        place = _PLAIN.folder(folder)
+    except InvalidLocation:
+        return None
+    real = real_folder(place)
+    return None if real == place else real.rstrip("/")
+
+
 def _summary(manifest: Manifest, entries: Iterator[Entry], runs: AbstractSet[int], location: str) -> ManifestSummary:
-    tally = ManifestTally(runs, location)
+    tally, folders = ManifestTally(runs, location), set[str]()
     for entry in entries:
         if entry.status == DELETED:
             tally.removed(entry.partition)
             continue
         tally.live_at(entry.path)
+        folder = entry.path.rpartition("/")[0]
+        if folder not in folders:
+            folders.add(folder)
+            if (real := _followed(folder)) is not None:
+                tally.live_at(f"{real}/")
         if entry.content is FileContent.DATA:
             tally.data_file(
                 entry.partition,

@@ -50,9 +50,17 @@ class HivePointers:
 
     def tables(self) -> Iterator[TableName]:
         """All Iceberg tables, database by database."""
+        yield from (name for name, location in self._all().items() if location is not None)
+
+    def all_locations(self) -> Mapping[TableName, str | None]:
+        """All pointers, some hundred at once; what the metastore cannot describe may be an Iceberg table, too."""
+        return {name: location or None for name, location in self._all().items()}
+
+    def _all(self) -> Mapping[TableName, str | None]:
+        """Database by database; a pointer is empty where a table has none, None where its table cannot be described."""
         with self.client() as client:
-            names = [name for database in client.get_all_databases() for name in self._tables_of(client, database)]
-        yield from names
+            databases = client.get_all_databases()
+            return {name: at for database in databases for name, at in self._tables_of(client, database)}
 
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file."""
@@ -73,29 +81,35 @@ class HivePointers:
         """What reads the files of a table."""
         return self._files.file_io(location)
 
-    def _tables_of(self, client: Client, database: str) -> Iterator[TableName]:
+    def _tables_of(self, client: Client, database: str) -> Iterator[tuple[TableName, str | None]]:
         try:
             names = client.get_all_tables(database)
         except (NoSuchObjectException, UnknownDBException):
             return  # dropped since the databases were listed
         for start in range(0, len(names), _TABLES_AT_ONCE):
-            for table in self._tables_by_name(client, database, names[start : start + _TABLES_AT_ONCE]):
-                if (table.parameters or {}).get(_TABLE_TYPE, "").lower() != _ICEBERG:
+            asked = names[start : start + _TABLES_AT_ONCE]
+            for name, parameters in self._parameters_by_name(client, database, asked).items():
+                if parameters is not None and parameters.get(_TABLE_TYPE, "").lower() != _ICEBERG:
                     continue
                 try:
-                    yield TableName(self._name, (database,), table.tableName)
+                    location = None if parameters is None else parameters.get(_METADATA_LOCATION, "")
+                    yield TableName(self._name, (database,), name), location
                 except InvalidName as error:
                     _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
 
-    def _tables_by_name(self, client: Client, database: str, names: Sequence[str]) -> list[Any]:
-        """Several tables at once; one by one where the metastore cannot, so that one in trouble hides no other."""
+    def _parameters_by_name(
+        self, client: Client, database: str, names: Sequence[str]
+    ) -> dict[str, Mapping[str, str] | None]:
+        """Of several tables at once; one by one where the metastore cannot, None for one that is in trouble."""
         try:
-            return list(client.get_table_objects_by_name(database, names))
+            found = client.get_table_objects_by_name(database, names)
+            return {table.tableName: table.parameters or {} for table in found}
         except (MetaException, TApplicationException) as error:
             if len(names) > 1:
-                return [table for name in names for table in self._tables_by_name(client, database, [name])]
+                each = [self._parameters_by_name(client, database, [name]) for name in names]
+                return {name: parameters for one in each for name, parameters in one.items()}
             _log.warning("table_passed_over", catalog=self._name, table=f"{database}.{names[0]}", problem=error.message)
-            return []
+            return {names[0]: None}
 
     def _parameters(self, name: TableName) -> Mapping[str, str]:
         if name.catalog != self._name or len(name.namespace) != _NAMESPACE_LEVELS:

@@ -42,7 +42,8 @@ _OPERATIONS = {operation.value: operation for operation in Operation}
 def parse_metadata(raw: Any, *, name: TableName, metadata_location: str) -> TableMetadata:
     """The table that the JSON of a metadata file describes.
 
-    Raises :class:`Unsupported` for a newer format version. Anything missing or of the wrong type comes out as the
+    Raises :class:`Unsupported` for a newer format version, and for a location with ``#`` or ``?``: PyIceberg cuts it
+    there, as Iceberg's S3 does, while Hadoop takes it as it is. Anything missing or of the wrong type comes out as the
     KeyError, TypeError or ValueError that it causes.
     """
     if not isinstance(raw, dict):
@@ -53,6 +54,12 @@ def parse_metadata(raw: Any, *, name: TableName, metadata_location: str) -> Tabl
             f"table {name} has format version {version}; icewright reads versions 1 to {FORMAT_VERSION_MAX}"
         )
     location = _str(raw["location"])
+    for place in (location, metadata_location):
+        if "#" in place or "?" in place:
+            raise Unsupported(
+                f"table {name} lies at {place!r}: where a location has # or ?, libraries read it as different files",
+                hint="move the table to a location without them",
+            )
     uuid = raw.get("table-uuid")
     current = raw.get("current-snapshot-id")
     current_snapshot_id = None if current is None or current == _NO_SNAPSHOT else _int(current)

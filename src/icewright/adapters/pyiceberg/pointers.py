@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -34,6 +34,10 @@ class Pointers(Protocol):
 
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file: the cheapest question that tells. Raises ``NotFound`` and ``Unreadable``."""
+        ...
+
+    def all_locations(self) -> Mapping[TableName, str | None]:
+        """The present metadata files of all tables; None for a table of which that cannot be told."""
         ...
 
     def load(self, name: TableName) -> Pointed:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -37,6 +38,10 @@ _log = structlog.get_logger(__name__)
 PAGES_MAX: Final = 100_000
 """Of one listing: a catalog that never comes to an end must not keep us for ever."""
 NAMESPACES_MAX: Final = 1_000_000
+LOCATIONS_S_MAX: Final = 45
+"""How long all pointers may take to be asked, one by one."""
+ASKED_AT_ONCE: Final = 8
+_ASKED_A_TURN: Final = 8 * ASKED_AT_ONCE
 _CONFIGS_MAX: Final = 20_000
 """Tables whose settings are remembered, those used last."""
 _CHUNK_BYTES: Final = 1 << 20
@@ -70,6 +75,29 @@ class RestPointers:
                 yield TableName(self._name, path[:-1], path[-1])
             except InvalidName as error:
                 _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
+
+    def all_locations(self) -> Mapping[TableName, str | None]:
+        """All pointers, table by table, several at once: the protocol has no question for all."""
+        names, until = list(self.tables()), time.monotonic() + LOCATIONS_S_MAX
+        found: dict[TableName, str | None] = {}
+        with ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="pointers") as pool:
+            for start in range(0, len(names), _ASKED_A_TURN):
+                if time.monotonic() > until:
+                    raise Unavailable(f"catalog {self._name} did not say where its {len(names)} tables are in time")
+                for name, location in pool.map(self._location_or_none, names[start : start + _ASKED_A_TURN]):
+                    if location is not None:
+                        found[name] = location or None
+        return found
+
+    def _location_or_none(self, name: TableName) -> tuple[TableName, str | None]:
+        """The pointer; empty where it cannot be told, None where the table is gone."""
+        try:
+            return name, self.metadata_location(name)
+        except NotFound:
+            return name, None
+        except Unreadable as error:
+            _log.warning("pointer_unknown", catalog=self._name, table=str(name), problem=error.message)
+            return name, ""
 
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file. The answer has the metadata in it as well, with as few snapshots as may be."""

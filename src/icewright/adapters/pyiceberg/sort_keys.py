@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -10,8 +12,8 @@ from typing import Any
 from pyiceberg.transforms import parse_transform
 
 from icewright.adapters.pyiceberg.manifests import Bounds
-from icewright.adapters.pyiceberg.values import TypeName, bound, library_type, primitive_types
-from icewright.domain.files import SortKey, Span
+from icewright.adapters.pyiceberg.values import TypeName, bound, library_type, primitive_types, single_value
+from icewright.domain.files import Partition, SortKey, Span
 from icewright.domain.tables import SortField, TableMetadata
 
 _ORDER_PRESERVING = ("identity", "truncate", "year", "month", "day", "hour")
@@ -148,3 +150,29 @@ class _Field:
         if self._descending:
             value = value.copy_negate() if isinstance(value, Decimal) else -value
         return (_VALUE, value)
+
+
+def misstated(table: TableMetadata, partition: Partition, bounds: Bounds) -> str:
+    """What metrics of a file say of an identity partition column and is not so of its partition; nothing if all is.
+
+    Engines read the partition's value whatever the file holds, and skip files by their metrics.
+    """
+    fields, types = table.spec(partition.spec_id).fields, primitive_types(table)
+    for field, value in zip(fields, json.loads(partition.values), strict=False):
+        source = field.source_id
+        if field.transform != "identity" or source not in types:
+            continue
+        nulls, values = bounds.null_counts.get(source), bounds.value_counts.get(source)
+        if value is None and nulls is not None and values is not None and nulls < values:
+            return f"{values - nulls} values in column {source}, whose partition is NULL"
+        if value is not None and nulls:
+            return f"{nulls} nulls in column {source}, whose partition is {value!r}"
+        for name, raw, beyond in (("lower", bounds.lower, operator.gt), ("upper", bounds.upper, operator.lt)):
+            found = bound(raw[source], types[source]) if source in raw else None
+            said = None if found is None else single_value(found, types[source])
+            if said is None or (value is not None and type(said) is not type(value)):
+                continue
+            is_cut = types[source] in ("string", "binary")
+            if value is None or (beyond(said, value) if is_cut else said != value):
+                return f"the {name} bound {said!r} in column {source}, whose partition is {value!r}"
+    return ""

@@ -7,7 +7,7 @@ way to ask for the pointer alone.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -41,14 +41,20 @@ class SqlPointers:
 
     def tables(self) -> Iterator[TableName]:
         """All tables. Rows that no name can be made of (an empty part) are logged and passed over."""
+        yield from self.all_locations()
+
+    def all_locations(self) -> Mapping[TableName, str | None]:
+        """All pointers, by one query."""
+        columns = IcebergTables.table_namespace, IcebergTables.table_name, IcebergTables.metadata_location
         with asking(self._name), self._engine.connect() as connection:
-            query = select(IcebergTables.table_namespace, IcebergTables.table_name).where(*self._own_tables())
-            rows = connection.execute(query).all()
-        for namespace, table in rows:
+            rows = connection.execute(select(*columns).where(*self._own_tables())).all()
+        found: dict[TableName, str | None] = {}
+        for namespace, table, location in rows:
             try:
-                yield TableName(self._name, tuple(namespace.split(".")), table)
+                found[TableName(self._name, tuple(namespace.split(".")), table)] = location
             except InvalidName as error:
                 _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
+        return found
 
     def load(self, name: TableName) -> Pointed:
         """The present metadata, read from its file."""
@@ -61,8 +67,6 @@ class SqlPointers:
 
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file. Raises ``NotFound`` and ``Unavailable``."""
-        if any("\0" in part for part in name.path):
-            raise NotFound(f"no table {name} in catalog {self._name}")  # PostgreSQL cannot even be asked
         with asking(self._name), self._engine.connect() as connection:
             query = select(IcebergTables.metadata_location).where(
                 *self._own_tables(),

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from gzip import BadGzipFile
 
 from pyiceberg.exceptions import ResolveError, ValidationError
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 from thrift.Thrift import TException
 
-from icewright.domain.errors import IcewrightError, StorageAway, Unavailable, Unreadable, Unsupported
+from icewright.domain.errors import IcewrightError, InvalidName, StorageAway, Unavailable, Unreadable, Unsupported
 
 # One file that is not there or not for us; the storage itself answers.
 _OF_THE_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
@@ -67,9 +67,16 @@ def reading(what: str) -> Iterator[None]:
 
 @contextmanager
 def asking(catalog: str) -> Iterator[None]:
-    """Around a question to the catalog. Raises :class:`Unavailable`, also when the answer makes no sense."""
+    """Around a question to the catalog. Raises :class:`Unavailable`, also when the answer makes no sense.
+
+    What cannot even be asked says nothing of the catalog: that is :class:`InvalidName`.
+    """
     try:
         yield
+    except IcewrightError:
+        raise
+    except (UnicodeEncodeError, DataError) as error:
+        raise InvalidName(f"catalog {catalog} cannot be asked that: {_text(error)}") from error
     except (SQLAlchemyError, TException, OSError) as error:
         raise Unavailable(f"catalog {catalog} does not answer: {_text(error)}") from error
     except _OF_THE_BYTES as error:

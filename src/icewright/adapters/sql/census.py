@@ -9,7 +9,7 @@ from functools import cache
 from sqlalchemy import Connection, TextClause, func, select, text
 
 from icewright.adapters.sql.documents import load
-from icewright.adapters.sql.events_schema import inbox
+from icewright.adapters.sql.events_schema import WAITS, inbox
 from icewright.adapters.sql.schema import optimizers, state_is, tables, tasks, totals
 from icewright.adapters.sql.servers_schema import submitters
 from icewright.adapters.sql.transactions import server_epoch
@@ -81,7 +81,7 @@ def table_census(connection: Connection) -> TableCensus:
         select(func.count(), func.count(tables.c.problem), func.min(tables.c.next_look_at)).where(present)
     ).one()
     waiting, oldest_event_at = connection.execute(
-        select(func.count(), func.min(inbox.c.received_at)).where(inbox.c.done_at.is_(None))
+        select(func.count(), func.min(inbox.c.received_at)).where(WAITS)
     ).one()
     seen: dict[str, list[Instant]] = {}
     for hello, seen_at in connection.execute(select(optimizers.c.hello, optimizers.c.seen_at)):

@@ -15,7 +15,7 @@ from icewright.adapters.sql.documents import dump, load
 from icewright.adapters.sql.places import of_tables_in
 from icewright.adapters.sql.schema import plans, state_is, tasks
 from icewright.adapters.sql.table_rows import id_columns, is_table
-from icewright.adapters.sql.transactions import FOLLOWS, reading, server_epoch, taken_over, writing
+from icewright.adapters.sql.transactions import EPOCH, FOLLOWS, reading, server_epoch, taken_over, writing
 from icewright.domain.access import EVERYWHERE, Scopes
 from icewright.domain.approvals import Approval, ApprovalPlace
 from icewright.domain.audit import of_approval, of_files
@@ -56,7 +56,10 @@ class SqlDeletionStore:
     def epoch(self) -> int:
         """See the port."""
         with reading(self._engine) as connection:
-            return server_epoch(connection)
+            present, own = server_epoch(connection), connection.get_execution_options().get(EPOCH, None)
+            if own not in (None, present):
+                raise taken_over()
+            return present
 
     def begin(self, run: DeletionRun, intents: Sequence[Intent]) -> DeletionRun:
         """See the port."""

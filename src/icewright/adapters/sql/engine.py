@@ -11,7 +11,7 @@ from sqlalchemy.exc import ArgumentError, ProgrammingError
 from icewright.adapters.sql.migrate import is_behind, upgrade
 from icewright.adapters.sql.patience import Patience
 from icewright.adapters.sql.sqlite import sqlite_engine
-from icewright.adapters.sql.transactions import reading, writing
+from icewright.adapters.sql.transactions import LONG, reading, writing
 from icewright.domain.errors import InvalidConfiguration
 
 _HINT = "write sqlite:////absolute/path.db or postgresql://user@host/database"
@@ -61,7 +61,7 @@ def must_be_upgraded(engine: Engine) -> bool:
 def upgraded(engine: Engine) -> Iterator[Connection]:
     """As :func:`upgrade_store`, with what else is written in the same transaction."""
     try:
-        with writing(engine) as connection:
+        with writing(engine.execution_options(**{LONG: True})) as connection:
             upgrade(connection)
             yield connection
     except ProgrammingError as error:

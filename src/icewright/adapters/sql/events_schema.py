@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, PrimaryKeyConstraint, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Column, Index, Integer, PrimaryKeyConstraint, Table, Text, UniqueConstraint, and_
 
 from icewright.adapters.sql.schema_access import Key, metadata
 
@@ -21,12 +21,28 @@ inbox = Table(
     Column("tries", BigInteger, nullable=False, server_default="0"),  # those that came to nothing
     Column("tried_at", BigInteger),
     Column("trouble", Text),
+    Column("reporter", Key),  # the principal, or the source, that told of it first
+    Column("catalog", Key),
+    Column("parked_at", BigInteger),
     PrimaryKeyConstraint("event_id", name="pk_inbox"),
     UniqueConstraint("name_digest", "snapshot_id", name="uq_inbox_snapshot"),
     sqlite_autoincrement=True,
 )
-_WAITING = inbox.c.done_at.is_(None)
-Index("ix_inbox_waiting", inbox.c.event_id, sqlite_where=_WAITING, postgresql_where=_WAITING)
+WAITS = and_(inbox.c.done_at.is_(None), inbox.c.parked_at.is_(None))
+"""The condition of an event that is to be worked on."""
+Index("ix_inbox_waiting", inbox.c.event_id, sqlite_where=WAITS, postgresql_where=WAITS)
+# In turns of reporters: has all that the question whose turn it is asks for.
+Index(
+    "ix_inbox_turns",
+    inbox.c.reporter,
+    inbox.c.name_digest,
+    inbox.c.event_id,
+    inbox.c.tries,
+    inbox.c.catalog,
+    inbox.c.tried_at,
+    sqlite_where=WAITS,
+    postgresql_where=WAITS,
+)
 
 # How far logs were read whose keepers do not remember that for their readers.
 event_cursors = Table(

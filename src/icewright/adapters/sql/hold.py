@@ -1,10 +1,11 @@
 """Servers' sessions with a store on PostgreSQL: by its session a server is there, and one of the servers leads.
 
 Two advisory locks say so, which end with the session. All servers share the one: whoever has to be alone, to upgrade
-the schema or to make a backup fit, has it without sharing. The other one is the leader's. A lock is only as good as its
-session, which may end while its server goes on. So whoever gets the leader's begins a new epoch in the store, and each
-write of a leader asks first whether its epoch is the present one
-(:func:`icewright.adapters.sql.transactions.writing`).
+the schema or to make a backup fit, has it without sharing. The other one is the leader's: it tells at once that a
+leader has died. A leader that is stopped keeps its session, so it leads by a lease as well, which it renews by the
+database's clock. A server that gets the lock, or finds that the lease ran out, ends the session of the leader and
+begins a new epoch in the store. Each write of a leader compares its epoch with the present one
+(:func:`icewright.adapters.sql.transactions.writing`). Why so: ``docs/decisions``, 0061.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
 import psycopg
-from sqlalchemy import Engine, update
+import structlog
+from sqlalchemy import Connection, Engine, insert, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from icewright.adapters.sql.engine import must_be_upgraded, upgrade_store, upgraded
 from icewright.adapters.sql.postgresql import LEADER, LOCKS, SERVERS, BoundedConnection
-from icewright.adapters.sql.schema import SERVER_EPOCH, counters
-from icewright.adapters.sql.transactions import EPOCH, reading, server_epoch, taken_over
+from icewright.adapters.sql.schema import LEADER_UNTIL, SERVER_EPOCH, counters
+from icewright.adapters.sql.transactions import EPOCH, LONG, now, reading, server_epoch, taken_over
 from icewright.domain.errors import NotAllowed, StoreAway
+from icewright.domain.servers import LEADER_LEASE_MS, RENEWALS_A_LEASE
+from icewright.domain.tables import Instant
+
+_log = structlog.get_logger("icewright.server")
 
 _TRIED_S: Final = 3.0
 """How long to wait for locks of a server that has just been killed: PostgreSQL may not have noticed yet."""
@@ -37,6 +43,20 @@ AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_databa
 ORDER BY activity.backend_start, activity.pid
 """
 _SHOWN_MAX: Final = 5
+_IS_LEASE: Final = counters.c.name == LEADER_UNTIL
+
+_END_LEADER: Final = """
+SELECT pg_terminate_backend(pid, %s) FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND classid = %s AND objid = %s
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid()
+"""
+_END_MS: Final = 1_000
+"""How long PostgreSQL may take to end a session that it was told to end."""
+_RENEW: Final = f"""
+UPDATE counters SET value = (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint + %s
+WHERE name = '{LEADER_UNTIL}' AND %s = (SELECT value FROM counters WHERE name = '{SERVER_EPOCH}')
+"""  # noqa: S608 - names of our own
+"""Outside of the turns of writers: a renewal waits for no other transaction than that which begins an epoch."""
 
 
 class SessionSeat:
@@ -48,25 +68,35 @@ class SessionSeat:
     :class:`~icewright.domain.errors.StoreAway` when the store does not answer; and what upgrading it raises.
     """
 
-    def __init__(self, engine: Engine, *, tried_s: float = _TRIED_S) -> None:
-        self._engine, self._tried_s = engine, tried_s
+    def __init__(self, engine: Engine, *, tried_s: float = _TRIED_S, lease_ms: int = LEADER_LEASE_MS) -> None:
+        self._engine, self._tried_s, self._lease_ms = engine, tried_s, lease_ms
         self._lock = threading.Lock()
         self._epoch: int | None = None
         self._has_lock = False
+        self._renewed_s = 0.0
         self._session = self._join()
 
     def lead(self) -> Engine | None:
         """See the protocol."""
         with self._lock, _translated():
-            if not _try(self._session, "pg_try_advisory_lock", LEADER):
+            with reading(self._engine) as connection:
+                last, is_over = server_epoch(connection), _has_run_out(connection)
+            self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
+            if not self._has_lock and not is_over:
                 return None
+            begun_s = time.monotonic()
             try:
-                self._epoch = _begin_epoch(self._engine)
+                if not self._has_lock:
+                    self._end_leader()
+                epoch = _begin_epoch(self._engine, self._lease_ms, behind=last)
             except BaseException:
                 self._unlock()
                 raise
-            self._has_lock = True
-            return self._engine.execution_options(**{EPOCH: self._epoch})
+            if epoch is None:
+                self._unlock()
+                return None
+            self._epoch, self._renewed_s = epoch, begun_s
+            return self._engine.execution_options(**{EPOCH: epoch})
 
     @property
     def epoch(self) -> int | None:
@@ -74,7 +104,7 @@ class SessionSeat:
         return self._epoch
 
     def check(self) -> None:
-        """See the protocol. A lock whose session has ended is taken again, as long as nobody else has led since."""
+        """See the protocol. A lock whose session has ended is taken again, as long as no other server has led since."""
         with self._lock, _translated():
             try:
                 self._session.execute("SELECT 1")
@@ -82,13 +112,16 @@ class SessionSeat:
                 self._session.close()
                 self._has_lock = False
                 self._session = self._join()
-            if self._epoch is not None and not self._has_lock:
-                self._lead_again(self._epoch)
+            if self._epoch is not None:
+                self._go_on(self._epoch)
 
     def resign(self) -> None:
         """See the protocol."""
         with self._lock:
-            self._epoch, self._has_lock = None, False
+            epoch, self._epoch = self._epoch, None
+            if epoch is not None:
+                with suppress(psycopg.Error):  # the lease runs out then
+                    self._session.execute(_RENEW, [-self._lease_ms, epoch])
             self._unlock()
 
     def close(self) -> None:
@@ -122,20 +155,32 @@ class SessionSeat:
             session.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCKS, SERVERS])
         return None
 
-    def _lead_again(self, epoch: int) -> None:
-        taken = _try(self._session, "pg_try_advisory_lock", LEADER)
-        # Without the lock: held by our own old session, which PostgreSQL believes alive, or by whoever comes next.
-        with reading(self._engine) as connection:
-            present = server_epoch(connection)
-        if present != epoch:
+    def _go_on(self, epoch: int) -> None:
+        """Renew the lease when it is time. Raises :class:`~icewright.domain.errors.StoreTaken`."""
+        now_s = time.monotonic()
+        if now_s - self._renewed_s >= self._lease_ms / 1000 / RENEWALS_A_LEASE:
+            is_present = self._session.execute(_RENEW, [self._lease_ms, epoch]).rowcount == 1
+            self._renewed_s = now_s
+        else:
+            with reading(self._engine) as connection:
+                is_present = server_epoch(connection) == epoch
+        if not is_present:
             self._epoch = None
             self._unlock()
             raise taken_over()
-        if not taken:
-            raise StoreAway("the leader's lock on the store was lost, and is not free yet")
-        self._has_lock = True
+        if not self._has_lock:  # held by our own old session, which PostgreSQL believes alive, or by a server that ends
+            self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
+
+    def _end_leader(self) -> None:
+        """End the session of a leader whose lease ran out, which ends its lock; take that where it is free then."""
+        try:
+            self._session.execute(_END_LEADER, [_END_MS, LOCKS, LEADER])
+        except psycopg.errors.InsufficientPrivilege as error:  # it is fenced off by the epoch all the same
+            _log.warning("the session of the last leader goes on", detail=str(error))
+        self._has_lock = _try(self._session, "pg_try_advisory_lock", LEADER)
 
     def _unlock(self) -> None:
+        self._has_lock = False
         with suppress(psycopg.Error):  # the lock ends with its session, which the next check finds lost
             self._session.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCKS, LEADER])
 
@@ -154,7 +199,8 @@ def alone(engine: Engine, *, tried_s: float = _TRIED_S) -> Iterator[Engine]:
             return f"another server holds the store{_described(session)}"
 
         _patiently(tried_s, held)
-        yield engine.execution_options(**{EPOCH: _begin_epoch(engine)})
+        epoch = _begin_epoch(engine, lease_ms=0)
+        yield engine.execution_options(**{EPOCH: epoch, LONG: True})
 
 
 def _patiently(tried_s: float, obstacle: Callable[[], str | None]) -> None:
@@ -190,10 +236,22 @@ def _try(session: BoundedConnection, function: str, lock: int) -> bool:
     return bool(taken)
 
 
-def _begin_epoch(engine: Engine) -> int:
+def _begin_epoch(engine: Engine, lease_ms: int, *, behind: int | None = None) -> int | None:
+    """The next epoch, with a lease; None where it would not be the next one ``behind`` that: another was quicker."""
     query = update(counters).where(counters.c.name == SERVER_EPOCH).values(value=counters.c.value + 1)
     with upgraded(engine) as connection:
+        if behind is not None and server_epoch(connection) != behind:
+            return None
+        until = now(connection) + lease_ms
+        if connection.execute(update(counters).where(_IS_LEASE).values(value=until)).rowcount == 0:
+            connection.execute(insert(counters).values(name=LEADER_UNTIL, value=until))
         return int(connection.execute(query.returning(counters.c.value)).scalar_one())
+
+
+def _has_run_out(connection: Connection) -> bool:
+    """Whether a leader has not renewed its lease in time; not where none has led yet."""
+    until: Instant | None = connection.scalar(select(counters.c.value).where(_IS_LEASE))
+    return until is not None and until < now(connection)
 
 
 def _described(session: BoundedConnection) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from sqlalchemy import Engine
@@ -11,13 +11,13 @@ from icewright.adapters.sql import inbox as inbox_rows
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.transactions import reading, writing
 from icewright.domain.access import EVERYWHERE, Scopes
-from icewright.domain.event_messages import WAITING_MAX
+from icewright.domain.event_messages import SHARE_MAX, WAITING_MAX
 from icewright.domain.events import Channel, CommitEvent, EventFigures, StoredEvent, Told
 from icewright.domain.names import TableName
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
-from icewright.ports.store import EventFilter
+from icewright.ports.inbox import EventFilter
 
 
 class SqlInbox:
@@ -26,16 +26,48 @@ class SqlInbox:
     _engine: Engine
     _clock: Clock | None
 
-    def receive(self, *events: CommitEvent, channel: Channel = Channel.HTTP, waiting_max: int = WAITING_MAX) -> int:
+    def receive(
+        self,
+        *events: CommitEvent,
+        channel: Channel = Channel.HTTP,
+        reporter: str = "",
+        waiting_max: int = WAITING_MAX,
+        share_max: int = SHARE_MAX,
+    ) -> int:
         """See the port."""
         with writing(self._engine) as connection:
             now = transactions.now(connection, self._clock)
-            return inbox_rows.receive(connection, events, channel, now, waiting_max)
+            return inbox_rows.receive(
+                connection, events, channel, reporter, now, waiting_max=waiting_max, share_max=share_max
+            )
 
-    def inbox(self, limit: int, *, known: bool | None = None) -> Sequence[StoredEvent]:
+    def inbox(self, limit: int) -> Sequence[StoredEvent]:
         """See the port."""
         with reading(self._engine) as connection:
-            return inbox_rows.waiting(connection, limit, known=known)
+            return inbox_rows.waiting(connection, limit)
+
+    def told_tables(
+        self, limit: int, *, known: bool | None = None, tried: bool = False, without: Collection[str] = ()
+    ) -> Sequence[TableName]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            now = transactions.now(connection, self._clock)
+            return inbox_rows.told_tables(connection, limit, now, known=known, tried=tried, without=without)
+
+    def told_of(self, name: TableName) -> Mapping[int, int | None]:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.told_of(connection, name)
+
+    def event(self, event_id: int) -> StoredEvent:
+        """See the port."""
+        with reading(self._engine) as connection:
+            return inbox_rows.event(connection, event_id)
+
+    def remove_event(self, event_id: int) -> None:
+        """See the port."""
+        with writing(self._engine) as connection:
+            inbox_rows.remove(connection, event_id)
 
     def received(self, only: EventFilter, *, limit: int, before: int | None = None) -> Sequence[StoredEvent]:
         """See the port."""
@@ -48,11 +80,12 @@ class SqlInbox:
             with writing(self._engine) as connection:
                 inbox_rows.done(connection, event_ids, committed_at, transactions.now(connection, self._clock))
 
-    def tried(self, event_ids: Sequence[int], trouble: Reason) -> None:
+    def tried(self, event_ids: Sequence[int], trouble: Reason, *, counts: bool = True) -> None:
         """See the port."""
         if event_ids:
             with writing(self._engine) as connection:
-                inbox_rows.tried(connection, event_ids, trouble, transactions.now(connection, self._clock))
+                now = transactions.now(connection, self._clock)
+                inbox_rows.tried(connection, event_ids, trouble, now, counts=counts)
 
     def told(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> Told:
         """See the port."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Set as AbstractSet
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -24,9 +26,7 @@ _MIGRATIONS = Path(__file__).with_name("migrations")
 
 def newest_revision() -> str:
     """The schema that this icewright has."""
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    return str(ScriptDirectory.from_config(config).get_current_head())
+    return str(_scripts().get_current_head())
 
 
 def upgrade(connection: Connection, revision: str = "head") -> None:
@@ -37,24 +37,35 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
     Raises :class:`~icewright.domain.errors.InvalidConfiguration` for a database of a newer icewright, and for one
     that belongs to something else.
     """
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    if not is_behind(connection) and revision == "head":
+        return
+    config = _config()
     config.attributes["connection"] = connection
-    _refuse_strangers(connection)
-    _refuse_newer(connection, ScriptDirectory.from_config(config))
     with _ALEMBIC:
         command.upgrade(config, revision)
 
 
 def is_behind(connection: Connection) -> bool:
     """Whether migrations are missing. Raises as :func:`upgrade`."""
+    _refuse_strangers(connection)
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    heads = set(context.get_current_heads())
+    _refuse_newer(heads)
+    return heads != set(_scripts().get_heads())
+
+
+def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    scripts = ScriptDirectory.from_config(config)
-    _refuse_strangers(connection)
-    _refuse_newer(connection, scripts)
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    return set(context.get_current_heads()) != set(scripts.get_heads())
+    return config
+
+
+@cache
+def _scripts() -> ScriptDirectory:
+    """The migrations, read once a process: the package does not change while it runs."""
+    scripts = ScriptDirectory.from_config(_config())
+    scripts.get_heads()  # it reads them when first asked, which several threads may not do at once
+    return scripts
 
 
 def _refuse_strangers(connection: Connection) -> None:
@@ -66,10 +77,8 @@ def _refuse_strangers(connection: Connection) -> None:
         )
 
 
-def _refuse_newer(connection: Connection, scripts: ScriptDirectory) -> None:
-    known = {script.revision for script in scripts.walk_revisions()}
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    unknown = set(context.get_current_heads()) - known
+def _refuse_newer(heads: AbstractSet[str]) -> None:
+    unknown = heads - {script.revision for script in _scripts().walk_revisions()}
     if unknown:
         raise InvalidConfiguration(
             f"the store's database has schema {min(unknown)}, which this version of icewright does not know",

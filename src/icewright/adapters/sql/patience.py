@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
+
+from icewright.domain.servers import LEADER_LEASE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,4 +21,12 @@ class Patience:
     answer_ms: int = 75_000
     """For any answer, by our clock: a server that has stopped does not look at its own."""
     idle_ms: int = 60_000
-    """For us, while a transaction is open: a stopped client must not hold the lock of all writers for ever."""
+    """For us, while a transaction is open."""
+    write_ms: int = LEADER_LEASE_MS // 2
+    """For us, and for one statement, in a transaction that has the lock of all writers: a client that was stopped keeps
+    the others waiting for no longer. Upgrades and restores are alone, and have the limits above."""
+
+    @classmethod
+    def of_lease(cls, lease_ms: int) -> Self:
+        """No lock of writers outlives half of the leader's lease, so that a leader can renew its own meanwhile."""
+        return cls(write_ms=lease_ms // 2)

@@ -18,7 +18,7 @@ from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from icewright.adapters.sql.patience import Patience
-from icewright.adapters.sql.transactions import WRITES
+from icewright.adapters.sql.transactions import LONG, WRITES
 from icewright.domain.errors import InvalidConfiguration
 
 DRIVER: Final = "postgresql+psycopg"
@@ -34,6 +34,9 @@ _VERSION_MIN: Final = 14_00_00
 """The oldest PostgreSQL that has all settings used here, and that its makers still mend."""
 _ENCODING: Final = "UTF8"
 
+_LIMITS: Final = "".join(
+    f", set_config('{one}', '{{0}}', true)" for one in ("statement_timeout", "idle_in_transaction_session_timeout")
+)
 RESTS_S_MAX: Final = 5.0
 """A connection that rested for longer is asked whether it lives before it is used, one of a busy server is not: that
 was every eighth of its loop's seconds, with a look at a table of 20 transactions (measured with py-spy, 2 cores)."""
@@ -109,7 +112,8 @@ def _configure(engine: Engine, patience: Patience) -> None:
     @event.listens_for(engine, "begin")
     def on_begin(connection: Connection) -> None:
         driver: Any = connection.connection.dbapi_connection
-        writes = connection.get_execution_options().get(WRITES, False)
+        options = connection.get_execution_options()
+        writes = options.get(WRITES, False)
         # These go with the driver's BEGIN. A writer sees what was committed before it had the lock, not before it
         # asked for it: so not REPEATABLE READ, whose one state is that of the statement that waits.
         driver.read_only = not writes
@@ -117,7 +121,9 @@ def _configure(engine: Engine, patience: Patience) -> None:
             psycopg.IsolationLevel.READ_COMMITTED if writes else psycopg.IsolationLevel.REPEATABLE_READ
         )
         if writes:
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCKS}, {WRITERS})")
+            # The limits are those of what follows: waiting for the lock has its own, and keeps no others waiting.
+            limits = "" if options.get(LONG, False) else _LIMITS.format(patience.write_ms)
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCKS}, {WRITERS}){limits}")
 
 
 def _has_heard(connection: BoundedConnection) -> bool:
@@ -152,6 +158,8 @@ def _session_settings(connection: BoundedConnection, patience: Patience) -> Mapp
         "tcp_keepalives_idle": "10",
         "tcp_keepalives_interval": "5",
         "tcp_keepalives_count": "3",
+        # Nor does a client that has stopped reading hold the lock of all writers by an answer that it does not take.
+        "tcp_user_timeout": str(patience.write_ms),
     }
     (durability,) = connection.execute("SELECT current_setting('synchronous_commit')").fetchone() or ("",)
     # What was answered must be on disk. Databases of tests say fsync=off, which is not for us to change.

@@ -42,6 +42,7 @@ from icewright.scheduling.lifecycle import LEASED_STATES, LIVE_STATES
 
 FENCING_TOKEN = "fencing_token"  # noqa: S105 - a counter's name, not a secret
 SERVER_EPOCH = "server_epoch"
+LEADER_UNTIL = "leader_until"
 RESTORED_AT = "restored_at"
 """When the store was made from a backup; there is no such counter where it never was."""
 
@@ -239,6 +240,7 @@ tables = Table(
     Column("storage_root", Text),
     Column("considered", Text),
     Column("unparked_at", BigInteger),
+    Column("listed", Text),
     Column("revision", BigInteger, nullable=False, server_default="1"),  # what a writer compares that read before
     PrimaryKeyConstraint("catalog", "table_uuid", name="pk_tables"),
 )

@@ -14,14 +14,17 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from icewright.adapters.sql import transactions
 from icewright.adapters.sql.documents import dump, load_optional
-from icewright.adapters.sql.schema import orphan_passes, orphan_sightings
+from icewright.adapters.sql.schema import counters, orphan_passes, orphan_sightings
 from icewright.adapters.sql.table_rows import id_columns, is_table
 from icewright.adapters.sql.transactions import reading, writing
+from icewright.domain.clock_notes import ClockNote, Uptime
 from icewright.domain.errors import Conflict, Unreadable
 from icewright.domain.names import TableId
 from icewright.domain.orphans import FinishedPass, Sighting
 from icewright.domain.tables import Instant
 from icewright.ports.clock import Clock
+
+_NOTE = ("clock_noted_at", "clock_uptime_ms", "clock_boot", "graces_since")
 
 
 class SqlSightings:
@@ -61,6 +64,23 @@ class SqlSightings:
             if blob is None:
                 raise Conflict(f"another pass over table {table_id} was finished while its sightings were read")
             yield from _unpacked(blob)
+
+    def clock_note(self) -> ClockNote | None:
+        """See the port."""
+        query = select(counters.c.name, counters.c.value).where(counters.c.name.in_(_NOTE))
+        with reading(self._engine) as connection:
+            found = {row.name: int(row.value) for row in connection.execute(query)}
+        if len(found) < len(_NOTE):
+            return None
+        at, uptime_ms, boot, since = (found[name] for name in _NOTE)
+        return ClockNote(at, Uptime(uptime_ms, boot), since)
+
+    def keep_clock_note(self, note: ClockNote) -> None:
+        """See the port."""
+        values = zip(_NOTE, (note.at, note.uptime.ms, note.uptime.boot, note.graces_since), strict=True)
+        with writing(self._engine) as connection:
+            connection.execute(delete(counters).where(counters.c.name.in_(_NOTE)))
+            connection.execute(insert(counters), [{"name": name, "value": value} for name, value in values])
 
     def begin(self, table_id: TableId) -> int:
         """See the port."""

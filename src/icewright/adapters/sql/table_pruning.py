@@ -48,7 +48,7 @@ OF_TABLES: Final = (
 
 def prune(connection: Connection, now: Instant, keep: Retention, limit: int) -> Mapping[RowKind, int]:
     """See :meth:`icewright.ports.store.TableStore.prune`."""
-    worked_on = (inbox.c.done_at < now - keep.events_ms,)
+    worked_on = (func.coalesce(inbox.c.done_at, inbox.c.parked_at) < now - keep.events_ms,)
     silent = (optimizers.c.seen_at < now - keep.optimizers_ms,)
     return {
         RowKind.EVENTS: _delete_oldest(connection, inbox.c.event_id, inbox.c.event_id, worked_on, limit),

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, RowMapping, Table
 
 from icewright.adapters.sql.documents import digest, dump, dump_optional, load, load_optional, pack, unpack
 from icewright.domain.events import Reporting
+from icewright.domain.figures import Listed
 from icewright.domain.files import Partition
 from icewright.domain.first_sight import Mark
 from icewright.domain.inventory import ManifestKey, ManifestSummary, PartitionStatistics
@@ -56,6 +57,7 @@ def record_row(record: TableRecord) -> dict[str, Any]:
         "storage_root": record.storage_root,
         "considered": dump(record.considered) if record.considered else None,
         "unparked_at": record.unparked_at,
+        "listed": dump_optional(record.listed),
         "revision": record.revision + 1,
     }
 
@@ -81,6 +83,7 @@ def record_of(row: RowMapping) -> TableRecord:
         storage_root=row["storage_root"],
         considered=() if row["considered"] is None else load(_CONSIDERED, row["considered"]),
         unparked_at=row["unparked_at"],
+        listed=load_optional(Listed, row["listed"]),
         revision=row["revision"],
     )
 

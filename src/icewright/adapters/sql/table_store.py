@@ -103,6 +103,14 @@ class SqlTableStore(SqlInbox, SqlFindings):
             row = connection.execute(query).mappings().one_or_none()
             return None if row is None else record_of(row)
 
+    def records_by_name(self, names: Collection[TableName]) -> Mapping[TableName, TableRecord]:
+        """See the port."""
+        digests = [digest(name) for name in names]
+        query = select(tables).where(tables.c.name_digest.in_(digests), tables.c.dropped_at.is_(None))
+        with reading(self._engine) as connection:
+            found = [record_of(row) for row in connection.execute(query).mappings()]
+        return {record.name: record for record in found}
+
     def unknown(self, catalog: str, names: Collection[TableName]) -> frozenset[TableName]:
         """See the port."""
         query = select(tables.c.name_digest).where(tables.c.catalog == catalog, tables.c.dropped_at.is_(None))

@@ -22,6 +22,8 @@ EPOCH = "icewright_epoch"
 """The execution option of an engine that may write only as long as no other server leads."""
 FOLLOWS = "icewright_follows"
 """The execution option of an engine of a server that need not lead: it removes no files."""
+LONG = "icewright_long"
+"""The execution option of transactions that write for long while no server does: upgrades and restores."""
 TURNS = "icewright_turns"
 """The execution option of an engine whose writers in this process take turns by :class:`Turns`: that of SQLite."""
 _PRIMARY_CODE = 0xFF
@@ -86,6 +88,15 @@ def _require_epoch(connection: Connection) -> None:
     epoch = connection.get_execution_options().get(EPOCH)
     if epoch is not None and server_epoch(connection) != epoch:
         raise taken_over()
+
+
+def require_lead(engine: Engine) -> None:
+    """Ask right before something outside of the store is changed for good, as :func:`writing` asks for the store.
+
+    Raises :class:`~icewright.domain.errors.StoreTaken` when the engine is that of a server that was replaced.
+    """
+    with reading(engine) as connection:
+        _require_epoch(connection)
 
 
 def taken_over() -> StoreTaken:

