@@ -1,7 +1,7 @@
 """G11: every cell of roles x routes x scopes, against a table that is written down here once more."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from fastapi import APIRouter, FastAPI
@@ -19,11 +19,13 @@ from icewright.domain.deletion import Cause, DeletionRun
 from icewright.domain.events import CommitEvent
 from icewright.domain.identity import NewToken
 from icewright.domain.jobs import ANY_TASK
-from icewright.domain.names import TableId
+from icewright.domain.names import TableId, TableName
 from icewright.domain.notifications import Message
+from icewright.domain.ownership import Claim, SeenClaim
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import TableStore
 from icewright.services.approvals import approval_hash
+from icewright.services.registry import Registry
 from tests.api.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
 from tests.services.mailbox import Mailbox, told
 
@@ -179,11 +181,17 @@ class World:
     http: TestClient
     ids: Mapping[str, str]
     tables: TableStore
+    registry: Registry
 
     def event(self) -> str:
         """The id of an event of the table, which may have been deleted since it came in first."""
         self.tables.receive(CommitEvent(EVENTS, 1))
         return str(self.tables.received(EventFilter(table_name=EVENTS), limit=1)[0].event_id)
+
+    def declare_lost(self) -> None:
+        """A table that cannot be read is declared lost, which may have been withdrawn since."""
+        seen = SeenClaim(Claim(TableName.parse(self.ids["lost"]), None, ()), "s3://x/1.metadata.json", 1)
+        self.registry._book.put(replace(seen, lost_at=seen.metadata_location, lost_by="Ada"))
 
     def call(self, method: str, path: str, token: str) -> tuple[int, str]:
         """The status and the code of the answer; a body that is none is refused behind the door at the earliest."""
@@ -223,7 +231,9 @@ def world() -> World:
     ids |= {"try": "1", "group": "default"}
     access.give_token(NewToken("ci", (Role.VIEWER,), ("*",)), "owner")
     access.identities.open_session("s1", OWNER)
-    return World(TestClient(app, f"http://{HOST}", follow_redirects=False), ids, served.control.tables)
+    return World(
+        TestClient(app, f"http://{HOST}", follow_redirects=False), ids, served.control.tables, served.control.registry
+    )
 
 
 def cells() -> Iterator[tuple[str, str, str, str, bool]]:
@@ -255,6 +265,8 @@ def test_g11_t2_every_cell_of_roles_routes_and_scopes_is_as_the_table_says(world
     for method, template, role, scope, may in cells():
         prefix = "" if template.startswith(BARE) else V1
         ids = {**world.ids, "event": world.event()} if "{event}" in template else world.ids
+        if template.endswith("/withdraw"):
+            world.declare_lost()
         status, code = world.call(method, prefix + template.format(**ids), f"{role}@{scope}")
         refused = code in {"forbidden", "not-found", "unauthenticated"}
         assert status < 500, (method, template, role, scope)

@@ -47,7 +47,7 @@ def test_what_is_asked_for_is_planned_and_nothing_else(migration: Migration, fil
     assert plan.reason.text.endswith(f"; of {files} files to be migrated 0 remain")
     codes = {verdict.path: verdict.reason.code for verdict in plan.verdicts}
     assert codes["month=473353"] == "nothing-to-migrate"
-    assert "It was asked for, and waits for a person to apply it." in explain(plan)
+    assert "It was asked for, and runs when a person applies it." in explain(plan)
 
 
 def test_what_a_task_cannot_have_remains_and_is_told() -> None:
