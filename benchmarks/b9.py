@@ -221,11 +221,11 @@ class _Orphans(_Contest):
 
 
 def check_orphans(who: str, table: Garbage, answer: Mapping[str, Any]) -> None:
-    """An answer has all orphans and nothing else; the peer's the files without a time besides.
+    """An answer has all orphans: ours those of jobs too, the peer's the files without a time; and nothing else.
 
     Raises :class:`Mismatch`.
     """
-    expected = table.orphans if who == ICEWRIGHT else table.orphans | table.undated
+    expected = table.orphans | (table.temporary if who == ICEWRIGHT else table.undated)
     found = set(answer["paths"])
     if found != expected or len(found) != len(answer["paths"]):
         wrong = sorted(found ^ expected)
@@ -235,7 +235,7 @@ def check_orphans(who: str, table: Garbage, answer: Mapping[str, Any]) -> None:
     if who != ICEWRIGHT:
         return
     counted = {"listed": answer["listed"], "orphans": answer["orphans"], "kept": answer["kept"]}
-    known = {"listed": table.listed, "orphans": len(table.orphans), "kept": table.kept}
+    known = {"listed": table.listed, "orphans": len(expected), "kept": table.kept}
     if counted != known:
         raise Mismatch(f"{who} counted {counted} instead of {known}")
 

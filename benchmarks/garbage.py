@@ -56,8 +56,9 @@ class Garbage:
     """What is known of the table: all plain paths of this machine.
 
     ``now`` is the instant that every age is told at, ``root`` the table's location. ``needed`` data files are in its
-    manifests. ``undated`` are files of no need whose times lie before the table began, or before Iceberg: nobody knows
-    how old they are. ``kept`` counts what must be kept of what nothing needs, by our codes.
+    manifests. ``temporary`` are orphans in a job's folder, which the peer does not list. ``undated`` are files of no
+    need whose times lie before the table began, or before Iceberg: nobody knows how old they are. ``kept`` counts what
+    must be kept of what nothing needs, by our codes.
     """
 
     name: TableName
@@ -67,6 +68,7 @@ class Garbage:
     listed: int
     needed: int
     orphans: frozenset[str]
+    temporary: frozenset[str]
     undated: frozenset[str]
     kept: dict[str, int]
 
@@ -82,9 +84,10 @@ def write_garbage(
     location = _write_needed(root, uuid, files, per_manifest, now)
     days = sorted((root / "data").iterdir())
     orphans = frozenset(_orphans(metadata, days, min(files // _ORPHANS_EACH, FILES_MAX), now))
+    temporary = frozenset(_temporary(root / "data" / "_temporary" / "0", files // _ODD_EACH + 1, now))
     undated = frozenset(_undated(days, files // _ODD_EACH + 1, now))
     kept = {
-        Kept.HIDDEN.value: _hidden(root, days, files // _ODD_EACH + 1, now),
+        Kept.HIDDEN.value: _empty_files(days, ".left", files // _ODD_EACH + 1, now - _ORPHAN_MS),
         Kept.YOUNG.value: _empty_files(days, "young", files // _ORPHANS_EACH + 1, now - _YOUNG_MS),
         Kept.FUTURE.value: _empty_files(days, "future", files // _ODD_EACH + 1, now + DAY_MS),
         Kept.BEFORE_TABLE.value: sum("/undated-0" not in path for path in undated),
@@ -94,7 +97,7 @@ def write_garbage(
     catalog.register_table(name.path, location.as_uri())
     catalog.close()
     listed = sum(len(found) for _, _, found in os.walk(root))
-    return Garbage(name, uuid, str(root), now, listed, files, orphans, undated, kept)
+    return Garbage(name, uuid, str(root), now, listed, files, orphans, temporary, undated, kept)
 
 
 def write_listing(table: Garbage, file: Path) -> None:
@@ -170,12 +173,13 @@ def _undated(days: list[Path], count: int, now: Instant) -> Iterator[str]:
             yield path
 
 
-def _hidden(root: Path, days: list[Path], count: int, now: Instant) -> int:
-    """Files of jobs that are under way, and files that begin with a dot; how many."""
-    temporary = root / "data" / "_temporary" / "0"
-    temporary.mkdir(parents=True)
-    in_folder = _empty_files([temporary], "part", count, now - _ORPHAN_MS)
-    return in_folder + _empty_files(days, ".left", count, now - _ORPHAN_MS)
+def _temporary(folder: Path, count: int, now: Instant) -> Iterator[str]:
+    """What a job left behind that was not committed."""
+    folder.mkdir(parents=True)
+    for number in range(count):
+        path = f"{folder}/part-{number}.parquet"
+        _empty(path, now - _ORPHAN_MS)
+        yield path
 
 
 def _empty_files(folders: list[Path], name: str, count: int, at: Instant) -> int:
