@@ -50,6 +50,8 @@ class Files:
     puts them back."""
     approved: set[str] = field(default_factory=set)
     """Plans that a person has said yes to."""
+    lent: set[str] = field(default_factory=set)
+    """Locations of tables in whose places other tables have had files: nothing more goes there while they may."""
     gone: set[CanonicalPath] = field(default_factory=set)
     """What was moved away and did not come back."""
     slowest_ms: int = 0
@@ -106,9 +108,8 @@ class Files:
         """
         needed, now = self.needed(), self.house.clock.now()
         older_than_ms = 8 * DAY_MS + max(4 * DAY_MS, 3 * self.slowest_ms)
-        roots = tuple(
-            prefix_of(CanonicalPath(self.house.metadata_of(name).location)) for name in self.names if name != but_of
-        )
+        places = {self.house.metadata_of(name).location for name in self.names if name != but_of} - self.lent
+        roots = tuple(prefix_of(CanonicalPath(location)) for location in places)
         return {
             path
             for path, stored in self.storage.objects.items()

@@ -131,6 +131,7 @@ class FilesWorld(World):
             self._night: 13,
             self._leave_garbage: 4,
             self._commit_late: 6,
+            self._import: 0.6,
             self._approve: 6,
             self._undo: 2.5,
             self._roll_back: 1,
@@ -210,14 +211,43 @@ class FilesWorld(World):
 
     def _commit_late(self) -> None:
         """A writer commits what it wrote a while ago, if it still finds all of it."""
+        late = self._due()
+        name = None if late is None else self._named(late.table_id)
+        if late is not None and name is not None:
+            self._commit_file(late, name)
+
+    def _import(self) -> None:
+        """Another table comes to need a file where it is, as by ``add_files``; then perhaps a tag of it alone."""
+        late = self._due()
+        name = None if late is None else self._named(late.table_id)
+        if late is None or name is None:
+            return
+        others = [one for one in self.names if one not in (name, self.writers.observed)]
+        if not others or CanonicalPath(late.file.path) not in self.files.storage.objects:
+            return
+        other = self.chance.choice(others)
+        self.files.lent.add(self.house.metadata_of(name).location)
+        self.writers.hand_over(name, other, late.file)
+        self._commit_file(late, other)
+        self.counted["imported elsewhere"] += 1
+        if self.chance.random() < 0.5:
+            imported = self.house.metadata_of(other)
+            self.house.catalog.set_ref(other, "imported", imported.current_snapshot_id or 0, kind=RefKind.TAG)
+            self.writers.remove_file(other, late.file)
+            self.counted["imported, and kept by a tag alone"] += 1
+
+    def _due(self) -> Late | None:
         due = [late for late in self._late if late.due_at <= self.house.clock.now()]
         if not due:
-            return
+            return None
         late = self.chance.choice(due)
         self._late.remove(late)
-        name = next((one for one in self.names if self.house.metadata_of(one).table_id == late.table_id), None)
-        if name is None:
-            return
+        return late
+
+    def _named(self, table_id: TableId) -> TableName | None:
+        return next((one for one in self.names if self.house.metadata_of(one).table_id == table_id), None)
+
+    def _commit_file(self, late: Late, name: TableName) -> None:
         path, now = CanonicalPath(late.file.path), self.house.clock.now()
         waited_ms = now - late.placed_at
         if path not in self.files.storage.objects:

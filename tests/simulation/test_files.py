@@ -39,6 +39,8 @@ MUST_HAPPEN = (
     "file moved: orphan",
     "file purged",
     "file raced for",
+    "imported elsewhere",
+    "imported, and kept by a tag alone",
     "removal beyond the budget",
     "undo of expire_snapshots",
     "undo of remove_orphan_files",
@@ -164,6 +166,19 @@ def puts_nothing_back(world: World) -> None:
     deleter._needs = of_nobody
 
 
+def knows_no_files_elsewhere(world: World) -> None:
+    """A registry for which tables have files in their own places alone (F1)."""
+    registry: Any = world.house.control.registry
+    read = registry.read
+
+    def forgotten(catalog: Any, metadata: Any, *what: Any) -> None:
+        read(catalog, metadata, *what)
+        with registry._lock:
+            registry._note(metadata, replace(registry._book.get(metadata.name), places=()))
+
+    registry.read = forgotten
+
+
 def asks_nobody_first(world: World) -> None:
     """A server for which no removal needs a person's word."""
     rounds: Any = world.house.control.removal_rounds
@@ -202,6 +217,7 @@ def does_nothing(world: World) -> None:
         purges_at_once,
         asks_nobody_first,
         takes_files_at_once,
+        knows_no_files_elsewhere,
         *((puts_nothing_back, brings_no_file_back) if CAMPAIGN else ()),
     ],
 )

@@ -179,6 +179,19 @@ class Writers:
         rows.expected.update(rows.of_file[file.path])
         self._remember([name])
 
+    def hand_over(self, name: TableName, other: TableName, file: MemoryFile) -> None:
+        """The rows of a file that nobody has committed are to be another table's."""
+        self.rows_of(other).of_file[file.path] = self.rows_of(name).of_file.pop(file.path)
+
+    def remove_file(self, name: TableName, file: MemoryFile) -> None:
+        """All rows of a file are deleted, whose snapshot stays."""
+        rows = self.rows_of(name)
+        available, self._house.catalog.available = self._house.catalog.available, True
+        self._house.catalog.overwrite(name, add=[], remove=[file.path])
+        self._house.catalog.available = available
+        rows.expected.difference_update(rows.of_file[file.path])
+        self._remember([name])
+
     def set_back(self, metadata: TableMetadata) -> None:
         """The server has set ``main`` to another snapshot, because a person wanted that."""
         rows = self._rows[metadata.table_id]
