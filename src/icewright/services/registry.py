@@ -127,9 +127,9 @@ class Registry:
             if reason is not None:
                 self._why[metadata.name] = reason
 
-    def is_limited(self, catalog: str) -> bool:
-        """Whether an administrator said where the tables of a catalog may lie."""
-        return catalog in self._rules.allowed
+    def limits_of(self, catalog: str) -> tuple[str, ...]:
+        """Where the tables of a catalog may lie, as an administrator said; none where nobody did."""
+        return self._rules.allowed.get(catalog, ())
 
     def claim(self, name: TableName) -> Claim | None:
         """What was last seen of a table."""

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from icewright.adapters.objects.local import real_folder
+from icewright.adapters.objects.local import real_file, real_folder
 from icewright.adapters.pyiceberg.hive_pointers import HivePointers
 from icewright.adapters.pyiceberg.manifests import (
     ADDED,
@@ -249,16 +249,23 @@ def _followed(folder: str) -> str | None:
 
 def _summary(manifest: Manifest, entries: Iterator[Entry], runs: AbstractSet[int], location: str) -> ManifestSummary:
     tally, folders = ManifestTally(runs, location), set[str]()
-    for entry in entries:
-        if entry.status == DELETED:
-            tally.removed(entry.partition)
-            continue
-        tally.live_at(entry.path)
-        folder = entry.path.rpartition("/")[0]
+
+    def needs(path: str) -> None:
+        tally.live_at(path)
+        folder = path.rpartition("/")[0]
         if folder not in folders:
             folders.add(folder)
             if (real := _followed(folder)) is not None:
                 tally.live_at(f"{real}/")
+        if (file := real_file(path)) is not None:
+            tally.live_at(file)
+
+    needs(manifest.key.path)  # which the snapshot needs as well, wherever its list and its files are
+    for entry in entries:
+        if entry.status == DELETED:
+            tally.removed(entry.partition)
+            continue
+        needs(entry.path)
         if entry.content is FileContent.DATA:
             tally.data_file(
                 entry.partition,
