@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hive_metastore.ttypes import Table as HiveTable
 
+from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
+from icewright.adapters.pyiceberg.hive_pointers import HivePointers
+from icewright.domain.catalogs import CatalogEntry, CatalogKind
 from icewright.domain.deletion import IntentState
+from icewright.domain.errors import Unreadable
 from tests.adapters.test_expired_files import expired, overwritten
-from tests.adversary.test_files_of_others import Lake, findings
+from tests.adapters.test_pyiceberg_hive import Stumbling
+from tests.adapters.test_pyiceberg_rest import Stub
+from tests.adversary.test_files_of_others import Lake, findings, only_a_tag_needs, tagged_rows
 from tests.lakes.house import House, all_there, files, location
-from tests.lakes.sqlite import append, make_table, with_tables, writer
+from tests.lakes.sqlite import append, database, make_table, table_name, with_tables, writer
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path)
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    found = Stub()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
 
 
 def moved(lake: Lake) -> list[str]:
@@ -109,3 +126,89 @@ def test_f9_what_expired_stays_where_a_table_of_another_format_has_the_same_file
         house.control.dispatcher.approve(waiting.plan_id, "Ada")
     house.days(2)
     assert before.keys() - files(location(table)).keys() == set()
+
+
+def test_f10_files_of_a_catalog_of_another_name_in_the_same_database_stay(lake: Lake) -> None:
+    """PyIceberg's clients make a catalog of each name that they give theirs: nobody has configured this one."""
+    imported = lake.foreign("imported.parquet")
+    only_a_tag_needs(lake, lake.b, imported)
+    rename(lake, "lake", "theirs")
+    lake.days(10)
+    assert imported[0].exists()
+    assert moved(lake) == []
+    assert "lake:theirs" in lake.house.look(table_name(lake.a)).reason.text
+    rename(lake, "theirs", "lake")
+    assert tagged_rows(lake.b) == 15
+
+
+def test_f10_a_catalog_that_is_configured_answers_for_itself(lake: Lake) -> None:
+    rename(lake, "lake", "theirs")
+    theirs = replace(lake.house.entry, name="theirs")
+    catalogs = [PyIcebergCatalog(one, (lake.house.entry, theirs)) for one in (lake.house.entry, theirs)]
+    assert [{str(name) for name in one.pointers()} for one in catalogs] == [{"lake.db.a"}, {"theirs.other.b"}]
+
+
+def rename(lake: Lake, name: str, other: str) -> None:
+    with sqlite3.connect(database(lake.house.entry)) as connection:
+        connection.execute(
+            "UPDATE iceberg_tables SET catalog_name = ? WHERE catalog_name = ? AND table_namespace = 'other'",
+            (other, name),
+        )
+
+
+def test_f10_a_table_without_a_usable_name_stops_removals(lake: Lake) -> None:
+    """Nobody can ask what it needs."""
+    imported = lake.foreign("imported.parquet")
+    only_a_tag_needs(lake, lake.b, imported)
+    with sqlite3.connect(database(lake.house.entry)) as connection:
+        connection.execute("UPDATE iceberg_tables SET table_name = '' WHERE table_namespace = 'other'")
+    lake.days(10)
+    assert imported[0].exists()
+    assert moved(lake) == []
+    assert "usable name" in lake.house.look(table_name(lake.a)).reason.text
+    assert list(PyIcebergCatalog(lake.house.entry).tables()) == [table_name(lake.a)], "the others are looked at"
+
+
+def answering(stub: Stub, tables: object, below: object = (404, {})) -> Stub:
+    """A catalog with two namespaces, as it answers what is in the first and below each of them."""
+    stub.answers["/v1/namespaces"] = lambda query: below if "parent" in query else {"namespaces": [["a"], ["b"]]}
+    stub.answers["/v1/namespaces/a/tables"] = tables
+    stub.answers["/v1/namespaces/b/tables"] = {"identifiers": []}
+    return stub
+
+
+@pytest.mark.parametrize("status", [400, 403, 409])
+def test_f10_a_namespace_that_a_rest_catalog_does_not_show_is_not_taken_for_empty(stub: Stub, status: int) -> None:
+    answering(stub, (status, {}))
+    catalog = stub.catalog()
+    assert list(catalog.tables()) == []
+    with pytest.raises(Unreadable, match="does not show all its tables"):
+        catalog.pointers()
+    answering(stub, {"identifiers": []}, below=(403, {}))
+    with pytest.raises(Unreadable, match="does not show all its tables"):
+        catalog.pointers()
+    answering(stub, (404, {}))
+    assert catalog.pointers() == {}, "it is gone since"
+
+
+def test_f10_a_list_of_tables_that_breaks_off_is_not_taken_for_all(stub: Stub) -> None:
+    pages: dict[str, object] = {"": {"identifiers": [], "next-page-token": "2"}, "2": (404, {})}
+    answering(stub, lambda query: pages[query.get("pageToken", [""])[0]])
+    with pytest.raises(Unreadable, match="does not show all its tables"):
+        stub.catalog().pointers()
+
+
+@pytest.mark.parametrize("name", ["..", ""])
+def test_f10_a_table_that_cannot_be_asked_for_is_not_passed_over(stub: Stub, name: str) -> None:
+    answering(stub, {"identifiers": [{"namespace": ["a"], "name": name}]})
+    with pytest.raises(Unreadable, match="cannot be asked for"):
+        stub.catalog().pointers()
+
+
+def test_f10_what_a_metastore_lists_and_does_not_describe_is_not_known() -> None:
+    class Silent(Stumbling):
+        def get_table_objects_by_name(self, _database: str, names: list[str]) -> list[HiveTable]:
+            return [HiveTable(name, "db", parameters={}) for name in names if name != "broken"]
+
+    pointers = HivePointers(CatalogEntry("lake", CatalogKind.HIVE, "thrift://nowhere", ""))
+    assert {name.name: at for name, at in pointers._tables_of(Silent(), "db")} == {"broken": None}

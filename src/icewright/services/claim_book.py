@@ -16,6 +16,11 @@ KEPT_AGAIN_MS: Final = 6 * 3_600_000
 """How often it is written down that a claim that has not changed was seen again."""
 
 
+def within(span_ms: int, since: Instant | None, now: Instant) -> bool:
+    """Whether something noted at ``since`` is less than ``span_ms`` ago; what lies in the future is not."""
+    return since is not None and since <= now < since + span_ms
+
+
 class ClaimBook:
     """What is in it is read and changed under ``lock``, but for :meth:`load` and :meth:`keep`, which take it."""
 

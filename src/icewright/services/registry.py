@@ -26,7 +26,7 @@ from icewright.planning.place_rules import PlaceRules
 from icewright.ports.catalog import Catalog
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock
-from icewright.services.claim_book import ClaimBook
+from icewright.services.claim_book import ClaimBook, within
 from icewright.services.reach import AlreadyRead, Reach
 from icewright.services.side_by_side import SideBySide
 
@@ -85,6 +85,8 @@ class Registry:
         self._not_listed: dict[str, Reason] = {}
         self._version = 0
         self._judged: tuple[int, Ownership] | None = None
+        self._beside: defaultdict[str, set[str]] = defaultdict(set)
+        """By catalog, it and those that are not configured and answered for by it."""
         self._side_by_side = SideBySide(ASKED_S_MAX)
 
     def aliases_of(self, catalog: str) -> Aliases:
@@ -158,7 +160,7 @@ class Registry:
     def _to_be_kept(self, former: SeenClaim, present: frozenset[int]) -> SeenClaim:
         """What need not be read again. Places may have come out of use where snapshots went that knew them."""
         went = former.places and unpacked_keys(former.snapshots) - present
-        if not went or _within(READ_AGAIN_MS, former.read_since, self._clock.now()):
+        if not went or within(READ_AGAIN_MS, former.read_since, self._clock.now()):
             return former
         return replace(former, places=(), snapshots="", read_since=self._clock.now())
 
@@ -331,7 +333,7 @@ class Registry:
         now = self._clock.now()
 
         def counts(seen: SeenClaim) -> bool:
-            return seen.claim.name.catalog in self._catalogs or _within(UNCONFIGURED_KEPT_MS, seen.seen_at, now)
+            return seen.claim.name.catalog in self._catalogs or within(UNCONFIGURED_KEPT_MS, seen.seen_at, now)
 
         if self._book.load(counts):
             with self._lock:
@@ -343,14 +345,14 @@ class Registry:
         """What is not known as last seen. Under the lock."""
         now = self._clock.now()
         for catalog in self._catalogs:
-            if not _within(LISTING_FRESH_MS, self._listed_at.get(catalog), now):
+            if not within(LISTING_FRESH_MS, self._listed_at.get(catalog), now):
                 told = Reason("not-listed", "it has not been asked lately which tables it has")
                 yield Missing(catalog, catalog, self._not_listed.get(catalog, told))
             for name in self._unknown[catalog]:
                 yield Missing(catalog, str(name), self._why.get(name, _UNREAD))
         for seen in self._book:
             name = seen.claim.name
-            fresh = _within(CLAIM_FRESH_MS, seen.seen_at, now)
+            fresh = within(CLAIM_FRESH_MS, seen.seen_at, now)
             if name.catalog in self._catalogs and seen.lost_at is None and not (fresh and seen.is_complete):
                 yield Missing(name.catalog, str(name), self._why.get(name, _UNREAD if seen.is_complete else _HALF_READ))
 
@@ -365,8 +367,10 @@ class Registry:
                 self._listed_at.pop(catalog.name, None)
                 self._not_listed[catalog.name] = reason
             return _Asked(missing=(Missing(catalog.name, catalog.name, reason),))
-        self.listed(catalog.name, pointers, asked_at)
         with self._lock:
+            self._beside[catalog.name] |= {catalog.name, *(name.catalog for name in pointers)}
+            for one in self._beside[catalog.name]:
+                self.listed(one, [name for name in pointers if name.catalog == one], asked_at)
             known = frozenset(name for name, location in pointers.items() if self._is_known(name, location))
             for name in known:
                 self._seen_again(name, asked_at)
@@ -374,7 +378,7 @@ class Registry:
         read, missing = self._read_now(catalog, behind)
         with self._lock:
             unknown = [
-                Missing(catalog.name, str(name), reason)
+                Missing(name.catalog, str(name), reason)
                 for name, reason in missing.items()
                 if not self._is_lost(name, pointers[name])
             ]
@@ -397,7 +401,7 @@ class Registry:
 
     def _seen_again(self, name: TableName, at: Instant) -> None:
         seen = self._book.get(name)
-        if seen is not None and not _within(SEEN_AGAIN_MS, seen.seen_at, at):
+        if seen is not None and not within(SEEN_AGAIN_MS, seen.seen_at, at):
             self._book.put(replace(seen, seen_at=at), is_news=False)
 
     def _read_now(
@@ -440,8 +444,3 @@ _MOVED: Final = Reason("changed", "it is committed to faster than it can be read
 def _no_answer(catalog: str) -> _Asked:
     reason = Reason("no-answer", f"it did not come to an answer within {ASKED_S_MAX} s")
     return _Asked(missing=(Missing(catalog, catalog, reason),))
-
-
-def _within(span_ms: int, since: Instant | None, now: Instant) -> bool:
-    """Whether something noted at ``since`` is less than ``span_ms`` ago; what lies in the future is not."""
-    return since is not None and since <= now < since + span_ms

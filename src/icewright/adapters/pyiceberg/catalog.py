@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from pyiceberg.io import FileIO
@@ -54,11 +54,14 @@ class PyIcebergCatalog:
     properties are its owner's input, and must not decide which code or credentials this process uses.
     """
 
-    def __init__(self, entry: CatalogEntry) -> None:
-        """Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used."""
+    def __init__(self, entry: CatalogEntry, others: Iterable[CatalogEntry] = ()) -> None:
+        """``others`` are further catalogs that are configured.
+
+        Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used.
+        """
         entry.check()
         self._entry = entry
-        self._pointers = open_pointers(entry)
+        self._pointers = open_pointers(entry, others)
         self._lists: OrderedDict[tuple[TableId, int, str], tuple[Manifest, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -206,11 +209,11 @@ class PyIcebergCatalog:
         return self._pointers.file_io(location)
 
 
-def open_pointers(entry: CatalogEntry) -> Pointers:
-    """What asks a catalog of this kind where its tables are."""
+def open_pointers(entry: CatalogEntry, others: Iterable[CatalogEntry] = ()) -> Pointers:
+    """What asks a catalog of this kind where its tables are; ``others`` are further ones that are configured."""
     match entry.kind:
         case CatalogKind.SQL:
-            return SqlPointers(entry)
+            return SqlPointers(entry, others)
         case CatalogKind.REST:
             return RestPointers(entry)
         case CatalogKind.HIVE:
