@@ -212,3 +212,19 @@ def test_f10_what_a_metastore_lists_and_does_not_describe_is_not_known() -> None
 
     pointers = HivePointers(CatalogEntry("lake", CatalogKind.HIVE, "thrift://nowhere", ""))
     assert {name.name: at for name, at in pointers._tables_of(Silent(), "db")} == {"broken": None}
+
+
+def test_f11_a_table_that_its_catalog_does_not_show_any_more_keeps_its_files(lake: Lake) -> None:
+    """The server's principal lost the right to see it, or it was registered elsewhere: it is in use as ever."""
+    imported = lake.foreign("imported.parquet")
+    only_a_tag_needs(lake, lake.b, imported)
+    lake.days(1)
+    with sqlite3.connect(database(lake.house.entry)) as connection:
+        connection.execute("DELETE FROM iceberg_tables WHERE table_namespace = 'other'")
+    lake.house.restart()
+    lake.days(10)
+    assert imported[0].exists()
+    assert moved(lake) == []
+    assert "other.b" in lake.house.look(table_name(lake.a)).reason.text
+    lake.house.control.registry.declare_lost(table_name(lake.b), "Ada")
+    lake.until_quarantined(*lake.garbage)

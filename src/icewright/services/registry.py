@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from icewright.domain.errors import IcewrightError, NotAllowed, NotFound, StorageAway, Unreadable
@@ -26,7 +26,7 @@ from icewright.planning.place_rules import PlaceRules
 from icewright.ports.catalog import Catalog
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock
-from icewright.services.claim_book import ClaimBook, within
+from icewright.services.claim_book import HALF_READ, MOVED, NOT_YET, UNREAD, Asked, ClaimBook, within
 from icewright.services.reach import AlreadyRead, Reach
 from icewright.services.side_by_side import SideBySide
 
@@ -52,14 +52,6 @@ ASKED_S_MAX: Final = 60
 """How long a catalog and its changed tables may take to answer; without an answer, all its tables are unknown."""
 TRIES_MAX: Final = 3
 """How often all is asked again when tables were committed to while they were read."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a catalog said just now: where the pointers of its tables are that were read, and what is not known."""
-
-    pointers: Mapping[TableName, str] = field(default_factory=dict)
-    missing: tuple[Missing, ...] = ()
 
 
 class Registry:
@@ -178,6 +170,7 @@ class Registry:
             is_complete=is_complete,
             lost_at=None,
             lost_by="",
+            gone_at=None,
         )
         before = self._book.get(name)
         news = before is None or (before.claim, before.places, before.is_complete) != (made, seen.places, is_complete)
@@ -191,18 +184,23 @@ class Registry:
     def declare_lost(self, name: TableName, declared_by: str) -> str:
         """Let a table that cannot be read keep no file, as long as its pointer is where it is now; that is returned.
 
-        What it last claimed still counts. Raises ``NotFound``, ``NotAllowed`` for one that can be read, and
-        ``Unavailable`` where its catalog or the store does not answer.
+        What it last claimed still counts, unless its catalog does not show it any more: then it is forgotten. Raises
+        ``NotFound``, ``NotAllowed`` for one that can be read, and ``Unavailable`` where catalog or store do not answer.
         """
         self._load()
-        catalog = self._catalogs.get(name.catalog)
+        catalog, before = self._catalogs.get(name.catalog), self._book.get(name)
         if catalog is None:
             raise NotFound(f"no catalog {name.catalog!r} is configured")
+        read, missing = self._read_now(catalog, [name])
+        if not missing and name not in read and before is not None:  # it is gone for good
+            with self._lock:
+                self._version += self._book.drop(name)
+            self.keep()
+            return before.metadata_location
         try:
             pointer = catalog.metadata_location(name)
         except Unreadable:
             pointer = ""
-        read, missing = self._read_now(catalog, [name])
         if not missing:
             if name not in read:
                 raise NotFound(f"there is no table {name}")
@@ -245,11 +243,11 @@ class Registry:
                 self._unknown[name.catalog].add(name)
 
     def gone(self, name: TableName) -> None:
-        """There is no table of that name."""
+        """There is no table of that name, or it is not shown to us any more."""
         with self._lock:
             self._unknown[name.catalog].discard(name)
             self._why.pop(name, None)
-            self._version += self._book.drop(name)
+            self._version += self._book.retire(name, self._clock.now())
 
     def listed(self, catalog: str, names: Collection[TableName], asked_at: Instant) -> None:
         """All tables of a catalog, as of some moment after ``asked_at``."""
@@ -257,6 +255,7 @@ class Registry:
             self._listed_at[catalog] = asked_at
             self._not_listed.pop(catalog, None)
             known = frozenset(names)
+            self._version += sum(map(self._book.returned, known))
             for seen in self._book:
                 name = seen.claim.name
                 if name.catalog == catalog and name not in known and seen.seen_at < asked_at:
@@ -271,6 +270,7 @@ class Registry:
         """All claims as they were last seen. Raises ``Unavailable`` when the store does not answer."""
         self._load()
         with self._lock:
+            self._version += self._book.drop_gone(self._clock.now())
             missing, version, claims = tuple(self._missing()), self._version, self._book.claims()
         return self._judge(version, claims, missing)
 
@@ -292,11 +292,12 @@ class Registry:
             asked = self._side_by_side.ask(self._catalogs, self._ask, _no_answer)
             with self._lock:
                 moved = [
-                    Missing(name.catalog, str(name), _MOVED)
+                    Missing(name.catalog, str(name), MOVED)
                     for one in asked
                     for name, location in one.pointers.items()
                     if not self._is_known(name, location)
                 ]
+                self._version += self._book.drop_gone(self._clock.now())
                 version, claims = self._version, self._book.claims()
             if not (moved and tries_left):
                 break
@@ -349,14 +350,19 @@ class Registry:
                 told = Reason("not-listed", "it has not been asked lately which tables it has")
                 yield Missing(catalog, catalog, self._not_listed.get(catalog, told))
             for name in self._unknown[catalog]:
-                yield Missing(catalog, str(name), self._why.get(name, _UNREAD))
+                yield Missing(catalog, str(name), self._why.get(name, UNREAD))
         for seen in self._book:
             name = seen.claim.name
             fresh = within(CLAIM_FRESH_MS, seen.seen_at, now)
-            if name.catalog in self._catalogs and seen.lost_at is None and not (fresh and seen.is_complete):
-                yield Missing(name.catalog, str(name), self._why.get(name, _UNREAD if seen.is_complete else _HALF_READ))
+            if (
+                name.catalog in self._catalogs
+                and seen.lost_at is None
+                and seen.gone_at is None
+                and not (fresh and seen.is_complete)
+            ):
+                yield Missing(name.catalog, str(name), self._why.get(name, UNREAD if seen.is_complete else HALF_READ))
 
-    def _ask(self, catalog: Catalog) -> _Asked:
+    def _ask(self, catalog: Catalog) -> Asked:
         """Compare the pointers of a catalog's tables with what is known of them, and read those that moved."""
         asked_at = self._clock.now()
         try:
@@ -366,7 +372,7 @@ class Registry:
             with self._lock:
                 self._listed_at.pop(catalog.name, None)
                 self._not_listed[catalog.name] = reason
-            return _Asked(missing=(Missing(catalog.name, catalog.name, reason),))
+            return Asked(missing=(Missing(catalog.name, catalog.name, reason),))
         with self._lock:
             self._beside[catalog.name] |= {catalog.name, *(name.catalog for name in pointers)}
             for one in self._beside[catalog.name]:
@@ -383,7 +389,7 @@ class Registry:
                 if not self._is_lost(name, pointers[name])
             ]
         same = {name: at for name, at in pointers.items() if at is not None and name in known}
-        return _Asked({**same, **read}, tuple(unknown))
+        return Asked({**same, **read}, tuple(unknown))
 
     def _is_lost(self, name: TableName, location: str | None) -> bool:
         """Whether a table was declared lost at this pointer; at another one that counts no more."""
@@ -413,7 +419,7 @@ class Registry:
         away = 0
         for number, name in enumerate(behind):
             if number >= LOADED_MAX or away >= AWAY_MAX:
-                missing[name] = _NOT_YET
+                missing[name] = NOT_YET
                 continue
             try:
                 metadata = catalog.load(name)
@@ -431,16 +437,10 @@ class Registry:
                 if self._is_known(name, metadata.metadata_location):
                     found[name] = metadata.metadata_location
                 else:
-                    missing[name] = self._why.get(name, _HALF_READ)
+                    missing[name] = self._why.get(name, HALF_READ)
         return found, missing
 
 
-_UNREAD: Final = Reason("unclaimed", "nothing is known of its places; it has not been looked at lately")
-_HALF_READ: Final = Reason("not-all-read", "not all of its snapshots have been read")
-_NOT_YET: Final = Reason("not-yet-read", "it has changed, and as many others were read before it as may be at once")
-_MOVED: Final = Reason("changed", "it is committed to faster than it can be read")
-
-
-def _no_answer(catalog: str) -> _Asked:
+def _no_answer(catalog: str) -> Asked:
     reason = Reason("no-answer", f"it did not come to an answer within {ASKED_S_MAX} s")
-    return _Asked(missing=(Missing(catalog, catalog, reason),))
+    return Asked(missing=(Missing(catalog, catalog, reason),))
