@@ -316,6 +316,33 @@ class TestGuards:
         undone(world)
         assert set(paths) <= world.storage.objects.keys()
 
+    def test_while_it_is_not_known_what_all_others_need_nothing_is_purged(self, world: World) -> None:
+        """The place is known to be the table's; a table of a catalog that lies elsewhere may have imported files."""
+        paths = world.garbage(3)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        world.elsewhere, world.others_gap = {paths[1]}, GAP
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        tended(world)
+        assert [world.states()[path] for path in paths] == [
+            "quarantined",
+            "restored: needed-elsewhere",
+            "quarantined",
+        ]
+        world.others_gap = None
+        tended(world)
+        assert [world.states()[path] for path in paths] == ["purged", "restored: needed-elsewhere", "purged"]
+
+    def test_nothing_is_purged_of_a_place_that_is_not_the_tables_alone_any_more(self, world: World) -> None:
+        paths = world.garbage(3)
+        world.deleter().begin(world.plan(paths), "run-1")
+        world.run_to_its_end()
+        world.roots = ()
+        world.clock.advance(2 * WINDOW_FLOOR_MS)
+        batch = world.deleter().tend("run-1")
+        assert (batch.kept and batch.kept.code, batch.changed) == ("not-owned", ())
+        assert set(world.states().values()) == {"quarantined"}
+
     def test_l4_a_table_that_was_dropped_and_made_anew_keeps_everything(self, world: World) -> None:
         paths = world.garbage(3)
         world.deleter().begin(world.plan(paths), "run-1")

@@ -22,7 +22,7 @@ from icewright.domain.tables import RefKind, TableMetadata
 from icewright.planning.ownership import Ownership, ownership
 from icewright.planning.place_rules import PlaceRules
 from icewright.services import registry as registry_module
-from icewright.services.claim_book import KEPT_AGAIN_MS
+from icewright.services.claim_book import GONE_KEPT_MS, KEPT_AGAIN_MS
 from icewright.services.registry import (
     CLAIM_FRESH_MS,
     LISTING_FRESH_MS,
@@ -33,7 +33,7 @@ from icewright.services.registry import (
 )
 from tests.services.lakehouse import Lakehouse
 
-T, U = TableName("lake", ("db",), "t"), TableName("lake", ("db",), "u")
+T, U, V = (TableName("lake", ("db",), name) for name in "tuv")
 OTHER = TableName("pond", ("db",), "other")
 
 
@@ -180,7 +180,7 @@ def test_l4_of_a_table_that_is_gone_or_not_configured_nothing_is_known(world: Wo
     assert isinstance(world.registry.place_of(T), Complete)
     world.lake.drop(T)
     assert gaps(world.registry.place_of(T)) == [str(T)]
-    assert T not in world.registry.ownership().claims
+    assert world.registry.ownership().claims[T].is_gone
     world.started("lake")
     assert gaps(world.registry.place_of(OTHER)) == [str(OTHER)]
     world.lake.broken.add(U)
@@ -264,12 +264,45 @@ def test_a_catalog_that_does_not_answer_is_not_asked_for_each_of_its_tables(worl
     assert world.pond.loads == []
 
 
-def test_tables_that_are_gone_keep_nobody_from_anything(world: World) -> None:
+def test_a_table_that_is_not_shown_any_more_keeps_its_files_for_a_time_or_until_a_person_says_so(world: World) -> None:
+    """It may have been dropped; or hidden from us, and be in use as ever."""
     world.lake.set_properties(U, {"write.data.path": world.location(T)})
     assert not world.owns()
     world.lake.drop(U)
     world.clock.advance(1)
+    assert not world.owns()
+    world.clock.advance(GONE_KEPT_MS - 1)
+    assert not world.owns()
+    world.clock.advance(1)
     assert world.owns()
+    world.lake.create(U)
+    world.lake.set_properties(U, {"write.data.path": world.location(T)})
+    assert not world.owns()
+    world.lake.drop(U)
+    world.clock.advance(1)
+    assert not world.owns()
+    world.registry.declare_lost(U, "Ada")
+    assert world.owns()
+    assert world.registry.lost() == ()
+
+
+def test_a_table_that_was_renamed_is_not_taken_for_two(world: World) -> None:
+    assert world.owns()
+    world.lake.rename(T, V)
+    world.clock.advance(1)
+    assert world.owns(V)
+    assert world.registry.namesakes(V, world.lake.load(V).table_id.uuid) == frozenset()
+
+
+def test_a_table_that_is_shown_again_counts_as_it_is_then(world: World) -> None:
+    uuid = world.lake.load(U).table_id.uuid
+    assert world.owns()
+    world.clock.advance(1)
+    world.registry.listed("lake", [T], world.clock.now())
+    assert world.registry.ownership().claims[U].is_gone
+    assert world.owns()
+    assert not world.registry.ownership().claims[U].is_gone
+    assert world.registry.namesakes(T, uuid) == {U}
 
 
 def test_a_table_that_came_after_the_listing_began_is_not_forgotten_by_it(world: World) -> None:
@@ -279,7 +312,7 @@ def test_a_table_that_came_after_the_listing_began_is_not_forgotten_by_it(world:
     assert U in world.registry.ownership().claims
     world.clock.advance(1)
     world.registry.listed("lake", [T], world.clock.now())
-    assert U not in world.registry.ownership().claims
+    assert world.registry.ownership().claims[U].is_gone
 
 
 def test_o13_as_last_seen_listings_grow_old(world: World) -> None:
@@ -323,6 +356,8 @@ class TestStore:
         world.lake.drop(U)
         world.clock.advance(1)
         world.started()
+        assert world.owns()
+        world.clock.advance(GONE_KEPT_MS)
         assert world.owns()
         world.registry.keep()
         assert {seen.claim.name for seen in world.claims.claims()} == {T, OTHER}

@@ -199,7 +199,7 @@ def open_control_plane(config: Config, environ: Mapping[str, str]) -> Iterator[O
     tell_times(engine, note_statement)
     try:
         with seat_at(engine, lease_ms) as seat:
-            catalogs = {entry.name: PyIcebergCatalog(entry) for entry in entries}
+            catalogs = {entry.name: PyIcebergCatalog(entry, entries) for entry in entries}
             yield Opened(config, environ, entries, engine, seat, catalogs)
     finally:
         engine.dispose()

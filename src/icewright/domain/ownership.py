@@ -27,7 +27,7 @@ class Claim:
     ``location`` in the metadata names, None where that names no place. ``reaches`` are further places with files that
     it needs: those that it had before it was moved, those that were imported. ``unplaced`` are locations as spelled
     that name no place; ``ambiguous`` those that a file system may know by another path as well, both of which are in
-    ``roots``. ``uuid`` is None where the table has none.
+    ``roots``. ``uuid`` is None where the table has none. What ``is_gone`` is not shown by its catalog any more.
     """
 
     name: TableName
@@ -39,6 +39,7 @@ class Claim:
     ambiguous: tuple[str, ...] = ()
     gc_enabled: bool = True
     is_clone: bool = False
+    is_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class SeenClaim:
     read_since: Instant = 0
     lost_at: str | None = None
     lost_by: str = ""
+    gone_at: Instant | None = None
+    """Since when its catalog has not shown it: dropped, or out of our sight and in use as ever."""
 
 
 def key_of(snapshot: Snapshot) -> int:

@@ -105,7 +105,10 @@ class Ownership:
 
         wanted = uuid.strip().lower()
         found = (
-            one for one in self.claims.values() if one.uuid == wanted or any(map(is_there, one.roots + one.reaches))
+            one
+            for one in self.claims.values()
+            if (one.uuid == wanted and not one.is_gone)
+            or (one.uuid != wanted and any(map(is_there, one.roots + one.reaches)))
         )
         return gaps.judge(frozenset(one.name for one in found))
 
@@ -130,6 +133,8 @@ def ownership(claims: Iterable[Claim], missing: Iterable[Missing] = (), rules: P
     """Judge all claims. Each name may lay claim once; of several, the last one counts."""
     rules = rules or PlaceRules()
     by_name = {one.name: one for one in claims}
+    there = {one.uuid for one in by_name.values() if not one.is_gone}
+    by_name = {name: one for name, one in by_name.items() if not (one.is_gone and one.uuid in there)}  # renamed since
     reserved = {place: lookalike(place, _NOT_NAMED) for place in rules.reserved}
     found: dict[TableName, list[Reason]] = defaultdict(list)
     for one in by_name.values():

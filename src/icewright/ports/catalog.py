@@ -34,7 +34,9 @@ class Catalog(Protocol):
     def pointers(self) -> Mapping[TableName, str | None]:
         """Where the pointers of all tables are now, by as few questions as the catalog allows.
 
-        None for a table of which the catalog cannot tell. Raises ``Unavailable`` where not all that can be asked.
+        None for a table of which the catalog cannot tell. Tables of other catalogs may be among them that are not
+        configured and kept in the same place, under names of catalogs of their own; :meth:`load` gives these as well.
+        Raises ``Unavailable`` or ``Unreadable`` where not all can be asked, or not all is shown.
         """
         ...
 

@@ -130,7 +130,7 @@ class Approvals:
         Whoever owns a table says where it lies: an approval is for the place as it was, and where an administrator does
         not limit the places of a catalog, for one plan.
         """
-        if not self._registry.is_limited(plan.table_id.catalog):
+        if not self._registry.limits_of(plan.table_id.catalog):
             return NO_ROOTS
         before: ApprovalPlace | None = None
         places, approved = self._places(plan), list[str]()

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from icewright.domain.names import TableName
-from icewright.domain.ownership import Claim, SeenClaim
+from icewright.domain.ownership import Claim, Missing, SeenClaim
+from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.claims import ClaimStore
 
 KEPT_AGAIN_MS: Final = 6 * 3_600_000
 """How often it is written down that a claim that has not changed was seen again."""
+GONE_KEPT_MS: Final = 30 * 24 * 3_600_000
+"""How long a table's claim counts that its catalog shows no more: dropped, or hidden, or registered elsewhere."""
+UNREAD: Final = Reason("unclaimed", "nothing is known of its places; it has not been looked at lately")
+HALF_READ: Final = Reason("not-all-read", "not all of its snapshots have been read")
+NOT_YET: Final = Reason("not-yet-read", "it has changed, and as many others were read before it as may be at once")
+MOVED: Final = Reason("changed", "it is committed to faster than it can be read")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a catalog said just now: where the pointers of its tables are that were read, and what is not known."""
+
+    pointers: Mapping[TableName, str] = field(default_factory=dict)
+    missing: tuple[Missing, ...] = ()
+
+
+def within(span_ms: int, since: Instant | None, now: Instant) -> bool:
+    """Whether something noted at ``since`` is less than ``span_ms`` ago; what lies in the future is not."""
+    return since is not None and since <= now < since + span_ms
 
 
 class ClaimBook:
@@ -45,7 +66,7 @@ class ClaimBook:
 
     def names_of(self, uuid: str) -> frozenset[TableName]:
         """Under which names a table was seen."""
-        return frozenset(self._named.get(uuid, ()))
+        return frozenset(name for name in self._named.get(uuid, ()) if self._seen[name].gone_at is None)
 
     def put(self, seen: SeenClaim, *, is_news: bool = True) -> None:
         """Take down a claim in place of an earlier one; ``is_news`` where the store should have it soon."""
@@ -68,6 +89,32 @@ class ClaimBook:
         self._kept_at.pop(name, None)
         self._dirty.add(name)
         return before is not None
+
+    def retire(self, name: TableName, now: Instant) -> bool:
+        """A table is not shown any more; whether it was. What it claimed counts for :data:`GONE_KEPT_MS`."""
+        seen = self._seen.get(name)
+        if seen is None or not seen.metadata_location:
+            return self.drop(name)
+        if seen.gone_at is None:
+            self.put(replace(seen, claim=replace(seen.claim, is_gone=True), gone_at=now))
+        return seen.gone_at is None
+
+    def returned(self, name: TableName) -> bool:
+        """A table is shown, and has to be read if it was not before; whether that is so."""
+        seen = self._seen.get(name)
+        if seen is None or seen.gone_at is None:
+            return False
+        self.put(replace(seen, claim=replace(seen.claim, is_gone=False), gone_at=None, is_complete=False))
+        return True
+
+    def drop_gone(self, now: Instant) -> int:
+        """Forget tables that have not been shown for long; how many."""
+        old = [
+            seen.claim.name
+            for seen in self._seen.values()
+            if seen.gone_at is not None and not within(GONE_KEPT_MS, seen.gone_at, now)
+        ]
+        return sum(map(self.drop, old))
 
     def load(self, counts: Callable[[SeenClaim], bool]) -> tuple[TableName, ...]:
         """Take over, once, what an earlier process saw and what counts of it. Raises ``Unavailable``."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
@@ -27,6 +27,7 @@ from icewright.domain.remove_orphan_files import FILES_MAX
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.domain.tasks import TERMINAL_STATES, ListedTask, Task
 from icewright.planning import wording
+from icewright.planning.claims import claim
 from icewright.planning.plan_beside import Decided, plan_beside
 from icewright.ports.clock import Ids
 from icewright.ports.expiry import SnapshotExpiry
@@ -34,7 +35,7 @@ from icewright.ports.kept import KeptStore
 from icewright.ports.objects import Objects
 from icewright.ports.store import TableStore, TaskFilter, TaskStore
 from icewright.ports.table_files import TableFiles
-from icewright.services.foreign import ForeignMetadata, MetadataUuids
+from icewright.services.foreign import ForeignMetadata, MetadataUuids, TablesAround
 from icewright.services.kept_plans import keep_plan
 from icewright.services.needs import NeedsOf
 
@@ -66,6 +67,8 @@ class ExpiredDoors:
     needs: NeedsOf
     aliases: Aliases
     uuids: MetadataUuids
+    limits: tuple[str, ...] = ()
+    """Where tables of the catalog may lie."""
 
 
 class ExpiredFilesPlanner:
@@ -225,14 +228,22 @@ class ExpiredFilesPlanner:
 
 
 def _require_no_copy(doors: ExpiredDoors, table: TableMetadata) -> None:
-    """Make sure that no other table's metadata lies beside the table's: a copy of it may need what expired here."""
+    """Make sure that no other table's metadata lies beside the table's, or around it.
+
+    A copy of it may need what expired here, and so may a table of another format.
+    """
     folder = doors.aliases.folder(table.metadata_location.rpartition("/")[0])
     place = Place(table.name, table.table_id.uuid.strip().lower(), (folder,), ())
     foreign = ForeignMetadata(doors.objects, place, doors.uuids, table, doors.aliases)
     for entry in doors.objects.list(CanonicalPath(folder)):
         foreign.look(entry)
-    if findings := foreign.findings():
-        raise Unavailable(f"files of expired snapshots of {table.name} stay: {findings[0].text}")
+    found = foreign.findings()
+    if not found:  # a table of another format has the same files, and goes by metadata of its own
+        roots = replace(place, roots=claim(table, doors.aliases).roots)
+        around = TablesAround(doors.objects, doors.uuids, doors.aliases, doors.limits).refusal(roots)
+        found = () if around is None else (around,)
+    if found:
+        raise Unavailable(f"files of expired snapshots of {table.name} stay: {found[0].text}")
 
 
 def _canonical(aliases: Aliases, path: str) -> Iterator[CanonicalPath]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +25,7 @@ from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import TableMetadata
 from icewright.planning import wording
+from icewright.planning.claims import parent
 from icewright.planning.metadata_files import History, history_of, is_metadata_file, uuid_of
 from icewright.ports.objects import Objects
 
@@ -187,6 +188,65 @@ _SHOWN_MAX: Final = 100
 
 def _name(path: CanonicalPath) -> str:
     return path.rpartition("/")[2]
+
+
+_AROUND_FOLDERS: Final[Mapping[str, str]] = {
+    "_delta_log": "Delta Lake",
+    ".hoodie": "Apache Hudi",
+    "_spark_metadata": "Spark's streaming file sink",
+}
+_PAIMON: Final = "schema/schema-0"
+
+
+class TablesAround:
+    """Looks for a table in a folder above a table's place, or at it, whose files the place then has."""
+
+    def __init__(self, objects: Objects, uuids: MetadataUuids, aliases: Aliases, limits: Sequence[str] = ()) -> None:
+        """``limits`` are where the tables of the catalog may lie; above these nobody looks, as of places elsewhere."""
+        self._objects, self._uuids, self._aliases, self._limits = objects, uuids, aliases, tuple(limits)
+
+    def refusal(self, place: Place) -> Reason | None:
+        """Why files of a place may be another table's, which lies around it; None where no other one is seen there.
+
+        Raises ``StorageAway``, and ``Unreadable`` or ``Unsupported`` where one of these folders cannot be looked into.
+        """
+        for root in place.roots:
+            for folder in self._from(root):
+                if (format_name := self._at(folder, place)) is not None:
+                    said = f"{wording.quoted(folder)} is a table of {format_name}, which needs files of its own"
+                    return Reason("other-table-format", said)
+        return None
+
+    def _from(self, root: str) -> Iterator[str]:
+        """The place itself and the folders above it, as far as tables of the catalog may lie."""
+        folder = root
+        while True:
+            yield folder
+            above = parent(folder)
+            if above == folder or (self._limits and not above.startswith(self._limits)):
+                return
+            folder = above
+
+    def _at(self, folder: str, place: Place) -> str | None:
+        for name, format_name in _AROUND_FOLDERS.items():
+            inside = f"{folder}{name}/"
+            if any(one.path.startswith(inside) for one in self._objects.list(CanonicalPath(inside))):
+                return format_name
+        if self._objects.stat(CanonicalPath(f"{folder}{_PAIMON}")) is not None:
+            return "Apache Paimon"
+        metadata = f"{folder}metadata/"
+        if metadata.startswith(place.roots):  # what is there is looked at with the place
+            return None
+        found = (one for one in self._objects.list(CanonicalPath(metadata)) if _is_of(one.path, metadata))
+        return "Apache Iceberg" if any(self._is_foreign(one, place) for one in found) else None
+
+    def _is_foreign(self, listed: Listed, place: Place) -> bool:
+        return isinstance(listed, OddEntry) or self._uuids.of(self._objects, listed).uuid != place.uuid
+
+
+def _is_of(path: CanonicalPath, metadata: str) -> bool:
+    """Whether it is a table's metadata in this very folder."""
+    return path.startswith(metadata) and is_metadata_file(path) and "/" not in path[len(metadata) :]
 
 
 class _Lineage:

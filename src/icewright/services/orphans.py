@@ -32,7 +32,7 @@ from icewright.ports.objects import Objects
 from icewright.ports.sightings import Sightings
 from icewright.ports.spool import OpenSpool, Spool
 from icewright.ports.table_files import TableFiles
-from icewright.services.foreign import ForeignMetadata, MetadataUuids
+from icewright.services.foreign import ForeignMetadata, MetadataUuids, TablesAround
 from icewright.services.reachable import Progress, Reachable, reachable
 from icewright.services.refused import PlanRefused
 
@@ -87,7 +87,8 @@ class OrphanFinder:
     """Looks for the orphan files of the tables of one catalog.
 
     ``aliases`` are those that the places were told by. ``uuids`` remembers whose metadata was found in listings.
-    ``quarantine`` are folders in canonical form, with a slash at their ends, where removed files wait.
+    ``quarantine`` are folders in canonical form, with a slash at their ends, where removed files wait; ``limits`` those
+    below which alone tables of the catalog may lie.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class OrphanFinder:
         aliases: Aliases,
         uuids: MetadataUuids,
         quarantine: tuple[str, ...] = (),
+        limits: tuple[str, ...] = (),
         graces_since: Callable[[], Instant] = lambda: 0,
         can_hold: Callable[[CanonicalPath], None] = lambda _path: None,
         progress: Progress = lambda _step, _done, _total: None,
@@ -108,6 +110,7 @@ class OrphanFinder:
         self._open_spool, self._aliases, self._uuids = open_spool, aliases, uuids
         self._quarantine, self._progress, self._graces_since = quarantine, progress, graces_since
         self._can_hold = can_hold
+        self._around = TablesAround(objects, uuids, aliases, limits)
 
     def look(
         self, name: TableName, place_of: Callable[[TableMetadata], Known[Place]], policy: OrphanPolicy
@@ -164,7 +167,17 @@ class OrphanFinder:
             except (StorageAway, Unreadable) as error:
                 gaps.append(Gap(root, Reason(error.code, error.message)))
         _owned_alone(foreign.place())
+        self._refuse_tables_around(place)
         return files, tuple(gaps)
+
+    def _refuse_tables_around(self, place: Place) -> None:
+        try:
+            reason = self._around.refusal(place)
+        except (Unreadable, Unsupported) as error:
+            said = f"it cannot be told whether the place is in another table: {error.message}"
+            raise _Refusal(Reason("place-not-owned", said)) from error
+        if reason is not None:
+            raise _Refusal(reason)
 
     def _filled(self, listed: Spool, files: int, table_id: TableId) -> OpenSpool:
         """Opens spools that have the listing and the last sightings in them already."""

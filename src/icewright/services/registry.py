@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from icewright.domain.errors import IcewrightError, NotAllowed, NotFound, StorageAway, Unreadable
@@ -26,7 +26,7 @@ from icewright.planning.place_rules import PlaceRules
 from icewright.ports.catalog import Catalog
 from icewright.ports.claims import ClaimStore
 from icewright.ports.clock import Clock
-from icewright.services.claim_book import ClaimBook
+from icewright.services.claim_book import HALF_READ, MOVED, NOT_YET, UNREAD, Asked, ClaimBook, within
 from icewright.services.reach import AlreadyRead, Reach
 from icewright.services.side_by_side import SideBySide
 
@@ -54,14 +54,6 @@ TRIES_MAX: Final = 3
 """How often all is asked again when tables were committed to while they were read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a catalog said just now: where the pointers of its tables are that were read, and what is not known."""
-
-    pointers: Mapping[TableName, str] = field(default_factory=dict)
-    missing: tuple[Missing, ...] = ()
-
-
 class Registry:
     """The claims of all tables of all catalogs. Safe for use by several threads at once.
 
@@ -85,6 +77,8 @@ class Registry:
         self._not_listed: dict[str, Reason] = {}
         self._version = 0
         self._judged: tuple[int, Ownership] | None = None
+        self._beside: defaultdict[str, set[str]] = defaultdict(set)
+        """By catalog, it and those that are not configured and answered for by it."""
         self._side_by_side = SideBySide(ASKED_S_MAX)
 
     def aliases_of(self, catalog: str) -> Aliases:
@@ -127,9 +121,9 @@ class Registry:
             if reason is not None:
                 self._why[metadata.name] = reason
 
-    def is_limited(self, catalog: str) -> bool:
-        """Whether an administrator said where the tables of a catalog may lie."""
-        return catalog in self._rules.allowed
+    def limits_of(self, catalog: str) -> tuple[str, ...]:
+        """Where the tables of a catalog may lie, as an administrator said; none where nobody did."""
+        return self._rules.allowed.get(catalog, ())
 
     def claim(self, name: TableName) -> Claim | None:
         """What was last seen of a table."""
@@ -158,7 +152,7 @@ class Registry:
     def _to_be_kept(self, former: SeenClaim, present: frozenset[int]) -> SeenClaim:
         """What need not be read again. Places may have come out of use where snapshots went that knew them."""
         went = former.places and unpacked_keys(former.snapshots) - present
-        if not went or _within(READ_AGAIN_MS, former.read_since, self._clock.now()):
+        if not went or within(READ_AGAIN_MS, former.read_since, self._clock.now()):
             return former
         return replace(former, places=(), snapshots="", read_since=self._clock.now())
 
@@ -176,6 +170,7 @@ class Registry:
             is_complete=is_complete,
             lost_at=None,
             lost_by="",
+            gone_at=None,
         )
         before = self._book.get(name)
         news = before is None or (before.claim, before.places, before.is_complete) != (made, seen.places, is_complete)
@@ -189,18 +184,23 @@ class Registry:
     def declare_lost(self, name: TableName, declared_by: str) -> str:
         """Let a table that cannot be read keep no file, as long as its pointer is where it is now; that is returned.
 
-        What it last claimed still counts. Raises ``NotFound``, ``NotAllowed`` for one that can be read, and
-        ``Unavailable`` where its catalog or the store does not answer.
+        What it last claimed still counts, unless its catalog does not show it any more: then it is forgotten. Raises
+        ``NotFound``, ``NotAllowed`` for one that can be read, and ``Unavailable`` where catalog or store do not answer.
         """
         self._load()
-        catalog = self._catalogs.get(name.catalog)
+        catalog, before = self._catalogs.get(name.catalog), self._book.get(name)
         if catalog is None:
             raise NotFound(f"no catalog {name.catalog!r} is configured")
+        read, missing = self._read_now(catalog, [name])
+        if not missing and name not in read and before is not None:  # it is gone for good
+            with self._lock:
+                self._version += self._book.drop(name)
+            self.keep()
+            return before.metadata_location
         try:
             pointer = catalog.metadata_location(name)
         except Unreadable:
             pointer = ""
-        read, missing = self._read_now(catalog, [name])
         if not missing:
             if name not in read:
                 raise NotFound(f"there is no table {name}")
@@ -243,11 +243,11 @@ class Registry:
                 self._unknown[name.catalog].add(name)
 
     def gone(self, name: TableName) -> None:
-        """There is no table of that name."""
+        """There is no table of that name, or it is not shown to us any more."""
         with self._lock:
             self._unknown[name.catalog].discard(name)
             self._why.pop(name, None)
-            self._version += self._book.drop(name)
+            self._version += self._book.retire(name, self._clock.now())
 
     def listed(self, catalog: str, names: Collection[TableName], asked_at: Instant) -> None:
         """All tables of a catalog, as of some moment after ``asked_at``."""
@@ -255,6 +255,7 @@ class Registry:
             self._listed_at[catalog] = asked_at
             self._not_listed.pop(catalog, None)
             known = frozenset(names)
+            self._version += sum(map(self._book.returned, known))
             for seen in self._book:
                 name = seen.claim.name
                 if name.catalog == catalog and name not in known and seen.seen_at < asked_at:
@@ -269,6 +270,7 @@ class Registry:
         """All claims as they were last seen. Raises ``Unavailable`` when the store does not answer."""
         self._load()
         with self._lock:
+            self._version += self._book.drop_gone(self._clock.now())
             missing, version, claims = tuple(self._missing()), self._version, self._book.claims()
         return self._judge(version, claims, missing)
 
@@ -290,11 +292,12 @@ class Registry:
             asked = self._side_by_side.ask(self._catalogs, self._ask, _no_answer)
             with self._lock:
                 moved = [
-                    Missing(name.catalog, str(name), _MOVED)
+                    Missing(name.catalog, str(name), MOVED)
                     for one in asked
                     for name, location in one.pointers.items()
                     if not self._is_known(name, location)
                 ]
+                self._version += self._book.drop_gone(self._clock.now())
                 version, claims = self._version, self._book.claims()
             if not (moved and tries_left):
                 break
@@ -331,7 +334,7 @@ class Registry:
         now = self._clock.now()
 
         def counts(seen: SeenClaim) -> bool:
-            return seen.claim.name.catalog in self._catalogs or _within(UNCONFIGURED_KEPT_MS, seen.seen_at, now)
+            return seen.claim.name.catalog in self._catalogs or within(UNCONFIGURED_KEPT_MS, seen.seen_at, now)
 
         if self._book.load(counts):
             with self._lock:
@@ -343,18 +346,23 @@ class Registry:
         """What is not known as last seen. Under the lock."""
         now = self._clock.now()
         for catalog in self._catalogs:
-            if not _within(LISTING_FRESH_MS, self._listed_at.get(catalog), now):
+            if not within(LISTING_FRESH_MS, self._listed_at.get(catalog), now):
                 told = Reason("not-listed", "it has not been asked lately which tables it has")
                 yield Missing(catalog, catalog, self._not_listed.get(catalog, told))
             for name in self._unknown[catalog]:
-                yield Missing(catalog, str(name), self._why.get(name, _UNREAD))
+                yield Missing(catalog, str(name), self._why.get(name, UNREAD))
         for seen in self._book:
             name = seen.claim.name
-            fresh = _within(CLAIM_FRESH_MS, seen.seen_at, now)
-            if name.catalog in self._catalogs and seen.lost_at is None and not (fresh and seen.is_complete):
-                yield Missing(name.catalog, str(name), self._why.get(name, _UNREAD if seen.is_complete else _HALF_READ))
+            fresh = within(CLAIM_FRESH_MS, seen.seen_at, now)
+            if (
+                name.catalog in self._catalogs
+                and seen.lost_at is None
+                and seen.gone_at is None
+                and not (fresh and seen.is_complete)
+            ):
+                yield Missing(name.catalog, str(name), self._why.get(name, UNREAD if seen.is_complete else HALF_READ))
 
-    def _ask(self, catalog: Catalog) -> _Asked:
+    def _ask(self, catalog: Catalog) -> Asked:
         """Compare the pointers of a catalog's tables with what is known of them, and read those that moved."""
         asked_at = self._clock.now()
         try:
@@ -364,9 +372,11 @@ class Registry:
             with self._lock:
                 self._listed_at.pop(catalog.name, None)
                 self._not_listed[catalog.name] = reason
-            return _Asked(missing=(Missing(catalog.name, catalog.name, reason),))
-        self.listed(catalog.name, pointers, asked_at)
+            return Asked(missing=(Missing(catalog.name, catalog.name, reason),))
         with self._lock:
+            self._beside[catalog.name] |= {catalog.name, *(name.catalog for name in pointers)}
+            for one in self._beside[catalog.name]:
+                self.listed(one, [name for name in pointers if name.catalog == one], asked_at)
             known = frozenset(name for name, location in pointers.items() if self._is_known(name, location))
             for name in known:
                 self._seen_again(name, asked_at)
@@ -374,12 +384,12 @@ class Registry:
         read, missing = self._read_now(catalog, behind)
         with self._lock:
             unknown = [
-                Missing(catalog.name, str(name), reason)
+                Missing(name.catalog, str(name), reason)
                 for name, reason in missing.items()
                 if not self._is_lost(name, pointers[name])
             ]
         same = {name: at for name, at in pointers.items() if at is not None and name in known}
-        return _Asked({**same, **read}, tuple(unknown))
+        return Asked({**same, **read}, tuple(unknown))
 
     def _is_lost(self, name: TableName, location: str | None) -> bool:
         """Whether a table was declared lost at this pointer; at another one that counts no more."""
@@ -397,7 +407,7 @@ class Registry:
 
     def _seen_again(self, name: TableName, at: Instant) -> None:
         seen = self._book.get(name)
-        if seen is not None and not _within(SEEN_AGAIN_MS, seen.seen_at, at):
+        if seen is not None and not within(SEEN_AGAIN_MS, seen.seen_at, at):
             self._book.put(replace(seen, seen_at=at), is_news=False)
 
     def _read_now(
@@ -409,7 +419,7 @@ class Registry:
         away = 0
         for number, name in enumerate(behind):
             if number >= LOADED_MAX or away >= AWAY_MAX:
-                missing[name] = _NOT_YET
+                missing[name] = NOT_YET
                 continue
             try:
                 metadata = catalog.load(name)
@@ -427,21 +437,10 @@ class Registry:
                 if self._is_known(name, metadata.metadata_location):
                     found[name] = metadata.metadata_location
                 else:
-                    missing[name] = self._why.get(name, _HALF_READ)
+                    missing[name] = self._why.get(name, HALF_READ)
         return found, missing
 
 
-_UNREAD: Final = Reason("unclaimed", "nothing is known of its places; it has not been looked at lately")
-_HALF_READ: Final = Reason("not-all-read", "not all of its snapshots have been read")
-_NOT_YET: Final = Reason("not-yet-read", "it has changed, and as many others were read before it as may be at once")
-_MOVED: Final = Reason("changed", "it is committed to faster than it can be read")
-
-
-def _no_answer(catalog: str) -> _Asked:
+def _no_answer(catalog: str) -> Asked:
     reason = Reason("no-answer", f"it did not come to an answer within {ASKED_S_MAX} s")
-    return _Asked(missing=(Missing(catalog, catalog, reason),))
-
-
-def _within(span_ms: int, since: Instant | None, now: Instant) -> bool:
-    """Whether something noted at ``since`` is less than ``span_ms`` ago; what lies in the future is not."""
-    return since is not None and since <= now < since + span_ms
+    return Asked(missing=(Missing(catalog, catalog, reason),))

@@ -38,6 +38,7 @@ def build_finders(
             aliases=registry.aliases_of(name),
             uuids=uuids,
             quarantine=held,
+            limits=registry.limits_of(name),
             graces_since=watch.graces_since,
             can_hold=own.quarantine.check,
         )
@@ -103,6 +104,7 @@ def build_expired_doors(
             TableNeeds(own.files, ports.open_spool, registry.aliases_of(name)),
             registry.aliases_of(name),
             uuids,
+            registry.limits_of(name),
         )
         for name, own in ports.catalogs.items()
         if own.quarantine.roots and name in expiries

@@ -29,6 +29,15 @@ def real_folder(place: str) -> str:
     return place if real == place.removeprefix(STORAGE).rstrip("/") else f"{STORAGE}{real.rstrip('/')}/"
 
 
+def real_file(path: str) -> str | None:
+    """The file of this machine that a path leads to, where it is a link itself; None for all others."""
+    if not path.startswith(("/", "file:")):
+        return None
+    file = "/" + path.removeprefix("file:").lstrip("/")
+    is_link = "\0" not in file and os.path.islink(file)  # noqa: PTH114 - pathlib would tidy the name up
+    return f"{STORAGE}{os.path.realpath(file)}" if is_link else None
+
+
 class LocalObjects:
     """See the port. ``clock`` is this machine's."""
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from icewright.adapters.objects.local import real_folder
+from icewright.adapters.objects.local import real_file, real_folder
 from icewright.adapters.pyiceberg.hive_pointers import HivePointers
 from icewright.adapters.pyiceberg.manifests import (
     ADDED,
@@ -54,11 +54,14 @@ class PyIcebergCatalog:
     properties are its owner's input, and must not decide which code or credentials this process uses.
     """
 
-    def __init__(self, entry: CatalogEntry) -> None:
-        """Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used."""
+    def __init__(self, entry: CatalogEntry, others: Iterable[CatalogEntry] = ()) -> None:
+        """``others`` are further catalogs that are configured.
+
+        Raises :class:`~icewright.domain.errors.InvalidConfiguration` for an entry that cannot be used.
+        """
         entry.check()
         self._entry = entry
-        self._pointers = open_pointers(entry)
+        self._pointers = open_pointers(entry, others)
         self._lists: OrderedDict[tuple[TableId, int, str], tuple[Manifest, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -206,11 +209,11 @@ class PyIcebergCatalog:
         return self._pointers.file_io(location)
 
 
-def open_pointers(entry: CatalogEntry) -> Pointers:
-    """What asks a catalog of this kind where its tables are."""
+def open_pointers(entry: CatalogEntry, others: Iterable[CatalogEntry] = ()) -> Pointers:
+    """What asks a catalog of this kind where its tables are; ``others`` are further ones that are configured."""
     match entry.kind:
         case CatalogKind.SQL:
-            return SqlPointers(entry)
+            return SqlPointers(entry, others)
         case CatalogKind.REST:
             return RestPointers(entry)
         case CatalogKind.HIVE:
@@ -249,16 +252,23 @@ def _followed(folder: str) -> str | None:
 
 def _summary(manifest: Manifest, entries: Iterator[Entry], runs: AbstractSet[int], location: str) -> ManifestSummary:
     tally, folders = ManifestTally(runs, location), set[str]()
-    for entry in entries:
-        if entry.status == DELETED:
-            tally.removed(entry.partition)
-            continue
-        tally.live_at(entry.path)
-        folder = entry.path.rpartition("/")[0]
+
+    def needs(path: str) -> None:
+        tally.live_at(path)
+        folder = path.rpartition("/")[0]
         if folder not in folders:
             folders.add(folder)
             if (real := _followed(folder)) is not None:
                 tally.live_at(f"{real}/")
+        if (file := real_file(path)) is not None:
+            tally.live_at(file)
+
+    needs(manifest.key.path)  # which the snapshot needs as well, wherever its list and its files are
+    for entry in entries:
+        if entry.status == DELETED:
+            tally.removed(entry.partition)
+            continue
+        needs(entry.path)
         if entry.content is FileContent.DATA:
             tally.data_file(
                 entry.partition,

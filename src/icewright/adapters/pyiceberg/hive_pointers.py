@@ -54,13 +54,13 @@ class HivePointers:
 
     def all_locations(self) -> Mapping[TableName, str | None]:
         """All pointers, some hundred at once; what the metastore cannot describe may be an Iceberg table, too."""
-        return {name: location or None for name, location in self._all().items()}
+        return {name: location or None for name, location in self._all(all_shown=True).items()}
 
-    def _all(self) -> Mapping[TableName, str | None]:
+    def _all(self, *, all_shown: bool = False) -> Mapping[TableName, str | None]:
         """Database by database; a pointer is empty where a table has none, None where its table cannot be described."""
         with self.client() as client:
             databases = client.get_all_databases()
-            return {name: at for database in databases for name, at in self._tables_of(client, database)}
+            return {name: at for each in databases for name, at in self._tables_of(client, each, all_shown=all_shown)}
 
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file."""
@@ -81,7 +81,9 @@ class HivePointers:
         """What reads the files of a table."""
         return self._files.file_io(location)
 
-    def _tables_of(self, client: Client, database: str) -> Iterator[tuple[TableName, str | None]]:
+    def _tables_of(
+        self, client: Client, database: str, *, all_shown: bool = False
+    ) -> Iterator[tuple[TableName, str | None]]:
         try:
             names = client.get_all_tables(database)
         except (NoSuchObjectException, UnknownDBException):
@@ -95,6 +97,8 @@ class HivePointers:
                     location = None if parameters is None else parameters.get(_METADATA_LOCATION, "")
                     yield TableName(self._name, (database,), name), location
                 except InvalidName as error:
+                    if all_shown:
+                        raise Unreadable(f"catalog {self._name} has a table without a usable name: {error}") from error
                     _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
 
     def _parameters_by_name(
@@ -103,7 +107,8 @@ class HivePointers:
         """Of several tables at once; one by one where the metastore cannot, None for one that is in trouble."""
         try:
             found = client.get_table_objects_by_name(database, names)
-            return {table.tableName: table.parameters or {} for table in found}
+            # What it lists and does not describe, as of no right to see it, may be any table.
+            return {**dict.fromkeys(names), **{table.tableName: table.parameters or {} for table in found}}
         except (MetaException, TApplicationException) as error:
             if len(names) > 1:
                 each = [self._parameters_by_name(client, database, [name]) for name in names]

@@ -48,6 +48,8 @@ _CHUNK_BYTES: Final = 1 << 20
 _OK, _UNAUTHORIZED, _NOT_FOUND, _EXPIRED, _INTERNAL_ERROR = 200, 401, 404, 419, 500
 _OF_THE_CATALOG: Final = frozenset({401, 408, 419, 429, 502, 503, 504})
 """Answers that say nothing of the one thing that was asked for."""
+_NO_LEVELS: Final = frozenset({400, 404, 405, 406, 422})
+"""Answers to the question what is below a namespace: it is gone, or the catalog has one level alone."""
 _ALL_SNAPSHOTS: Final = {"snapshots": "all"}
 _FEWEST_SNAPSHOTS: Final = {"snapshots": "refs"}
 
@@ -77,8 +79,11 @@ class RestPointers:
                 _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
 
     def all_locations(self) -> Mapping[TableName, str | None]:
-        """All pointers, table by table, several at once: the protocol has no question for all."""
-        names, until = list(self.tables()), time.monotonic() + LOCATIONS_S_MAX
+        """All pointers, table by table, several at once: the protocol has no question for all.
+
+        Raises ``Unreadable`` where something is not shown to us, or cannot be asked for by its name.
+        """
+        names, until = self._all_tables(), time.monotonic() + LOCATIONS_S_MAX
         found: dict[TableName, str | None] = {}
         with ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="pointers") as pool:
             for start in range(0, len(names), _ASKED_A_TURN):
@@ -88,6 +93,19 @@ class RestPointers:
                     if location is not None:
                         found[name] = location or None
         return found
+
+    def _all_tables(self) -> list[TableName]:
+        with asking(self._name):
+            client = self._connected()
+            spaces = _namespaces(client, shows_all=True)
+            paths = [path for namespace in spaces for path in client.tables_of(namespace, shows_all=True)]
+        try:
+            names = [TableName(self._name, path[:-1], path[-1]) for path in paths]
+        except InvalidName as error:
+            raise Unreadable(f"catalog {self._name} has a table that cannot be asked for: {error.message}") from error
+        if odd := [name for name in names if _moves_the_path(name.path)]:
+            raise Unreadable(f"catalog {self._name} has a table that cannot be asked for: {odd[0]}")
+        return names
 
     def _location_or_none(self, name: TableName) -> tuple[TableName, str | None]:
         """The pointer; empty where it cannot be told, None where the table is gone."""
@@ -180,17 +198,25 @@ class RestPointers:
 class RestClient(RestCatalog):
     """PyIceberg's client with limits: of time, of bytes, of pages."""
 
-    def tables_of(self, namespace: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """The tables of a namespace; none of one that is gone or not for us."""
+    def tables_of(self, namespace: tuple[str, ...], *, shows_all: bool = False) -> list[tuple[str, ...]]:
+        """The tables of a namespace; none of one that is gone or not for us.
+
+        Where the catalog ``shows_all`` the latter raises ``Unreadable``: tables that nobody shows us have files, too.
+        """
         if _moves_the_path(namespace):
+            if shows_all:
+                raise Unreadable(f"catalog {self.name} has a namespace that cannot be asked for: {namespace}")
             return []
         endpoint = self.url(Endpoints.list_tables, namespace=self._encode_namespace_path(namespace))
-        return [(*one["namespace"], one["name"]) for page in self._pages(endpoint, {}) for one in page["identifiers"]]
+        allowed = frozenset({_NOT_FOUND}) if shows_all else None
+        pages = self._pages(endpoint, {}, allowed)
+        return [(*one["namespace"], one["name"]) for page in pages for one in page["identifiers"]]
 
-    def namespaces_below(self, parent: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """The namespaces right below another (the empty one: the first level)."""
+    def namespaces_below(self, parent: tuple[str, ...], *, shows_all: bool = False) -> list[tuple[str, ...]]:
+        """The namespaces right below another (the empty one: the first level). ``shows_all`` as for the tables."""
         query = {"parent": self._namespace_separator.join(parent)} if parent else {}
-        pages = self._pages(self.url(Endpoints.list_namespaces), query)
+        allowed = (_NO_LEVELS if parent else frozenset()) if shows_all else None
+        pages = self._pages(self.url(Endpoints.list_namespaces), query, allowed)
         found = [tuple(str(part) for part in one) for page in pages for one in page["namespaces"]]
         # Some catalogs do not know the question and answer with the first level again.
         return [one for one in found if len(one) > len(parent) and one[: len(parent)] == parent]
@@ -209,13 +235,21 @@ class RestClient(RestCatalog):
             return False
         return status == _OK
 
-    def _pages(self, url: str, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    def _pages(
+        self, url: str, query: Mapping[str, str], passed_over: frozenset[int] | None = None
+    ) -> Iterator[Mapping[str, Any]]:
+        """The pages of a list; nothing where the answer is one of those that are ``passed_over``, or any refusal."""
         size, token = self.properties.get(PAGE_SIZE), ""
         for _ in range(PAGES_MAX):
             paging = {"pageToken": token, **({"pageSize": str(size)} if size else {})} if token or size else {}
             status, page = self._get(url, {**query, **paging})
             if status not in _OF_THE_CATALOG and _OK < status < _INTERNAL_ERROR:
                 # Gone since, not for us, or of a name that no address can hold.
+                if passed_over is not None and (token or status not in passed_over):
+                    raise Unreadable(
+                        f"catalog {self.name} does not show all its tables: {status} {said_by(page)}",
+                        hint="let the server's principal list all namespaces and tables",
+                    )
                 _log.warning("namespace_passed_over", catalog=self.name, status=status, problem=said_by(page))
                 return
             if status != _OK or not isinstance(page, dict):
@@ -278,12 +312,12 @@ def _closed_unanswered(error: RequestsConnectionError) -> bool:
     return isinstance(broken, ProtocolError) and isinstance(broken.args[-1], ConnectionError)
 
 
-def _namespaces(client: RestClient) -> Iterator[tuple[str, ...]]:
-    """All namespaces, parents first."""
+def _namespaces(client: RestClient, *, shows_all: bool = False) -> Iterator[tuple[str, ...]]:
+    """All namespaces, parents first. ``shows_all`` as in :meth:`RestClient.tables_of`."""
     waiting: list[tuple[str, ...]] = [()]
     seen: set[tuple[str, ...]] = set()
     while waiting:
-        for namespace in client.namespaces_below(waiting.pop()):
+        for namespace in client.namespaces_below(waiting.pop(), shows_all=shows_all):
             if namespace in seen:
                 continue
             seen.add(namespace)

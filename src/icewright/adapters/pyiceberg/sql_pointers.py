@@ -7,7 +7,7 @@ way to ask for the pointer alone.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -18,13 +18,15 @@ from sqlalchemy import ColumnElement, Engine, NullPool, create_engine, event, in
 
 from icewright.adapters.pyiceberg.pointers import CatalogFiles, Pointed, read_metadata
 from icewright.adapters.pyiceberg.translate import asking
-from icewright.domain.catalogs import ANSWER_TIMEOUT_MS, CatalogEntry
-from icewright.domain.errors import InvalidConfiguration, InvalidName, NotFound
+from icewright.domain.catalogs import ANSWER_TIMEOUT_MS, CatalogEntry, CatalogKind
+from icewright.domain.errors import InvalidConfiguration, InvalidName, NotFound, Unreadable
 from icewright.domain.names import TableName
 from icewright.domain.sql_urls import BUSY_TIMEOUT_MS, PostgresqlDatabase, SqlDatabase, SqliteFile
 
 _log = structlog.get_logger(__name__)
 
+_BESIDE: Final = ":"
+"""Between the name of a catalog and that of another one in its database."""
 _CONNECTIONS: Final = 2
 _CONNECTION_S_MAX: Final = 600
 
@@ -32,8 +34,10 @@ _CONNECTION_S_MAX: Final = 600
 class SqlPointers:
     """The pointers that a SQL catalog on SQLite or PostgreSQL keeps: table name -> metadata location."""
 
-    def __init__(self, entry: CatalogEntry) -> None:
+    def __init__(self, entry: CatalogEntry, others: Iterable[CatalogEntry] = ()) -> None:
+        """``others`` are further catalogs that are configured: those in the same database answer for themselves."""
         self._name = entry.name
+        self._known = {one.name for one in others if _is_beside(entry, one)} - {entry.name}
         self._engine = _engine(entry.sql_database)
         self._files = CatalogFiles(entry)
         self._has_views = False
@@ -41,20 +45,37 @@ class SqlPointers:
 
     def tables(self) -> Iterator[TableName]:
         """All tables. Rows that no name can be made of (an empty part) are logged and passed over."""
-        yield from self.all_locations()
-
-    def all_locations(self) -> Mapping[TableName, str | None]:
-        """All pointers, by one query."""
-        columns = IcebergTables.table_namespace, IcebergTables.table_name, IcebergTables.metadata_location
-        with asking(self._name), self._engine.connect() as connection:
-            rows = connection.execute(select(*columns).where(*self._own_tables())).all()
-        found: dict[TableName, str | None] = {}
-        for namespace, table, location in rows:
+        for catalog, namespace, table, _ in self._rows():
+            if catalog != self._name:
+                continue
             try:
-                found[TableName(self._name, tuple(namespace.split(".")), table)] = location
+                yield TableName(self._name, tuple(namespace.split(".")), table)
             except InvalidName as error:
                 _log.warning("table_without_usable_name", catalog=self._name, problem=str(error))
-        return found
+
+    def all_locations(self) -> Mapping[TableName, str | None]:
+        """All pointers, by one query: also of catalogs in the same database that are not configured.
+
+        Clients make one of each name that they give theirs; here it is called after this one and that name. Raises
+        ``Unreadable`` where a table has no usable name.
+        """
+        try:
+            return {
+                TableName(self._called(catalog), tuple(namespace.split(".")), table): location
+                for catalog, namespace, table, location in self._rows()
+                if catalog not in self._known
+            }
+        except InvalidName as error:
+            raise Unreadable(f"catalog {self._name} has a table without a usable name: {error}") from error
+
+    def _called(self, catalog: str) -> str:
+        return catalog if catalog == self._name else f"{self._name}{_BESIDE}{catalog}"
+
+    def _rows(self) -> Sequence[Any]:
+        columns = IcebergTables.catalog_name, IcebergTables.table_namespace, IcebergTables.table_name
+        with asking(self._name), self._engine.connect() as connection:
+            query = select(*columns, IcebergTables.metadata_location).where(*self._without_views())
+            return connection.execute(query).all()
 
     def load(self, name: TableName) -> Pointed:
         """The present metadata, read from its file."""
@@ -67,20 +88,27 @@ class SqlPointers:
 
     def metadata_location(self, name: TableName) -> str:
         """The present metadata file. Raises ``NotFound`` and ``Unavailable``."""
+        if name.catalog != self._name and not name.catalog.startswith(f"{self._name}{_BESIDE}"):
+            raise NotFound(f"no table {name} in catalog {self._name}")
         with asking(self._name), self._engine.connect() as connection:
             query = select(IcebergTables.metadata_location).where(
-                *self._own_tables(),
+                *self._without_views(),
+                IcebergTables.catalog_name == name.catalog.removeprefix(f"{self._name}{_BESIDE}"),
                 IcebergTables.table_namespace == ".".join(name.namespace),
                 IcebergTables.table_name == name.name,
             )
             location = connection.execute(query).scalar_one_or_none()
-        if location is None or name.catalog != self._name:
+        if location is None:
             raise NotFound(f"no table {name} in catalog {self._name}")
         return location
 
     def _own_tables(self) -> list[ColumnElement[bool]]:
-        """Tables of this catalog, without the views that other writers keep beside them since schema V1."""
-        conditions: list[ColumnElement[bool]] = [IcebergTables.catalog_name == self._name]
+        """Tables of this catalog alone."""
+        return [*self._without_views(), IcebergTables.catalog_name == self._name]
+
+    def _without_views(self) -> list[ColumnElement[bool]]:
+        """Tables, without the views that other writers keep beside them since schema V1."""
+        conditions: list[ColumnElement[bool]] = []
         if not self._has_views:
             columns = {column["name"] for column in inspect(self._engine).get_columns(IcebergTables.__tablename__)}
             self._has_views = "iceberg_type" in columns
@@ -89,6 +117,10 @@ class SqlPointers:
                 or_(IcebergTables.iceberg_type == ICEBERG_TABLE_TYPE, IcebergTables.iceberg_type.is_(None))
             )
         return conditions
+
+
+def _is_beside(entry: CatalogEntry, other: CatalogEntry) -> bool:
+    return other.kind is CatalogKind.SQL and other.sql_database == entry.sql_database
 
 
 def _engine(database: SqlDatabase) -> Engine:
