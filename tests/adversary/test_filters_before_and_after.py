@@ -42,16 +42,19 @@ EXECUTORS = (Executor.MERGE, Executor.SORT, Executor.STITCH, Executor.STAGED, Ex
 ORDERED = (Executor.SORT, Executor.SHUFFLE)
 
 
-def add_foreign_file(spark: SparkSession, name: TableName, partition: str, rows: pa.Table, **options: Any) -> None:
-    """Register a file that icewright and Spark did not write, as importers do: without metrics."""
+def add_foreign_files(
+    spark: SparkSession, name: TableName, files: Sequence[tuple[str, pa.Table]], **options: Any
+) -> None:
+    """Register files that icewright and Spark did not write, each in a partition, as importers do: without metrics."""
     table = SparkTable(spark, name)
-    path = Path(str(table.java.location()).removeprefix("file:")) / f"imported-{next(_NUMBERS)}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, path, **options)
-    described = table.data_file(
-        Partition(table.spec_id, partition), path=str(path), size_bytes=path.stat().st_size, record_count=rows.num_rows
-    )
-    table.java.newAppend().appendFile(described).commit()
+    append = table.java.newAppend()
+    for partition, rows in files:
+        path = Path(str(table.java.location()).removeprefix("file:")) / f"imported-{next(_NUMBERS)}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows, path, **options)
+        of, size_bytes = Partition(table.spec_id, partition), path.stat().st_size
+        append.appendFile(table.data_file(of, path=str(path), size_bytes=size_bytes, record_count=rows.num_rows))
+    append.commit()
 
 
 def field(identity: int, name: str, kind: Any) -> Any:
@@ -120,7 +123,7 @@ def test_r3_filters_by_a_partition_column_that_the_files_hold_otherwise(
     schema = pa.schema([field(1, "id", pa.int64()), field(2, "p", pa.int32()), field(3, "s", inner)])
     for number, (p, q) in enumerate([(7, 9), (None, None), (1, 5)]):
         rows = [{"id": number * 10 + row, "p": p, "s": {"q": q, "t": "text"}} for row in range(10)]
-        add_foreign_file(spark, name, "[1,5]", pa.Table.from_pylist(rows, schema=schema))
+        add_foreign_files(spark, name, [("[1,5]", pa.Table.from_pylist(rows, schema=schema))])
     filters = {"spark": (*P_INSIDE, *P_OUTSIDE), "pyiceberg": ("p = 1", "p = 7", "p IS NULL"), "duckdb": ("p = 1",)}
     before = answers(spark, lake, name, filters)
     assert all(before[f"spark: {where}"] == list(range(30)) for where in P_INSIDE)
@@ -253,20 +256,16 @@ def test_r4_filters_of_every_type_find_what_they_found(
     nested = pa.struct({"x": pa.float64(), "t": pa.string()})
     schema = pa.schema({"id": pa.int64(), **kinds, "n": nested})
     rows = all_rows(600)
-    files = [rows[start::3] for start in range(3)]
     own = arrow_schema(table.schema_fields())
-    for part in files:
-        add_foreign_file(spark, name, "[]", pa.Table.from_pylist(part, schema=schema).cast(own), write_statistics=False)
+    files = [("[]", pa.Table.from_pylist(rows[start::3], schema=schema).cast(own)) for start in range(3)]
+    add_foreign_files(spark, name, files, write_statistics=False)
     wheres = [*dict.fromkeys(spark_filters())]
-    if executor is Executor.SHUFFLE:  # Spark's writer gives a file a dictionary with one of the zeros: not mended yet
-        wheres = [where for where in wheres if "0.0' AS" not in where]
     asked = asked_before()
     if not asked:
-        asked["spark"] = spark_answers(spark, name, [*dict.fromkeys(spark_filters())])
+        asked["spark"] = spark_answers(spark, name, wheres)
         asked["others"] = answers(spark, lake, name, {"pyiceberg": PY_FILTERS, "duckdb": DUCK_FILTERS})
     before, others = asked["spark"], asked["others"]
     assert {where: before[where] for where in truth(rows)} == truth(rows)
-    before = {where: before[where] for where in wheres}
 
     by_double = next(field["id"] for field in table.schema_fields() if field["name"] == "d")
     result = rewrite(spark, planned(spark, name, executor, (by_double,), files=6)).result
@@ -276,3 +275,113 @@ def test_r4_filters_of_every_type_find_what_they_found(
     assert {where: found for where, found in after.items() if found != before[where]} == {}
     others_after = answers(spark, lake, name, {"pyiceberg": PY_FILTERS, "duckdb": DUCK_FILTERS})
     assert {asked: found for asked, found in others_after.items() if found != others[asked]} == {}
+
+
+KINDS: dict[str, tuple[float | None, ...]] = {
+    "negative zeros": (-0.0, 1.5, None),
+    "zeros": (0.0,),
+    "NaN": (math.nan, math.inf),
+}
+"""Values that a partition is of, and no others: what a rewrite of it gathers in a row group."""
+
+ROWS = 24
+"""Of a partition: enough for a dictionary to be worth its bytes."""
+
+ROUNDS: tuple[tuple[Curve | None, dict[str, Executor]], ...] = (
+    (None, {"merge": Executor.MERGE, "stitch": Executor.STITCH}),
+    (Curve.SORT, {"sort": Executor.SORT, "shuffle": Executor.SHUFFLE}),
+    (None, {"staged": Executor.STAGED}),
+    (Curve.ZORDER, {"z-order": Executor.SHUFFLE}),
+    (Curve.HILBERT, {"Hilbert": Executor.SHUFFLE}),
+)
+"""Executors of one rewrite each, by the names of the partitions that they take."""
+
+BLOOM_FILTERS_FROM = 2
+"""Merges do not write any, so that the table asks for them from this round on."""
+
+FLOAT_COLUMNS = {"d": "DOUBLE", "f": "FLOAT", "n.x": "DOUBLE", "n.deep.z": "FLOAT"}
+OF_FLOATS = (
+    *("{c} = {zero}", "{c} = {minus}", "{c} IN ({zero}, {one})", "{c} <= {minus}", "{c} > {one}"),
+    *("{c} <> {inf}", "isnan({c})"),
+)
+OF_DOUBLES = (
+    *OF_FLOATS,
+    *("{c} IN ({minus}, {one})", "{c} <> {zero}", "{c} < {zero}", "{c} <= {zero}", "{c} >= {zero}"),
+    *("{c} < {inf}", "{c} = {inf}", "NOT isnan({c})", "{c} IS NULL"),
+)
+
+
+def of_floats(literal: str, wheres: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Filters of columns, ``literal`` being how a reader is told a number of a type."""
+    texts = {"zero": "0.0", "minus": "-0.0", "one": "1.5", "inf": "Infinity"}
+    return tuple(
+        where.format(c=column, **{name: literal.format(text, FLOAT_COLUMNS[column]) for name, text in texts.items()})
+        for column, its in wheres.items()
+        for where in its
+    )
+
+
+def test_r4_zeros_and_nan_that_each_executor_gathers(spark: SparkSession, lake: CatalogEntry) -> None:
+    """Each executor rewrites its own partitions; files of before say nothing by which a reader could pass over them."""
+    name = TableName(lake.name, ("db",), "gathered")
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {lake.name}.db")
+    spark.sql(
+        f"CREATE TABLE {sql_name(name)} (id BIGINT, p STRING, d DOUBLE, f FLOAT, "
+        "n STRUCT<x: DOUBLE, deep: STRUCT<z: FLOAT>>) USING iceberg PARTITIONED BY (p)"
+    )
+    own = arrow_schema(SparkTable(spark, name).schema_fields())
+    partitions = [f"{label} {kind}" for _, labels in ROUNDS for label in labels for kind in KINDS]
+    values: list[float | None] = []
+    files = []
+    for partition in partitions:
+        of = KINDS[partition.split(" ", 1)[1]]
+        its = [of[number % len(of)] for number in range(ROWS)]
+        rows = [
+            {"id": number, "p": partition, "d": v, "f": v, "n": {"x": v, "deep": {"z": v}}}
+            for number, v in enumerate(its, len(values))
+        ]
+        values += its
+        files.append((f'["{partition}"]', pa.Table.from_pylist(rows, schema=own)))
+    add_foreign_files(spark, name, files, write_statistics=False, use_dictionary=False)
+    wheres = dict.fromkeys(FLOAT_COLUMNS, OF_FLOATS) | {"d": OF_DOUBLES}
+    spark_wheres = of_floats("CAST('{0}' AS {1})", wheres)
+    zeros = dict.fromkeys(FLOAT_COLUMNS, OF_FLOATS[:1])
+    other_wheres = {
+        "pyiceberg": (*of_floats("{0}", zeros | {"d": OF_FLOATS[:5]}), "d IS NAN", "d IS NOT NAN", "f IS NAN"),
+        "duckdb": of_floats("'{0}'::{1}", zeros | {"d": OF_FLOATS}),
+    }
+
+    def asked() -> dict[str, list[int]]:
+        return spark_answers(spark, name, spark_wheres) | answers(spark, lake, name, other_wheres)
+
+    before = asked()
+    for column, kind in FLOAT_COLUMNS.items():
+        assert before[f"{column} = CAST('0.0' AS {kind})"] == [number for number, v in enumerate(values) if v == 0]
+        assert before[f"isnan({column})"] == [number for number, v in enumerate(values) if str(v) == "nan"]
+
+    for number, (curve, labels) in enumerate(ROUNDS):
+        if number == BLOOM_FILTERS_FROM:
+            wanted = ", ".join(f"'write.parquet.bloom-filter-enabled.column.{c}' = 'true'" for c in FLOAT_COLUMNS)
+            spark.sql(f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ({wanted})")
+        spec = plan_of(spark, name, f"task-{next(_NUMBERS)}")
+        groups = tuple(
+            replace(group, executor=executor)
+            for group in spec.rewrite.groups
+            for label, executor in labels.items()
+            if group.partition.values.startswith(f'["{label} ')
+        )
+        assert len(groups) == len(KINDS) * len(labels)
+        action = replace(spec.rewrite, groups=groups)
+        if curve is not None:
+            layout = Layout(curve, ascending(*((3,) if curve is Curve.SORT else (1, 3))))
+            action = replace(action, level=Level.LEVEL_1, layout=layout)
+        done = rewrite(spark, replace(spec, action=action))
+        assert isinstance(done.result, Committed), done.result
+        assert done.left == ()
+
+    after = asked()
+    changed = {
+        where: sorted({partitions[number // ROWS] for number in set(found) ^ set(after[where])})
+        for where, found in before.items()
+    }
+    assert {where: by for where, by in changed.items() if by} == {}

@@ -51,7 +51,7 @@ def table_of(fields: list[Any]) -> Any:
     rows: dict[str, list[Any]] = {
         "id": [n * 7919 % 10_007 for n in numbers],
         "n": [None if n % 3 else n for n in numbers],
-        "f": [(-0.0, float("nan"), None, n / 3)[n % 4] for n in numbers],
+        "f": [(0.0 if n % 8 else -0.0, float("nan"), None, n / 3)[n % 4] for n in numbers],
         "s": [None if n % 7 == 0 else f"name {n}" for n in numbers],
         "d": [Decimal(n - 3000) / 100 for n in numbers],
         "x": [n.to_bytes(3, "big") for n in numbers],
@@ -228,6 +228,39 @@ def test_what_is_seen_of_rows_is_what_a_writer_says(
         for batch in table.slice(start, batch_rows).to_batches():
             check.update(batch)
     check.finish(str(path))
+
+
+ZEROS = [
+    column(1, "f", "double"),
+    column(2, "st", struct_of(column(3, "g", "float"))),
+    column(4, "l", list_of(5, "float")),
+]
+
+
+@pytest.mark.parametrize("of", ["dictionary", "bloom filter"])
+@pytest.mark.parametrize(("name", "zero"), [("f", -0.0), ("f", 0.0), ("g", -0.0), ("g", 0.0)])
+def test_what_readers_look_for_one_of_two_zeros_in_is_caught(of: str, name: str, zero: float, tmp_path: Path) -> None:
+    """Each equals the other in SQL; in lists nobody looks for them."""
+    path, options = tmp_path / "zeros.parquet", {"f" if name == "f" else "st.g": {"ndv": 10}}
+
+    def said_of(*values: float) -> str | None:
+        others = [1.5] * len(values)
+        f, g = ([*values], others) if name == "f" else (others, [*values])
+        table = arrow_table(ZEROS, {"f": f, "st": [{"g": each} for each in g], "l": [[zero]] * len(values)})
+        used = True if of == "dictionary" else ["l.list.element"]
+        filtered = None if of == "dictionary" else options
+        pq.write_table(table, path, use_dictionary=used, bloom_filter_options=filtered, store_schema=False)
+        check = check_of(LOCAL, str(path), path.stat().st_size, ZEROS)
+        check.update(table.to_batches()[0])
+        return check.difference
+
+    found = said_of(zero, 1.5, zero)
+    assert found is not None
+    assert f"{name}', row group 0: it has zeros, and " in found
+    assert of in found
+    assert said_of(2.5, 1.5, 2.5) is None
+    if of == "bloom filter":
+        assert said_of(-zero, 1.5, zero) is None
 
 
 def test_rows_that_nothing_is_stated_of_are_missed(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """Groups through Spark's reader, into several files each by the order of a layout, and the proof of rows and order.
 
-The rows are read three times: the columns of the layout for a sample, all of them to be written, and all of them by
-Iceberg's other reader to be hashed. The new files are read back, each from its first row to its last: the two hashes of
-the multisets of rows must be equal, and the rows stand in the order that the layout says. Groups of one partition spec
-share Spark's jobs, and each has a proof of its own. Memory does not grow with a group: its rows pass through Spark's
-shuffle on disk, and the driver only holds the sample.
+The rows are read three times: all of them by Iceberg's other reader to be hashed, the columns of the layout for a
+sample, and all of them to be written. The new files are read back, each from its first row to its last: the two hashes
+of the multisets of rows must be equal, and the rows stand in the order that the layout says. Groups of one partition
+spec share Spark's jobs, and each has a proof of its own. Memory does not grow with a group: its rows pass through
+Spark's shuffle on disk, and the driver only holds the sample.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from icewright_spark.staged.checks import StagedResult, check_same_rows, checked
 from icewright_spark.staged.cost import executors
 from icewright_spark.staged.empty_file import write_empty_file
 from icewright_spark.staged.hash_job import HashedRows, hash_rows
-from icewright_spark.staged.staging import StagedTasks, staged, task_of_new_file
+from icewright_spark.staged.staging import StagedTasks, staged, task_of_new_file, without_dictionaries
 from icewright_spark.staged.stated import check_stated, stated_by
 
 METHOD: Final = (
@@ -98,11 +98,14 @@ class _Job:
         set_id = f"{self.spec.task_id}-{self.spec.attempt}-{self.groups[0].group_id}-{uuid4().hex[:8]}"
         started_ns = time.perf_counter_ns()
         with executors(self.spark, set_id) as cost:
-            cells, written = self._write(set_id)
             everything = [task for group in self.groups for task in self.tasks[group.group_id]]
+            with (
+                executors(self.spark, f"{set_id}-hash") as hashing,
+                staged(self.spark, self.table, f"{set_id}-read", everything) as inputs,
+            ):
+                before = hash_rows(inputs.rows(vectorised=False), fields=self.table.schema_fields())
+            cells, written = self._write(set_id, without_dictionaries(self.table, before.zeros))
             with executors(self.spark, f"{set_id}-proof") as proof:
-                with staged(self.spark, self.table, f"{set_id}-read", everything) as inputs:
-                    before = hash_rows(inputs.rows(vectorised=False))
                 after = self._read_back(f"{set_id}-new", cells, written)
         hashing_ms = before.cpu_ms + after.cpu_ms
         wall_ms = (time.perf_counter_ns() - started_ns) // 1_000_000
@@ -122,16 +125,18 @@ class _Job:
                 cpu_ms=(cost.cpu_ms + hashing_ms) * group.size_bytes // max(total, 1),
                 wall_ms=wall_ms,
                 peak_memory_bytes=max(before.peak_memory_bytes, after.peak_memory_bytes),
-                proof_cpu_ms=(proof.cpu_ms + hashing_ms) * group.size_bytes // max(total, 1),
+                proof_cpu_ms=(hashing.cpu_ms + proof.cpu_ms + hashing_ms) * group.size_bytes // max(total, 1),
             )
             yield StagedResult(receipt, figures, self._outputs(group, files))
 
-    def _write(self, set_id: str) -> tuple[list[Cells], list[list[Any]]]:
+    def _write(self, set_id: str, properties: Mapping[str, str]) -> tuple[list[Cells], list[list[Any]]]:
         """The cells of each group, and its data files in their order: one without rows where no row is left."""
         with ExitStack() as stack:
             inputs = [
                 stack.enter_context(
-                    staged(self.spark, self.table, f"{set_id}-of-{group.group_id}", self.tasks[group.group_id])
+                    staged(
+                        self.spark, self.table, f"{set_id}-of-{group.group_id}", self.tasks[group.group_id], properties
+                    )
                 )
                 for group in self.groups
             ]

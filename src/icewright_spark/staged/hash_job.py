@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import input_file_name
 
+from icewright.domain.tables import Json
 from icewright_spark.staged.rows_hash import RowsHash, rows_hash
 from icewright_spark.statistics.check import StatedCheck
+from icewright_spark.statistics.places import Place, places
 from icewright_spark.worker import settle_in
 
 
@@ -36,7 +38,7 @@ class HashedRows:
     """What the workers found, for each data file that has rows, by its path; ``watched`` is what a watch did.
 
     A file that Spark reads in several parts has been watched as often. ``misstated`` says of what a file states of its
-    rows what does not hold, where something does not.
+    rows what does not hold, where something does not. ``zeros`` are the ids of float columns that have a zero.
     """
 
     by_file: Mapping[str, RowsHash]
@@ -44,6 +46,7 @@ class HashedRows:
     peak_memory_bytes: int
     watched: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     misstated: Mapping[str, str] = field(default_factory=dict)
+    zeros: frozenset[int] = frozenset()
 
 
 def hash_rows(
@@ -51,21 +54,27 @@ def hash_rows(
     watched: Sequence[Column] = (),
     watch: Callable[[], Watch] | None = None,
     stated: Mapping[str, StatedCheck] = MappingProxyType({}),
+    fields: Sequence[Json] = (),
 ) -> HashedRows:
     """The hashes of all rows, the order of their columns counting, and their names not.
 
     ``rows`` must be read from files, row by row: Spark's function is asked for the file, since Iceberg's metadata
     column cannot be had beside row lineage. ``watch`` makes what looks at the columns ``watched`` of each partition.
     ``stated`` are checks of files by path, which must be read whole, each by one task, its rows in their order.
+    ``fields`` are those of the table's schema, which the rows begin with, where zeros are looked for: not in lists and
+    maps, of which Iceberg's readers filter nothing.
     """
+    floats = [place for place in places(fields) if place.leaf.type in ("float", "double") and not place.leaf.repeated]
     shown = rows.select("*", *watched, input_file_name())
     # Names are Spark's to resolve, and some have dots or stand twice; numbers cannot be mistaken.
     numbered = shown.toDF(*(f"c{position}" for position in range(len(shown.columns))))
     by_file: dict[str, RowsHash] = {}
     seen: dict[str, list[Any]] = {}
     misstated: dict[str, str] = {}
+    zeros: set[int] = set()
     cpu_ms = peak = 0
-    run = _partition_hash(len(rows.columns), watch, {path: pickle.dumps(check) for path, check in stated.items()})
+    checks = {path: pickle.dumps(check) for path, check in stated.items()}
+    run = _partition_hash(len(rows.columns), watch, checks, floats)
     for (text,) in numbered.mapInArrow(run, "found string").collect():
         said = json.loads(text)
         for path, (count, first, second) in said["by_file"].items():
@@ -73,13 +82,17 @@ def hash_rows(
         for path, found in said["watched"].items():
             seen.setdefault(path, []).append(found)
         misstated |= said["misstated"]
+        zeros.update(said["zeros"])
         cpu_ms += said["cpu_ms"]
         peak = max(peak, said["peak_memory_bytes"])
-    return HashedRows(by_file, cpu_ms, peak, seen, misstated)
+    return HashedRows(by_file, cpu_ms, peak, seen, misstated, frozenset(zeros))
 
 
 def _partition_hash(
-    hashed: int, watch: Callable[[], Watch] | None, stated: Mapping[str, bytes] = MappingProxyType({})
+    hashed: int,
+    watch: Callable[[], Watch] | None,
+    stated: Mapping[str, bytes] = MappingProxyType({}),
+    floats: Sequence[Place] = (),
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """For record batches whose first ``hashed`` columns count, whose last one is the file, and the rest watched."""
 
@@ -89,10 +102,13 @@ def _partition_hash(
         by_file: dict[str, RowsHash] = {}
         watching = None if watch is None else watch()
         checks: dict[str, StatedCheck] = {}
+        zeros: set[int] = set()
         for batch in batches:
             for path, part in _by_file(batch):
                 rows = part.select(list(range(hashed)))
                 by_file[path] = by_file.get(path, RowsHash()) + rows_hash([rows])
+                looked_at = [place for place in floats if place.leaf.field_id not in zeros]
+                zeros.update(place.leaf.field_id for place in looked_at if _has_zero(place.of(rows)))
                 if path in stated and path not in checks:  # each task only needs those of its own files
                     checks[path] = pickle.loads(stated[path])  # noqa: S301 - the driver's own
                 if path in checks:
@@ -102,6 +118,7 @@ def _partition_hash(
         said = {
             "by_file": {path: (found.rows, *found.sums) for path, found in by_file.items()},
             "watched": {} if watching is None else {path: watching.found(path) for path in by_file},
+            "zeros": sorted(zeros),
             "misstated": {path: text for path, check in checks.items() if (text := check.difference) is not None},
             "cpu_ms": (time.process_time_ns() - started_ns) // 1_000_000,
             "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -109,6 +126,10 @@ def _partition_hash(
         yield pa.record_batch({"found": [json.dumps(said)]})
 
     return run
+
+
+def _has_zero(array: Any) -> bool:
+    return bool(pc.any(pc.equal(array, 0.0)).as_py())
 
 
 def _by_file(batch: Any) -> Iterator[tuple[str, Any]]:

@@ -6,8 +6,9 @@ tasks to be read, and of the files that were written. ``load(id)`` and ``save(id
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +23,9 @@ _EVERYTHING: Final = str(1 << 60)
 
 _SPLIT_BYTES: Final = 128 << 20
 """Iceberg's own default of what one task reads."""
+
+_SWITCHES: Final = ("write.parquet.dict-encoding-enabled.column.", "write.parquet.bloom-filter-enabled.column.")
+"""Properties of Iceberg's, each followed by the name of a column."""
 
 _OUTPUT_SEQUENCE_NUMBER: Final = -2
 _OUTPUT_FIRST_ROW_ID: Final = -(1 << 60)
@@ -83,22 +87,44 @@ class StagedTasks:
 
 
 @contextmanager
-def staged(spark: SparkSession, table: SparkTable, set_id: str, tasks: Sequence[Any]) -> Iterator[StagedTasks]:
-    """Stage Java's scan tasks under ``set_id``, which nobody else in this JVM may use (letters, digits and ``-``)."""
+def staged(
+    spark: SparkSession,
+    table: SparkTable,
+    set_id: str,
+    tasks: Sequence[Any],
+    properties: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[StagedTasks]:
+    """Stage Java's scan tasks under ``set_id``, which nobody else in this JVM may use (letters, digits and ``-``).
+
+    What is written under it is written as if the table had the ``properties`` besides its own.
+    """
     jvm = java_gateway(spark)
     tables = _tables(spark)
+    java = _with_properties(table, properties) if properties else table.java
     manager = jvm.org.apache.iceberg.spark.ScanTaskSetManager.get()
     listed = jvm.java.util.ArrayList()
     for task in tasks:
         listed.add(task)
     try:
-        tables.add(set_id, table.java)
+        tables.add(set_id, java)
         manager.stageTasks(table.java, set_id, listed)
         yield StagedTasks(spark, table, set_id)
     finally:
         tables.remove(set_id)
         manager.removeTasks(table.java, set_id)
         jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get().clearRewrite(table.java, set_id)
+
+
+def without_dictionaries(table: SparkTable, field_ids: Iterable[int]) -> Mapping[str, str]:
+    """Properties of the table with which neither dictionaries nor bloom filters are written of these columns.
+
+    For columns of floats with zeros. -0.0 equals 0.0 in SQL, but Iceberg's reader looks for the one that is asked for,
+    by its bits, in a dictionary that has all values of a row group, and in a bloom filter, and it passes over a row
+    group that only has the other. parquet-java has no setting for the one row group or the other.
+    """
+    schema = table.java.schema()
+    names = [str(schema.findColumnName(field_id)) for field_id in sorted(field_ids)]
+    return {f"{switch}{name}": "false" for name in names for switch in _SWITCHES}
 
 
 def task_of_new_file(spark: SparkSession, table: SparkTable, data_file: Any, *, unplaced: bool = False) -> Any:
@@ -123,6 +149,16 @@ def task_of_new_file(spark: SparkSession, table: SparkTable, data_file: Any, *, 
         iceberg.PartitionSpecParser.toJson(spec),
         everything,
     )
+
+
+def _with_properties(table: SparkTable, properties: Mapping[str, str]) -> Any:
+    """Java's table as it was loaded, with these properties besides; nothing can be committed to it."""
+    iceberg, changed = table.jvm.org.apache.iceberg, table.jvm.java.util.HashMap(table.java.properties())
+    for key, value in properties.items():
+        changed.put(key, value)
+    metadata = table.java.operations().current().replaceProperties(changed)
+    operations = iceberg.StaticTableOperations(metadata, table.java.io(), table.java.locationProvider())
+    return iceberg.BaseTable(operations, table.java.name())
 
 
 def _tables(spark: SparkSession) -> Any:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+
 from icewright.domain.errors import NotStitchable
 from icewright.domain.tables import Json
 from icewright_spark.merge.errors import ProofFailed
@@ -21,6 +23,7 @@ from icewright_spark.stitch.footer import Files, read_footer
 from icewright_spark.stitch.source import FileSource
 
 _SHOWN_MAX: Final = 60
+_ZEROS: Final = (pa.array([-0.0]), pa.array([0.0]))
 
 
 class StatedCheck:
@@ -140,9 +143,21 @@ class _ColumnCheck:
         self._of_page, self._page = Seen(), self._page + 1
         if part_of.end == chunk.end:
             wrongs = (_difference(stated, self._of_chunk) for stated in chunk.chunk)
-            wrong = wrong or next((text for text in wrongs if text is not None), None) or self._other_count(chunk)
+            wrong = wrong or next((text for text in wrongs if text is not None), None)
+            wrong = wrong or self._other_count(chunk) or self._one_of_two_zeros(chunk)
             self._of_chunk, self._page, self._chunk, self._distinct = Seen(), 0, self._chunk + 1, []
         return wrong
+
+    def _one_of_two_zeros(self, chunk: ChunkStated) -> str | None:
+        """Readers look for values by their bits in what has them all, and the two zeros are equal in SQL."""
+        if not self._of_chunk.zeros or self._place.leaf.repeated:
+            return None
+        if chunk.whole_dictionary:
+            return f"{chunk.chunk[0].what}: it has zeros, and readers look for one of the two in its dictionary"
+        physical, filtered = self._stated.physical, chunk.bloom_filter
+        if filtered is None or not any(filtered.lacks(hashes(each, physical, 0)) for each in _ZEROS):
+            return None
+        return f"{chunk.chunk[0].what}: it has zeros, and its bloom filter one of the two, for which readers look"
 
     def _other_count(self, chunk: ChunkStated) -> str | None:
         stated = chunk.chunk[0]

@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(slots=True)
 class Seen:
-    """What is seen of a leaf in some rows: entries, how many of them are values, and NaN, the least and the greatest.
+    """What is seen of a leaf in some rows: entries, how many of them are values, and NaN, whether zeros, the extremes.
 
     The latter are integers, floats or bytes, as bounds of Parquet are compared; None without values, NaN being none.
     """
@@ -55,6 +55,7 @@ class Seen:
     entries: int = 0
     values: int = 0
     nans: int = 0
+    zeros: bool = False
     least: Any = None
     greatest: Any = None
 
@@ -68,6 +69,7 @@ class Seen:
         self.entries += other.entries
         self.values += other.values
         self.nans += other.nans
+        self.zeros |= other.zeros
         if other.least is None:
             return
         if self.least is None or key(other.least) < key(self.least):
@@ -92,7 +94,7 @@ def look(place: Place, array: Any) -> Seen:
     if not seen.values:
         return seen
     if pa.types.is_floating(found.type):
-        seen.nans, seen.least, seen.greatest = _floats(found)
+        seen.nans, seen.zeros, seen.least, seen.greatest = _floats(found)
     else:
         seen.least, seen.greatest = _extremes(place.leaf, found)
     return seen
@@ -124,21 +126,22 @@ def _narrow(array: Any) -> npt.NDArray[np.int64] | None:
     return low if (high == low >> np.int64(63)).all() else None
 
 
-def _floats(array: Any) -> tuple[int, float | None, float | None]:
-    """How many are NaN, and the least and the greatest of the others; of two zeros -0.0 is the lesser."""
+def _floats(array: Any) -> tuple[int, bool, float | None, float | None]:
+    """How many are NaN, whether any is zero, and the least and the greatest; of two zeros -0.0 is the lesser."""
     values = array.drop_null().to_numpy()
     count, greatest = len(values), values.max()
     if np.isnan(greatest):
         values = values[~np.isnan(values)]
         if not len(values):
-            return count, None, None
+            return count, False, None, None
         greatest = values.max()
     least, greatest = float(values.min()), float(greatest)
+    zeros = least <= 0 <= greatest and bool((values == 0).any())
     if 0 in (least, greatest):
         negative = np.signbit(values[values == 0])
         least = least or (-0.0 if negative.any() else 0.0)
         greatest = greatest or (-0.0 if negative.all() else 0.0)
-    return count - len(values), least, greatest
+    return count - len(values), zeros, least, greatest
 
 
 def _down(array: Any, steps: Steps) -> tuple[Any, int]:

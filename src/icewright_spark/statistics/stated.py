@@ -25,7 +25,17 @@ _FIELD_ID: Final = 9
 """Of ``SchemaElement``."""
 
 _STATISTICS: Final = 12
+_ENCODINGS, _ENCODING_STATS = 2, 13
 """Of ``ColumnMetaData``; its field 1 is the physical type, as in ``SchemaElement``."""
+
+_PAGE_TYPE, _ENCODING = 1, 2
+"""Of ``PageEncodingStats``."""
+
+_DATA_PAGES: Final = frozenset({0, 3})
+_OF_DICTIONARIES: Final = frozenset({2, 8})
+_OLD_DICTIONARY: Final = 2
+_OF_LEVELS: Final = frozenset({3, 4})
+"""Types of pages, and encodings: of values by a dictionary, and of what is no value."""
 
 _OLD_MAX, _OLD_MIN, _NULLS, _DISTINCT, _MAX, _MIN, _MAX_EXACT, _MIN_EXACT = range(1, 9)
 """Of ``Statistics``."""
@@ -66,11 +76,15 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class ChunkStated:
-    """What is stated of a column chunk, maybe twice, and of each of its pages: none without an index of them."""
+    """What is stated of a column chunk, maybe twice, and of each of its pages: none without an index of them.
+
+    ``whole_dictionary``: readers take its dictionary for all of its values.
+    """
 
     chunk: tuple[Stated, ...]
     pages: tuple[Stated, ...]
     bloom_filter: BloomFilter | None
+    whole_dictionary: bool = False
 
     @property
     def end(self) -> int:
@@ -163,7 +177,21 @@ def _chunk(footer: Footer, source: Source, position: int, number_of: int, start:
     if chunk.column_index is not None:
         pages = _pages(footer.location, source, chunk, group, start, bounds)
     span = source.bloom_filter(chunk)
-    return ChunkStated(tuple(stated), pages, None if span is None else bloom_filter_of(source.read(span)))
+    bloom_filter = None if span is None else bloom_filter_of(source.read(span))
+    return ChunkStated(tuple(stated), pages, bloom_filter, _whole_dictionary(chunk))
+
+
+def _whole_dictionary(chunk: Chunk) -> bool:
+    """As Iceberg's reader tells it: by the encodings of its data pages; where these are not stated, by all of them."""
+    if _ENCODING_STATS not in chunk.column:
+        kind, value = chunk.column.get(_ENCODINGS, (LIST, (I32, [])))
+        if kind != LIST:
+            raise ValueError("the encodings of a column should be a list")
+        listed = set(value[1])
+        return _OLD_DICTIONARY in listed and not listed - {_OLD_DICTIONARY} - _OF_LEVELS
+    stated = structs(chunk.column, _ENCODING_STATS)
+    found = {number(pages, _ENCODING) for pages in stated if number(pages, _PAGE_TYPE) in _DATA_PAGES}
+    return bool(found) and found <= _OF_DICTIONARIES
 
 
 def _pages(
