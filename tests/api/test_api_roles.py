@@ -1,7 +1,8 @@
 """G11: every cell of roles x routes x scopes, against a table that is written down here once more."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from uuid import UUID
 
 import pytest
 from fastapi import APIRouter, FastAPI
@@ -19,8 +20,9 @@ from icewright.domain.deletion import Cause, DeletionRun
 from icewright.domain.events import CommitEvent
 from icewright.domain.identity import NewToken
 from icewright.domain.jobs import ANY_TASK
-from icewright.domain.names import TableId
+from icewright.domain.names import TableId, TableName
 from icewright.domain.notifications import Message
+from icewright.domain.ownership import GoneUuid
 from icewright.ports.inbox import EventFilter
 from icewright.ports.store import TableStore
 from icewright.services.approvals import approval_hash
@@ -117,6 +119,9 @@ MAY: Mapping[tuple[str, str], tuple[set[str], str]] = {
     ("GET", "/lost-tables"): (READERS, ALL),
     ("POST", "/lost-tables/{lost}"): ({"platform-admin"}, ALL),
     ("POST", "/lost-tables/{lost}/withdraw"): ({"platform-admin"}, ALL),
+    ("GET", "/gone-tables"): (READERS, ALL),
+    ("POST", "/gone-tables/{anew}/{before}"): ({"platform-admin"}, ALL),
+    ("POST", "/gone-tables/{anew}/{before}/withdraw"): ({"platform-admin"}, ALL),
     ("GET", "/notifications"): (READERS, ALL),
     ("GET", "/notifications/dead-letters"): (READERS, ALL),
     ("POST", "/notifications/dead-letters/{letter}/retry"): ({"platform-admin"}, ALL),
@@ -156,6 +161,8 @@ PARAMETERS |= {
     "group": "name",
     "event": "event_id",
     "lost": "name",
+    "anew": "name",
+    "before": "uuid",
 }
 BARE = ("/assets", "/v1/")
 """Where addresses begin that are not below that of the API."""
@@ -219,7 +226,15 @@ def world() -> World:
     ids |= {"receiver": "team", "letter": "msg_1", "session": "s1"}
     ids |= {"prefix": "lake", "namespace": "db", "table": "events"}
     ids |= {"rewrite": rewrite, "expiry": expiry, "task": task, "removing": removing}
-    ids |= {"lost": "lake.db.gone"}
+    ids |= {"lost": "lake.db.lost", "anew": str(EVENTS), "before": str(UUID(int=7))}
+    book = served.control.registry.book()
+    seen = book.get(EVENTS)
+    assert seen is not None
+    book.put(replace(seen, gone=(GoneUuid(ids["before"], 1, "Ada", ()),)))
+    lost = TableName.parse(ids["lost"])
+    served.lake.create(lost)
+    served.lake.damage(served.lake.load(lost).metadata_location)
+    served.control.registry.declare_lost(lost, "Ada")
     ids |= {"try": "1", "group": "default"}
     access.give_token(NewToken("ci", (Role.VIEWER,), ("*",)), "owner")
     access.identities.open_session("s1", OWNER)
