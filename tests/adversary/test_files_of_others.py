@@ -5,6 +5,7 @@ Real tables on real files, whose writers know nothing of icewright; the server's
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,7 +24,8 @@ from icewright.domain.feed import FactKind, FeedFilter
 from icewright.domain.names import TableName
 from icewright.domain.plans import Plan
 from icewright.services.deleter import NEEDED_ELSEWHERE
-from tests.lakes.house import DAY_MS, House, all_there, files, litter, location, on_disk
+from tests.cli.command_line import at_home, icewright, write_configuration
+from tests.lakes.house import DAY_MS, House, all_there, files, litter, location, on_disk, serving
 from tests.lakes.sqlite import append, database, make_table, rows, table_name, with_tables, writer
 
 
@@ -318,6 +320,18 @@ def test_f6_files_that_another_table_reaches_by_a_link_of_a_folder_stay(lake: La
     assert all_there(lake.b)
 
 
+def test_f6_files_that_the_table_itself_needs_by_a_link_of_a_folder_stay(lake: Lake) -> None:
+    """They lie in its own place, where nothing needs them by their own names."""
+    (imported,) = lake.foreign("imported.parquet")
+    link = location(lake.a).parent / "link"
+    link.symlink_to(imported.parent)
+    lake.import_into(lake.a, [link / imported.name])
+    lake.days(10)
+    assert (imported.exists(), all_there(lake.a)) == (True, True)
+    codes = {one.code for one in lake.house.control.registry.ownership().findings[table_name(lake.a)]}
+    assert codes == {"linked-place"}
+
+
 def test_f6_a_table_whose_location_is_a_link_into_another_ones_place_is_found(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(location(lake.a))
     catalog = writer(lake.house.entry)
@@ -371,7 +385,7 @@ def test_o13_an_administrator_declares_it_lost_and_takes_that_back(lake: Lake) -
     lake.days(1)
     registry = lake.house.control.registry
     registry.declare_lost(name, "Ada")
-    assert [one.lost_by for one in registry.lost()] == ["Ada"]
+    assert [one.lost_by for one in registry.book().lost()] == ["Ada"]
     registry.withdraw_lost(name)
     assert lake.house.look(table_name(lake.a)).reason.code == "place-unknown"
     registry.declare_lost(name, "Ada")
@@ -381,7 +395,7 @@ def test_o13_an_administrator_declares_it_lost_and_takes_that_back(lake: Lake) -
         lake.house.control.registry.declare_lost(table_name(lake.b), "Ada")
     hidden.rename(hidden.with_suffix(".json"))
     lake.days(1)
-    assert lake.house.control.registry.lost() == (), "it can be read again"
+    assert lake.house.control.registry.book().lost() == (), "it can be read again"
 
 
 def test_o13_what_was_declared_lost_at_one_pointer_is_not_at_another(lake: Lake) -> None:
@@ -391,3 +405,77 @@ def test_o13_what_was_declared_lost_at_one_pointer_is_not_at_another(lake: Lake)
     with sqlite3.connect(database(lake.house.entry)) as connection:
         connection.execute("UPDATE iceberg_tables SET metadata_location = 'file:///x.json' WHERE table_name = 'lost'")
     assert lake.house.look(table_name(lake.a)).reason.code == "place-unknown"
+
+
+KINDS = ("missing file", "bad JSON", "format of the future", "relative location", "dead S3")
+
+
+def spoil(lake: Lake, table: Table, kind: str) -> None:
+    """Nobody can read the table any more, or tell where it is."""
+    metadata = on_disk(table.refresh().metadata_location)
+    text = metadata.read_text()
+    match kind:
+        case "missing file":
+            metadata.unlink()
+        case "bad JSON":
+            metadata.write_text(text[: len(text) // 2])
+        case "format of the future":
+            metadata.write_text(text.replace('"format-version":2', '"format-version":9'))
+        case "relative location":
+            metadata.write_text(json.dumps({**json.loads(text), "location": "some/where"}))
+        case "dead S3":
+            *_, name = table.name()
+            point(lake, name, "s3://dead/t/metadata/00001-x.metadata.json")
+
+
+@pytest.fixture
+def no_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where S3 is asked for, nobody listens."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(key, "nobody")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+
+
+@pytest.mark.usefixtures("no_s3")
+@pytest.mark.parametrize("kind", KINDS)
+def test_o13_each_kind_of_unreadable_table_is_named_first_and_can_be_declared_lost(lake: Lake, kind: str) -> None:
+    far = make_table(lake.house.entry, ("other", "far"), properties={"icewright.mode": "observe"})
+    append(far, range(3))
+    spoil(lake, far, kind)
+    said = lake.house.look(table_name(lake.a)).reason
+    assert (said.code, said.text.split()[0]) == ("place-unknown", "lake.other.far")
+    lake.house.control.registry.declare_lost(TableName("lake", ("other",), "far"), "Ada")
+    lake.house.clock.advance(DAY_MS)
+    lake.house.restart()
+    assert lake.house.look(table_name(lake.a)).reason.code == "no-orphans"
+
+
+@pytest.mark.usefixtures("no_s3")
+@pytest.mark.parametrize("kind", KINDS[:3])
+def test_o13_each_kind_that_was_read_before_keeps_nothing_but_its_own(lake: Lake, kind: str) -> None:
+    """The pointer of none of them has moved: what they claimed is all that they can need."""
+    far = make_table(lake.house.entry, ("other", "far"), properties={"icewright.mode": "observe"})
+    append(far, range(3))
+    lake.house.look(table_name(lake.a))
+    spoil(lake, far, kind)
+    lake.house.clock.advance(DAY_MS)
+    assert lake.house.look(table_name(lake.a)).reason.code == "no-orphans"
+
+
+def test_removal_that_is_blocked_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands exit with 1, and say whose table is in the way before anything else."""
+    lake = Lake(tmp_path)
+    write_configuration(tmp_path, lake.house.entry)
+    at_home(tmp_path, monkeypatch)
+    with serving(lake.house):
+        lake.house.round()
+        assert icewright("orphans", "lake.db.a").status == 0
+        unreadable(lake)
+        for command in (("orphans",), ("remove-orphan-files",), ("remove-orphan-files", "--yes")):
+            said = icewright(command[0], "lake.db.a", *command[1:])
+            assert said.status == 1, said.out
+            assert "lake.far.lost is not known" in said.out, said.out
+            assert icewright(command[0], "lake.db.a", *command[1:], "--json").status == 1
+        assert icewright("orphans", "lake.db.a").out.startswith("lake.far.lost is not known")
+        assert icewright("scan").status == 1

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import jsonschema_rs
 import pytest
@@ -14,7 +15,7 @@ from fastapi.testclient import TestClient
 from icewright.adapters.memory.clock import ManualClock
 from icewright.api.app import create_app
 from icewright.api.examples import EXAMPLES
-from icewright.api.lost_tables import DeclareLost
+from icewright.api.lost_tables import DeclareGone, DeclareLost
 from icewright.api.plans import ApprovalGiven
 from icewright.api.quarantine import PurgeOfGone
 from icewright.api.queue import PartAsked
@@ -225,6 +226,7 @@ def test_request_bodies_that_are_sent_are_as_the_document_says(document: Any) ->
         },
         "/quarantine/{task_id}/purge-of-gone-table": PurgeOfGone("Ada"),
         "/lost-tables/{name}": DeclareLost("Ada"),
+        "/gone-tables/{name}/{uuid}": DeclareGone(in_no_catalog=True, declared_by="Ada"),
         "/events/commits": {"table_name": to_json(EVENTS), "snapshot_id": "1"},
         "/events/commits/batch": {"events": [{"table_name": to_json(EVENTS)}], "channel": "outbox"},
     }
@@ -336,6 +338,11 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
     yield "POST", f"{V1}/lost-tables/{{name}}", served.http.post(declare, json=said)
     yield "GET", f"{V1}/lost-tables", served.http.get(f"{V1}/lost-tables")
     yield "POST", f"{V1}/lost-tables/{{name}}/withdraw", served.http.post(f"{declare}/withdraw")
+    declare = f"{V1}/gone-tables/{EVENTS}/{UUID(int=7)}"
+    gone = to_json(DeclareGone(in_no_catalog=True, declared_by="Ada"))
+    yield "POST", f"{V1}/gone-tables/{{name}}/{{uuid}}", served.http.post(declare, json=gone)
+    yield "GET", f"{V1}/gone-tables", served.http.get(f"{V1}/gone-tables")
+    yield "POST", f"{V1}/gone-tables/{{name}}/{{uuid}}/withdraw", served.http.post(f"{declare}/withdraw")
     for verb in ("pause", "drain", "stop"):
         yield "POST", f"{V1}/queue/{verb}", served.http.post(f"{V1}/queue/{verb}", json=to_json(part))
         yield "GET", f"{V1}/queue", served.http.get(f"{V1}/queue")

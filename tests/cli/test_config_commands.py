@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from tests.cli.command_line import icewright
+from tests.cli.command_line import icewright, write_configuration
+from tests.lakes.sqlite import make_lake
 
 YAML = "catalog:\n  lake:\n    uri: sqlite:////lake/c.db\n    warehouse: /lake\n    token: hunter2\n"
 
@@ -65,3 +68,23 @@ def test_a_wrong_setting_is_one_line(here: Path) -> None:
     assert said.status == 2
     assert said.err.splitlines()[0] == f"icewright: {here}/icewright.toml: unknown key server.prot"
     assert said.err.splitlines()[1].startswith("hint: known here: host, port")
+
+
+def test_a_quarantine_that_cannot_be_used_is_told_when_it_is_configured(here: Path) -> None:
+    """Not a week later, when the first file would go: on another file system, or not there."""
+    lake = make_lake(here)
+    other = Path("/dev/shm") / uuid4().hex  # noqa: S108 - in memory: another file system than the lake's
+    assert other.parent.stat().st_dev != here.stat().st_dev
+    other.mkdir()
+    try:
+        for held, problem in ((str(other), "no quarantine on the file system"), (f"{here}/held", "no directory")):
+            write_configuration(here, replace(lake, quarantine=(held,)))
+            said = icewright("config", "show")
+            assert said.status == 1
+            assert "the quarantine of catalog lake cannot be used" in said.err.replace("\n", " ")
+            assert problem in icewright("config", "show", "--json").json["quarantines"]["lake"]
+    finally:
+        other.rmdir()
+    (here / "held").mkdir()
+    assert icewright("config", "show").status == 0
+    assert icewright("config", "show", "--json").json["quarantines"] == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from icewright.domain.locations import Aliases, CanonicalPath, declared
 from icewright.domain.names import TableName
 from icewright.domain.objects import ListedObject
 from icewright.domain.orphans import FoundFile, Sighting
-from icewright.domain.ownership import Place
+from icewright.domain.ownership import GoneUuid, Place
 from icewright.domain.reachable import FileClass, ReachableFile
 from icewright.domain.remove_orphan_files import Doubt, OrphanFile, RemoveOrphanFiles
 from icewright.domain.tables import PartitionField, PartitionSpec
@@ -98,6 +99,59 @@ def _absolute(name: str) -> str:
 def test_a_sound_removal_has_nothing_wrong() -> None:
     assert Case().codes() == set()
     assert Case(files=tuple(orphan(f"data/{number}") for number in range(9))).codes() == set()
+
+
+GONE = ROOT + "metadata/00299-old.metadata.json"
+
+
+def gone(evidence: OrphanEvidence, *, declared: str = "old", found: str = "old") -> OrphanEvidence:
+    """Another table lay here, whose metadata is one of the files that go."""
+    place = replace(evidence.place, gone=(GoneUuid(declared, NOW, "Ada", (ROOT,)),))
+    return replace(evidence, place=place, gone={CanonicalPath(GONE): found})
+
+
+@pytest.mark.parametrize(
+    ("case", "codes"),
+    [
+        ({}, set()),
+        ({"evidence": lambda one: one}, {"gone-table", "metadata-anchor"}),
+        ({"evidence": lambda one: gone(one, declared="another")}, {"gone-table"}),
+        ({"evidence": lambda one: gone(one, found="another")}, {"gone-table"}),
+        ({"action": lambda one: one}, {"gone-table"}),
+        ({"files": (orphan("metadata/00299-old.metadata.json", doubt=None),)}, {"no-doubt"}),
+        ({"files": (orphan("metadata/00299-old.metadata.json", modified_at=NOW - 29 * DAY_MS),)}, {"metadata-anchor"}),
+        ({"files": (orphan("metadata/00299-x.metadata.json"),)}, {"metadata-anchor"}),
+    ],
+)
+def test_o5_metadata_of_another_table_goes_by_its_uuid_alone(case: dict[str, Any], codes: set[str]) -> None:
+    usual = {
+        "files": (orphan("metadata/00299-old.metadata.json"),),
+        "action": lambda one: replace(one, gone=("old",)),
+        "evidence": gone,
+    }
+    assert Case(**{**usual, **case}).codes() == codes
+
+
+def elsewhere(evidence: OrphanEvidence) -> OrphanEvidence:
+    """There is a root with all that is needed, and this one where nothing is."""
+    return replace(evidence, place=replace(evidence.place, roots=(ROOT, "s3://b/data/")))
+
+
+@pytest.mark.parametrize(
+    ("needed", "doubt", "codes"),
+    [
+        (("s3://b/data/live.parquet",), Doubt.NOTHING_KNOWN, set()),
+        (("s3://b/data/live.parquet",), None, {"nothing-known", "no-doubt"}),
+        (("s3://b/data/live.parquet", "s3://b/other/live.parquet"), Doubt.NOTHING_KNOWN, {"nothing-known"}),
+    ],
+)
+def test_o1_where_nothing_is_needed_all_that_is_needed_must_be_found(
+    needed: tuple[str, ...], doubt: Doubt | None, codes: set[str]
+) -> None:
+    def of_two(action: RemoveOrphanFiles) -> RemoveOrphanFiles:
+        return replace(action, roots=(ROOT, "s3://b/data/"), files=(replace(action.files[0], doubt=doubt),))
+
+    assert Case(needed=needed, action=of_two, evidence=elsewhere).codes() == codes
 
 
 def with_summary(evidence: OrphanEvidence) -> OrphanEvidence:
@@ -241,7 +295,10 @@ def test_o1_files_that_are_not_needed_do_not_stand_for_needed_ones(
         return replace(evidence, listed=[*listed, *(FoundFile(one, ListedObject(one, 1, NOW)) for one in young)])
 
     assert Case(needed=needed, evidence=lambda one: young_instead(one, 0)).codes() == set()
-    assert Case(needed=needed, evidence=lambda one: young_instead(one, 1_000)).codes() == {"views-disagree"}
+    assert Case(needed=needed, evidence=lambda one: young_instead(one, 1_000)).codes() == {
+        "views-disagree",
+        "nothing-known",
+    }
     assert Case(needed=needed, evidence=lambda one: young_instead(one, 300)).codes() == {"views-disagree"}
 
 

@@ -131,6 +131,7 @@ def create_app(
     for routes in routers:
         api.include_router(routes.router)
     api.include_router(tasks.attempts_router)
+    api.include_router(lost_tables.gone_router)
     document: dict[str, Any] = {}
 
     @api.get("/openapi.json", include_in_schema=False, dependencies=[needs(Permission.READ, On.ANYWHERE)])

@@ -1,4 +1,4 @@
-"""Tables that cannot be read, and that an administrator has declared lost: they keep no file of others any more."""
+"""Tables that an administrator has declared lost, or gone from the place of another: they keep no file any more."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from icewright.api.passing import BY_LEADER
 from icewright.api.schema import operation, page_of, schema_of
 from icewright.domain.access import Permission
 from icewright.domain.codec import from_json
+from icewright.domain.errors import NotAllowed
 from icewright.domain.names import TableName
+from icewright.domain.ownership import GoneUuid
 
 router = APIRouter(prefix="/lost-tables", tags=["quarantine"])
+gone_router = APIRouter(prefix="/gone-tables", tags=["quarantine"])
 
 _NOT_FOUND = {404: "No such table or catalog, or not declared lost."}
 
@@ -44,7 +47,7 @@ class LostTable:
 def list_lost_tables(led: Led, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Tables that are declared lost, by name."""
     after = decode_cursor(str, cursor)
-    lost = [LostTable(str(one.claim.name), one.lost_at or "", one.lost_by) for one in led.registry.lost()]
+    lost = [LostTable(str(one.claim.name), one.lost_at or "", one.lost_by) for one in led.registry.book().lost()]
     found = sorted((one for one in lost if after is None or one.name > after), key=lambda one: one.name)
     return page(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
@@ -74,3 +77,83 @@ def withdraw_lost_table(led: Led, name: str) -> Response:
     """Take the declaration back: until the table is read, nothing is removed anywhere."""
     table = TableName.parse(name)
     return render(LostTable(str(table), led.registry.withdraw_lost(table), None))
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareGone:
+    """That no catalog has a table any more, ``in_no_catalog``, whether icewright knows the catalog or not.
+
+    ``declared_by`` says who says so: needed of the owner alone, since others are known by name.
+    """
+
+    in_no_catalog: bool
+    declared_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GoneTable:
+    """A table with ``uuid`` that lay in the place of the table ``name`` before it, declared gone at ``declared_at``.
+
+    Both are null once the declaration is withdrawn.
+    """
+
+    name: str
+    uuid: str
+    declared_at: int | None
+    declared_by: str | None
+
+    @classmethod
+    def of(cls, name: TableName, one: GoneUuid) -> GoneTable:
+        """As it is shown."""
+        return cls(str(name), one.uuid, one.declared_at or None, one.declared_by if one.declared_at else None)
+
+
+@gone_router.get("", dependencies=[needs(Permission.READ, On.EVERYTHING), BY_LEADER], **operation(page_of(GoneTable)))
+def list_gone_tables(led: Led, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Tables that lay in the place of another one, and are declared gone, by the name of that one."""
+    after = decode_cursor(str, cursor)
+    found = sorted((GoneTable.of(name, one) for name, one in led.gone.declared()), key=_gone_key)
+    found = [one for one in found if after is None or _gone_key(one) > after]
+    return page(found[:limit], _gone_key(found[limit - 1]) if len(found) > limit else None)
+
+
+@gone_router.post(
+    "/{name}/{uuid}",
+    dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING), BY_LEADER],
+    **operation(
+        GoneTable,
+        accepts=schema_of(DeclareGone),
+        problems={404: "No such table or catalog.", 403: "Not permitted, or a table that is known has the uuid."},
+    ),
+)
+def declare_table_gone(
+    led: Led, caller: Caller, name: str, uuid: str, body: Annotated[Any, Depends(json_body())]
+) -> Response:
+    """Declare that a table is gone for good that lay in the place of this one, such as before it was made anew there.
+
+    Its files are orphans of this table from then on: each goes by approval, and nothing for seven days. It counts as
+    long as no table of any catalog has the uuid, and only if nothing was committed to it in the seven days before.
+    """
+    said, table = from_json(DeclareGone, body), TableName.parse(name)
+    if not said.in_no_catalog:
+        raise NotAllowed(
+            f"a table in a catalog that is not configured may need the files of {uuid}",
+            hint="say in_no_catalog where no catalog has that table any more",
+        )
+    declared = led.gone.declare(table, uuid, named(caller, said.declared_by), led.tasks.now())
+    return render(GoneTable.of(table, declared))
+
+
+@gone_router.post(
+    "/{name}/{uuid}/withdraw",
+    dependencies=[needs(Permission.ADMINISTER, On.EVERYTHING), BY_LEADER],
+    **operation(GoneTable, problems={404: "No such table or catalog, or not declared gone."}),
+)
+def withdraw_gone_table(led: Led, name: str, uuid: str) -> Response:
+    """Take the declaration back: nothing in that place goes any more, and nothing that went is purged."""
+    table = TableName.parse(name)
+    return render(GoneTable.of(table, led.gone.withdraw(table, uuid)))
+
+
+def _gone_key(one: GoneTable) -> str:
+    return f"{one.name} {one.uuid}"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from sqlalchemy import Engine
 
 from icewright.adapters.clock import SystemClock, SystemIds, system_uptime
-from icewright.adapters.objects.local import real_folder
+from icewright.adapters.objects.local import STORAGE, real_folder
+from icewright.adapters.objects.local_quarantine import LocalQuarantine
 from icewright.adapters.objects.opened import CatalogObjects, CatalogQuarantine
 from icewright.adapters.pyiceberg.catalog import PyIcebergCatalog
 from icewright.adapters.pyiceberg.expiry import PyIcebergExpiry
@@ -42,8 +43,16 @@ from icewright.config.model import Config
 from icewright.config.own_places import own_places
 from icewright.config.secrets import resolve, resolve_entry
 from icewright.domain.catalogs import CatalogEntry, CatalogKind
-from icewright.domain.errors import InvalidConfiguration
-from icewright.domain.locations import Aliases
+from icewright.domain.errors import (
+    InvalidConfiguration,
+    InvalidLocation,
+    NotAllowed,
+    StorageAway,
+    Unreadable,
+    Unsupported,
+)
+from icewright.domain.locations import Aliases, CanonicalPath
+from icewright.domain.objects import prefix_of
 from icewright.planning.place_rules import PlaceRules, place_rules
 from icewright.ports.answers import Answers
 from icewright.ports.audit import AuditLog
@@ -171,6 +180,33 @@ def _files_of(entry: CatalogEntry, aliases: Aliases, clock: Clock, may_change: C
     return CatalogFiles(
         PyIcebergTableFiles(entry), CatalogObjects(entry, clock), CatalogQuarantine(entry, roots, may_change)
     )
+
+
+def quarantine_problems(entries: Sequence[CatalogEntry]) -> dict[str, str]:
+    """Why removed files of local tables could not wait in the quarantine of their catalog, by catalogs.
+
+    Told from where the configuration says that tables lie: what only a table says is told by its first search.
+    """
+    rules, found = place_rules(entries), dict[str, str]()
+    for entry in entries:
+        aliases = rules.aliases_of(entry.name)
+        held = [root for root in map(aliases.canonical, entry.quarantine) if root.startswith(STORAGE)]
+        named = entry.roots or ((entry.warehouse,) if entry.warehouse else ())
+        places = [place for place in _folders(aliases, named) if place.startswith(STORAGE)]
+        for place in (places or map(prefix_of, held)) if entry.quarantine else ():
+            try:
+                LocalQuarantine(held).check(CanonicalPath(f"{place}any"))
+            except (NotAllowed, Unsupported, StorageAway, Unreadable) as error:
+                hint = "" if error.hint is None else f": {error.hint}"
+                found.setdefault(entry.name, f"no file could be removed below {place}: {error.message}{hint}")
+    return found
+
+
+def _folders(aliases: Aliases, named: Iterable[str]) -> Iterator[str]:
+    """Locations as folders; a warehouse may be called by a name instead."""
+    for location in named:
+        with suppress(InvalidLocation):
+            yield aliases.folder(location)
 
 
 def _without_prefix(entries: Sequence[CatalogEntry]) -> Mapping[str, str]:

@@ -24,7 +24,7 @@ from icewright.api.access import Access
 from icewright.api.app import create_app
 from icewright.api.metrics import Shown
 from icewright.app.address import ServerAddress, read_private, remove_address, write_address
-from icewright.app.control import open_control_plane
+from icewright.app.control import open_control_plane, quarantine_problems
 from icewright.app.exposure import build_access, certificate, own_url, peer_url, require_somebody
 from icewright.app.history import keeping_history
 from icewright.app.leadership import Leadership
@@ -117,6 +117,8 @@ def _serve(
             if announce is not None:
                 announce(server.public_url or url, link)
             _log.info("serving", url=url, catalogs=sorted(control.catalogs))
+            for catalog, problem in quarantine_problems(config.catalogs).items():
+                _log.warning("quarantine cannot be used", catalog=catalog, detail=problem)
             with leadership:
                 web.run(sockets=[listening])
             if leadership.failure is not None:

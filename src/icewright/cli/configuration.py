@@ -22,18 +22,23 @@ def show(
     origin: Annotated[bool, typer.Option("--origin", help="Also say where each value comes from.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show all settings in effect, secrets masked. Exit status 1 where `icewright serve` refuses a receiver."""
+    """Show all settings in effect, secrets masked.
+
+    Exit status 1 where `icewright serve` refuses a receiver, or a quarantine cannot take the files of local tables.
+    """
+    from icewright.app.control import quarantine_problems  # noqa: PLC0415 - see below
     from icewright.app.notifications import unusable_receivers  # noqa: PLC0415 - `--help` stays quick
     from icewright.config.show import shown  # noqa: PLC0415 - `--help` stays quick
 
     invocation = begin(context, as_json=as_json)
     settings = shown(invocation.config)
     refused = unusable_receivers(invocation.config, os.environ)
+    quarantines = quarantine_problems(invocation.config.catalogs)
     if as_json:
         config = invocation.config
         found = {"settings": settings, "notes": config.notes, "unusable": config.unusable, "receivers": refused}
-        invocation.terminal.document(found)
-        raise typer.Exit(FOUND if refused else FINE)
+        invocation.terminal.document({**found, "quarantines": quarantines})
+        raise typer.Exit(FOUND if refused or quarantines else FINE)
     columns = (Column("setting"), Column("value"), *((Column("from"),) if origin else ()))
     invocation.terminal.table(
         columns, [(row.key, row.value or "-", *((row.origin,) if origin else ())) for row in settings]
@@ -42,7 +47,9 @@ def show(
         invocation.terminal.note(f"not usable: {other.name} of {other.origin}: {other.reason}")
     for name, reason in refused.items():
         invocation.terminal.note(f"`icewright serve` refuses the receiver {name}: {reason}")
-    raise typer.Exit(FOUND if refused else FINE)
+    for name, problem in quarantines.items():
+        invocation.terminal.note(f"the quarantine of catalog {name} cannot be used: {problem}")
+    raise typer.Exit(FOUND if refused or quarantines else FINE)
 
 
 @app.command()

@@ -162,12 +162,12 @@ def apply(
 
 
 def show_only(terminal: Terminal, planned: Planned) -> NoReturn:
-    """Show a plan that is not applied, and leave: with exit status 1 when there is something to do."""
+    """Show a plan that is not applied, and leave: with exit status 1 when there is something to do, or in the way."""
     if terminal.as_json:
         terminal.document(planned.document)
     else:
         print_plan(terminal, planned)
-    raise typer.Exit(FOUND if planned.view.can_apply else FINE)
+    raise typer.Exit(FOUND if planned.view.can_apply or planned.view.is_blocked else FINE)
 
 
 def print_applied(terminal: Terminal, view: PlanView, task: TaskView) -> None:

@@ -88,7 +88,7 @@ def orphans(
     """Look for orphan files of a table now, and show them with the time from which each may go. Nothing is removed.
 
     The first pass only remembers what it sees; a file goes once it was seen for long enough. Exit status 1 when
-    something may go by now.
+    something may go by now, or when nothing can: the first line then says what is in the way.
     """
     from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
     from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
@@ -105,7 +105,7 @@ def orphans(
         view = from_json(UnneededView, client.unneeded(*of, limit))
     if as_json:
         terminal.document({"plan": plan, "unneeded": view})
-        raise typer.Exit(FOUND if plan.can_apply else FINE)
+        raise typer.Exit(FOUND if plan.can_apply or plan.is_blocked else FINE)
     terminal.say(plan.reason.text)
     for rule in plan.rules:
         terminal.say(f"  {rule.text}")
@@ -120,7 +120,7 @@ def orphans(
     elif times := [one.may_go_from for one in seen if one.may_go_from is not None]:
         terminal.say()
         terminal.say(f"Next: icewright orphans {table}, from {text.instant(min(times))} on")
-    raise typer.Exit(FOUND if plan.can_apply else FINE)
+    raise typer.Exit(FOUND if plan.can_apply or plan.is_blocked else FINE)
 
 
 def _seen_cells(one: SeenFileView) -> tuple[str, ...]:

@@ -228,7 +228,7 @@ def _print(invocation: Invocation, rows: list[ScanRow], found: int, missing: lis
         names = ", ".join(cut(one.what) for one in missing[:_NAMED_MAX]) + (
             ", ..." if len(missing) > _NAMED_MAX else ""
         )
-        said = f"Where these have files is not known, so that their files may be in any other's place: {names}"
+        said = f"{names}: where these have files is not known, so that nothing is removed in any place where they may"
         for line in wrap(said, _WIDTH):
             terminal.say(line)
 

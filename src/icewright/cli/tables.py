@@ -134,6 +134,52 @@ def declare_lost(
         invocation.terminal.say(f"{name} is declared lost at {answer['pointer'] or 'an unknown pointer'}")
 
 
+@app.command("declare-gone")
+def declare_gone(
+    context: typer.Context,
+    table: TableArgument,
+    uuid: Annotated[str, typer.Argument(help="The uuid of the table of before; `icewright orphans` says it.")],
+    *,
+    in_no_catalog: Annotated[
+        bool, typer.Option("--in-no-catalog", help="Say that no catalog has it, nor one that icewright does not know.")
+    ] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take the declaration back.")] = False,
+    yes: Yes = False,
+    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so; else who is logged in.")] = None,
+    as_json: AsJson = False,
+    show_api: ShowApi = False,
+) -> None:
+    """Declare a table gone for good that lay in the place of TABLE before it. Only said without --yes.
+
+    A table that was dropped without purge and made anew at its location leaves its files there. Nothing in that place
+    goes while metadata of another table lies in it, since a catalog that is not configured may have that one. Once an
+    administrator has named it, its files are orphans of TABLE: none for seven days, and each by approval. The
+    declaration is in the audit; it does not count where the table was committed to in the seven days before, or since.
+    """
+    from icewright.cli.connection import server  # noqa: PLC0415 - `--help` stays quick
+    from icewright.cli.offline import table_name  # noqa: PLC0415 - see above
+
+    invocation = begin(context, as_json=as_json)
+    name = str(table_name(invocation.config, table))
+    if not withdraw and not (yes and in_no_catalog):
+        invocation.terminal.say(
+            f"files of table {uuid} in the place of {name} could go, by approval, from seven days on; if no catalog "
+            "has that table, also none that icewright does not know, --in-no-catalog --yes declares it gone"
+        )
+        raise typer.Exit(FOUND)
+    with server(invocation, show_api=show_api) as client:
+        if withdraw:
+            answer = client.withdraw_gone(name, uuid)
+        else:
+            answer = client.declare_gone(name, uuid, by or logged_in(), in_no_catalog=in_no_catalog)
+    if as_json:
+        invocation.terminal.document(answer)
+    elif withdraw:
+        invocation.terminal.say(f"{uuid} is not declared gone any more: nothing in the place of {name} goes")
+    else:
+        invocation.terminal.say(f"{uuid} is declared gone: its files in the place of {name} are orphans of it")
+
+
 @app.command()
 def partitions(context: typer.Context, table: TableArgument, *, limit: Limit = 100, as_json: AsJson = False) -> None:
     """List the partitions: files, sizes, deletes, how much of the possible is done, and when."""

@@ -27,7 +27,8 @@ class Claim:
     ``location`` in the metadata names, None where that names no place. ``reaches`` are further places with files that
     it needs: those that it had before it was moved, those that were imported. ``unplaced`` are locations as spelled
     that name no place; ``ambiguous`` those that a file system may know by another path as well, both of which are in
-    ``roots``. ``uuid`` is None where the table has none. What ``is_gone`` is not shown by its catalog any more.
+    ``roots``. ``linked`` are places outside the roots that lead back into them by a link, so that files there have two
+    names. ``uuid`` is None where the table has none. What ``is_gone`` is not shown by its catalog any more.
     """
 
     name: TableName
@@ -40,6 +41,21 @@ class Claim:
     gc_enabled: bool = True
     is_clone: bool = False
     is_gone: bool = False
+    linked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GoneUuid:
+    """A table that lay in another one's place, and that an administrator declared gone for good.
+
+    No catalog has it, configured or not, by the word of ``declared_by``. ``declared_at`` is 0 once that is withdrawn.
+    It is about metadata files below ``roots`` alone, the place as it was: who owns the other table says where that is.
+    """
+
+    uuid: str
+    declared_at: Instant
+    declared_by: str
+    roots: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +66,8 @@ class SeenClaim:
     ``snapshots`` are those whose manifests were all read for that (:func:`packed_keys`), since ``read_since``; the
     claim ``is_complete`` where these are all that the metadata has. Until then its table may need any file, unless an
     administrator, ``lost_by``, declared it lost while the catalog's pointer was ``lost_at`` (empty where the catalog
-    cannot tell), and it still is. Of a table that was never read the claim is empty, and so is its location.
+    cannot tell), and it still is. Of a table that was never read the claim is empty, and so is its location. ``gone``
+    are tables that lay in its place before, as far as somebody declared them gone.
     """
 
     claim: Claim
@@ -64,6 +81,7 @@ class SeenClaim:
     lost_by: str = ""
     gone_at: Instant | None = None
     """Since when its catalog has not shown it: dropped, or out of our sight and in use as ever."""
+    gone: tuple[GoneUuid, ...] = ()
 
 
 def key_of(snapshot: Snapshot) -> int:
@@ -103,6 +121,7 @@ class Missing:
 class Place:
     """What a table alone owns: ``roots``, none where ``findings`` say why. ``not_ours`` has files of it all the same.
 
+    ``gone`` are tables that lay there before and were declared gone for good, if no catalog that is known has them.
     Whoever deletes takes this as ``Complete`` alone, and asks :meth:`owns` of each path.
     """
 
@@ -111,6 +130,7 @@ class Place:
     roots: tuple[str, ...]
     findings: tuple[Reason, ...]
     not_ours: tuple[str, ...] = ()
+    gone: tuple[GoneUuid, ...] = ()
 
     def refused(self, findings: tuple[Reason, ...]) -> Place:
         """The same place with further findings: with any, it owns nothing."""

@@ -30,6 +30,25 @@ PASSES_MIN: Final = 2
 FILES_MAX: Final = 50_000
 """The most files of one action; what is left over is for the next one."""
 
+REFUSALS: Final = frozenset(
+    {
+        "place-unknown",
+        "place-not-owned",
+        "place-changed",
+        "not-all-known",
+        "odd-entry",
+        "outside-root",
+        "other-table-format",
+        "spelled-otherwise",
+        "spellings-collide",
+        "views-disagree",
+        "nothing-in-common",
+    }
+)
+"""Why a search tells nothing of any file: as long as that is so, nothing can be removed."""
+NO_QUARANTINE: Final = "no-quarantine"
+"""Why nothing can be removed though files were found: nowhere could they wait."""
+
 
 @dataclass(frozen=True, slots=True)
 class OrphanBudget:
@@ -65,6 +84,10 @@ class Doubt(StrEnum):
 
     UNFAMILIAR = "unfamiliar-name"
     """No writer at hand calls its files so: it may be anybody's."""
+    GONE_TABLE = "of-a-gone-table"
+    """A table lay here before that was declared gone: the file is of either of the two."""
+    NOTHING_KNOWN = "nothing-known-here"
+    """All that the table needs was found below its other roots: no file here was ever seen to be the table's."""
     BEFORE_TABLE = "older-than-the-table"
     """Older than any file that is known of the table, as what a full refresh has left is."""
 
@@ -117,7 +140,8 @@ class RemoveOrphanFiles:
     and first seen at least ``age_min_ms`` before that. ``orphan_files`` and ``orphan_bytes`` are all that may go by
     these rules, of which ``files`` are the first by when they were first seen; with more than ``budget_files``, or
     ``budget_bytes``, and with files in doubt, a person has to approve. ``budget_bytes`` is a share of what was listed
-    of the table's files, whatever its manifests say of them.
+    of the table's files, whatever its manifests say of them. ``gone`` are the uuids of tables that lay here before and
+    were declared gone: a file may have been of one of them.
     """
 
     kind: ClassVar[Literal["remove_orphan_files"]] = "remove_orphan_files"
@@ -132,6 +156,7 @@ class RemoveOrphanFiles:
     orphan_bytes: int
     budget_files: int
     budget_bytes: int
+    gone: tuple[str, ...] = ()
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:

@@ -69,7 +69,8 @@ class OrphanEvidence:
     """What a removal is held against, read once more.
 
     ``needed`` is everything that the table needs, as one of the types that only somebody who knows all of it can have;
-    the lowest bit of what keeps a file says that it was needed before the listing began.
+    the lowest bit of what keeps a file says that it was needed before the listing began. ``gone`` are metadata files
+    of tables that lay here before, with their uuids.
     """
 
     table: TableMetadata
@@ -79,6 +80,7 @@ class OrphanEvidence:
     sightings: Iterable[Sighting]
     aliases: Aliases
     quarantine: tuple[str, ...] = ()
+    gone: Mapping[CanonicalPath, str] = field(default_factory=dict)
 
 
 def check_orphans(action: RemoveOrphanFiles, evidence: OrphanEvidence) -> tuple[OrphanViolation, ...]:
@@ -103,6 +105,7 @@ class _Checker:
         if action.roots != self.evidence.place.roots or not action.roots:
             yield "other-roots", f"made for {action.roots}, owned are {self.evidence.place.roots}"
         yield from self._figures()
+        yield from self._gone()
         for file in action.files:
             yield from self._age(file)
             yield from self._place(file)
@@ -124,6 +127,15 @@ class _Checker:
             yield "no-approval", "it is beyond the budget, or in doubt, and says that no approval is needed"
         if action.listed_at > action.as_of:
             yield "wrong-order", "ages were told before the listing began"
+
+    def _gone(self) -> Iterator[tuple[str, str]]:
+        """Beside a table of before nothing goes unseen, and nothing but by the uuids that somebody named."""
+        found, declared = set(self.evidence.gone.values()), {one.uuid for one in self.evidence.place.gone}
+        if found - declared or set(self.action.gone) != found:
+            yield "gone-table", f"{sorted(found)} lay here before, declared gone are {sorted(declared)}"
+        for file in self.action.files if found else ():
+            if file.doubt is None:
+                yield "no-doubt", f"{file.path} goes without a question, where another table lay before"
 
     def _age(self, file: OrphanFile) -> Iterator[tuple[str, str]]:
         action, job_ids = self.action, self._job_ids()
@@ -164,7 +176,9 @@ class _Checker:
         if ".metadata.json" in name.lower() and name == file.path.split("/")[-1]:
             number, current = _number(name), _number(self.evidence.table.metadata_location.split("/")[-1])
             is_late = current is not None and number is not None and number > current - _METADATA_VERSIONS
-            if number is None or is_late or file.modified_at > self.action.as_of - _METADATA_MS:
+            is_gone = self.evidence.aliases.canonical(file.path) in self.evidence.gone
+            is_kept = number is None or is_late
+            if (is_kept and not is_gone) or file.modified_at > self.action.as_of - _METADATA_MS:
                 yield "metadata-anchor", file.path
 
     def _against_needed(self) -> Iterator[tuple[str, str]]:
@@ -173,13 +187,14 @@ class _Checker:
         canonical |= {CanonicalPath(_file_of_checksum(path)) for path in canonical}
         spellings = {_coarse(path) for path in canonical}
         samples = {root: _Sample() for root in self.action.roots}
-        needed_bytes = 0
+        needed_bytes, elsewhere = 0, 0
         for needed in self.evidence.needed.value.files():
             needed_bytes += needed.size_bytes or 0
+            below = [sample for root, sample in samples.items() if needed.path[: len(root)] == root]
+            elsewhere += not below and needed.file_class.value != "version-hint"
             if needed.kept_by % 2 == 1 and needed.file_class.value not in _NOT_COUNTED:
-                for root, sample in samples.items():
-                    if needed.path[: len(root)] == root:
-                        sample.add(needed.path)
+                for sample in below:
+                    sample.add(needed.path)
             if needed.path in canonical:
                 yield "needed", needed.path
             elif _coarse(needed.path) in spellings:
@@ -188,6 +203,15 @@ class _Checker:
             budget = f"{self.action.budget_files} files and {self.action.budget_bytes} bytes"
             yield "wrong-budget", f"{budget} of a table of {needed_bytes} bytes"
         yield from self._against_listing(samples)
+        yield from self._where_nothing_is_known(samples, elsewhere)
+
+    def _where_nothing_is_known(self, samples: Mapping[str, _Sample], elsewhere: int) -> Iterator[tuple[str, str]]:
+        """Below a root without a needed file nothing goes unseen, and nothing unless all that is needed was found."""
+        empty = tuple(root for root, sample in samples.items() if not sample.listed)
+        lost = elsewhere + sum(len(sample.paths) - sample.listed for sample in samples.values())
+        for file in self.action.files if empty else ():
+            if self.evidence.aliases.canonical(file.path).startswith(empty) and (lost or file.doubt is None):
+                yield "nothing-known", f"{file.path} is where nothing is needed, and {lost} needed files are elsewhere"
 
     def _against_listing(self, samples: Mapping[str, _Sample]) -> Iterator[tuple[str, str]]:
         """What goes is in the listing as it is said to be, under one name, beside what the table needs."""

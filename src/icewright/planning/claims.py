@@ -61,7 +61,15 @@ def followed(made: Claim, real: Callable[[str], str]) -> Claim:
     """The claim with the folders that its places lead to by links: what lies there is needed by either path."""
     roots = topmost((*made.roots, *map(real, made.roots)))
     reaches = topmost(place for place in (*made.reaches, *map(real, made.reaches)) if not place.startswith(roots))
-    return replace(made, roots=roots, reaches=coarsened(reaches, REACHES_MAX))
+    led = {place: real(place) for place in made.reaches}
+    linked = tuple(
+        place for place, to in led.items() if to != place and (to.startswith(roots) or any(map(_below(to), roots)))
+    )
+    return replace(made, roots=roots, reaches=coarsened(reaches, REACHES_MAX), linked=linked)
+
+
+def _below(place: str) -> Callable[[str], bool]:
+    return lambda other: other.startswith(place)
 
 
 def uuid_of(metadata: TableMetadata) -> str | None:

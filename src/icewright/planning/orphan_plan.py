@@ -133,8 +133,10 @@ class Selection:
             self._chosen = heapq.nsmallest(FILES_MAX, self._chosen, key=_order)
 
 
-def remove_orphan_files(selection: Selection, budget: OrphanBudget, listed_at: Instant) -> RemoveOrphanFiles | None:
-    """The action that a selection comes to; None when nothing goes."""
+def remove_orphan_files(
+    selection: Selection, budget: OrphanBudget, listed_at: Instant, gone: tuple[str, ...] = ()
+) -> RemoveOrphanFiles | None:
+    """The action that a selection comes to; None when nothing goes. ``gone`` are uuids of tables of before."""
     survey, files = selection.survey, selection.files
     if not files:
         return None
@@ -150,6 +152,7 @@ def remove_orphan_files(selection: Selection, budget: OrphanBudget, listed_at: I
         orphan_bytes=selection.orphans.size_bytes,
         budget_files=budget.files_max,
         budget_bytes=budget.bytes_of(min(survey.needed.size_bytes, survey.needed_listed.size_bytes)),
+        gone=gone,
     )
 
 

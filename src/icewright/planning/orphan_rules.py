@@ -6,12 +6,12 @@ clock at hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from icewright.domain.deletion import FUTURE_MAX_MS
+from icewright.domain.deletion import FUTURE_MAX_MS, METADATA_FLOOR_MS
 from icewright.domain.file_names import is_staging, written_by
 from icewright.domain.locations import CanonicalPath, checksummed
 from icewright.domain.orphans import FoundFile, Sighting
@@ -50,7 +50,10 @@ class Kept(StrEnum):
     CHECKSUM = "checksum"
     """Hadoop's checksum of a file that stays."""
     NOTHING_KNOWN = "nothing-known-here"
-    """The table needs nothing below this root: perhaps all of it is known by another name."""
+    """The table needs nothing below this root: perhaps all of it is known by another name.
+
+    Where all that it needs was found elsewhere that cannot be, and files of familiar names are in doubt alone.
+    """
     ALIKE = "alike"
     """A needed file is called the same but for case, encoding, slashes or the storage."""
     CHANGED = "changed"
@@ -100,7 +103,8 @@ class OrphanRules:
 
     ``existed_at`` is since when the table is known to have had files, None where nothing tells. ``known_roots`` are
     those below which a file was found that the table needs; ``quarantine`` are folders with one slash at their ends.
-    ``jobs`` are what names of Flink's files begin with, ``fields`` those of partitions.
+    ``jobs`` are what names of Flink's files begin with, ``fields`` those of partitions. ``all_found``: everything that
+    the table needs was found below its roots. ``gone`` are the metadata files of tables that were declared gone.
     """
 
     place: Place
@@ -112,6 +116,8 @@ class OrphanRules:
     quarantine: tuple[str, ...]
     jobs: tuple[str, ...]
     fields: tuple[str, ...]
+    all_found: bool = False
+    gone: Collection[CanonicalPath] = ()
 
     def stays(self, found: FoundFile) -> Kept | None:
         """Why a file stays that no time will change; None for others."""
@@ -121,6 +127,10 @@ class OrphanRules:
         """Why a file that may go waits for a person all the same."""
         if written_by(found.path) is None:
             return Doubt.UNFAMILIAR
+        if self.gone:
+            return Doubt.GONE_TABLE
+        if not found.path.startswith(self.known_roots):
+            return Doubt.NOTHING_KNOWN
         return Doubt.BEFORE_TABLE if self._is_before_table(found) else None
 
     def _for_its_place(self, path: CanonicalPath) -> Kept | None:
@@ -128,7 +138,7 @@ class OrphanRules:
             return Kept.QUARANTINED
         if not self.place.owns(path):
             return Kept.NOT_OWNED
-        if not path.startswith(self.known_roots):
+        if not path.startswith(self.known_roots) and not (self.all_found and written_by(path) is not None):
             return Kept.NOTHING_KNOWN
         return Kept.HIDDEN if self._is_hidden(path) else None
 
@@ -138,6 +148,10 @@ class OrphanRules:
             return Kept.VERSION_HINT
         if name.startswith(self.jobs):
             return Kept.FLINK
+        if found.path in self.gone:  # nothing goes back to it but what would take its files, too
+            modified_at = found.listed.modified_at
+            is_old = modified_at is not None and self.as_of - modified_at >= METADATA_FLOOR_MS
+            return None if is_old else Kept.METADATA
         return Kept.METADATA if is_metadata_file(found.path) and self.anchors.keeps(found) else None
 
     def waits(self, found: FoundFile, sighting: Sighting) -> Kept | None:

@@ -66,6 +66,8 @@ class Survey:
     place: Place
     as_of: Instant
     listing_is_complete: bool
+    gone: Collection[CanonicalPath] = ()
+    """Metadata files of tables that lay here before, and were declared gone."""
     listed: Amount = field(default_factory=Amount)
     needed: Amount = field(default_factory=Amount)
     needed_listed: Amount = field(default_factory=Amount)
@@ -73,6 +75,8 @@ class Survey:
     kept: dict[Kept, int] = field(default_factory=dict)
     anchors: MetadataAnchors = field(init=False)
     _below: dict[str, _Below] = field(init=False)
+    _elsewhere: int = 0
+    """Needed files below no root."""
     _existed_at: Instant | None = None
     _slowest_commit_ms: int = 0
     _disagreements: dict[str, Reason] = field(default_factory=dict)
@@ -94,10 +98,7 @@ class Survey:
         self.listed += _amount(found.listed.size_bytes for found in sides.found.values())
         for file in needed.values():
             self._count_needed(file, sides.found.get(file.path))
-        for one in sides.found.values():
-            self.anchors.see(one)
-            if is_metadata_file(one.path):
-                self._witness(one.listed.modified_at)
+        self._see(one for one in sides.found.values() if one.path not in self.gone)
         unneeded = [path for path in sides.found if path not in needed]
         alike = self._alike(unneeded, needed, sides.found)
         stays = _like_needed(unneeded, needed).union(alike, sides.changed)
@@ -113,6 +114,13 @@ class Survey:
         if not self.listing_is_complete:
             absent = sides.sightings.keys() - sides.found.keys() - needed.keys()
             yield from (sides.sightings[path] for path in absent)
+
+    def _see(self, found: Iterable[FoundFile]) -> None:
+        """What the listing has of the table's metadata files, needed or not."""
+        for one in found:
+            self.anchors.see(one)
+            if is_metadata_file(one.path):
+                self._witness(one.listed.modified_at)
 
     def keep(self, why: Kept) -> None:
         """Count an unneeded file that stays."""
@@ -136,6 +144,7 @@ class Survey:
         self, *, asked_age_ms: int, existed_before: Instant | None, quarantine: tuple[str, ...] = ()
     ) -> OrphanRules:
         """The rules for each unneeded file; ``existed_before`` is what earlier passes knew of the table's age."""
+        all_below = self._below.values()
         return OrphanRules(
             place=self.place,
             as_of=self.as_of,
@@ -146,6 +155,8 @@ class Survey:
             quarantine=quarantine,
             jobs=flink_prefixes(self.table),
             fields=partition_prefixes(self.table),
+            all_found=self.listing_is_complete and not self._elsewhere and not any(b.missing for b in all_below),
+            gone=self.gone,
         )
 
     def _alike(
@@ -169,6 +180,7 @@ class Survey:
     def _count_needed(self, file: ReachableFile, found: FoundFile | None) -> None:
         below = next((self._below[root] for root in self.place.roots if file.path.startswith(root)), None)
         if below is None:
+            self._elsewhere += file.file_class is not FileClass.VERSION_HINT
             return
         if found is not None:
             below.found += 1

@@ -8,7 +8,7 @@ before anything is deleted by anyone, and nothing is deleted where it is not kno
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -129,8 +129,16 @@ class Ownership:
         return any(place.startswith(allowed) or any(a.startswith(place) for a in allowed) for place in places)
 
 
-def ownership(claims: Iterable[Claim], missing: Iterable[Missing] = (), rules: PlaceRules | None = None) -> Ownership:
-    """Judge all claims. Each name may lay claim once; of several, the last one counts."""
+def ownership(
+    claims: Iterable[Claim],
+    missing: Iterable[Missing] = (),
+    rules: PlaceRules | None = None,
+    lost: Collection[TableName] = (),
+) -> Ownership:
+    """Judge all claims. Each name may lay claim once; of several, the last one counts.
+
+    ``lost`` are tables that may be anywhere no more, by an administrator's word.
+    """
     rules = rules or PlaceRules()
     by_name = {one.name: one for one in claims}
     there = {one.uuid for one in by_name.values() if not one.is_gone}
@@ -143,7 +151,12 @@ def ownership(claims: Iterable[Claim], missing: Iterable[Missing] = (), rules: P
     for name, naming in (*_together(by_name.values(), rules), *_held_among_tables(by_name.values(), rules)):
         found[name].append(naming.reason())
         beside[name].append(naming)
-    unplaced = (Missing(c.name.catalog, str(c.name), _no_place(at)) for c in by_name.values() for at in c.unplaced)
+    unplaced = (
+        Missing(c.name.catalog, str(c.name), _no_place(at))
+        for c in by_name.values()
+        for at in c.unplaced
+        if c.name not in lost
+    )
     judged = Ownership(
         claims=by_name,
         findings={name: tuple(reasons) for name, reasons in found.items() if reasons},
@@ -169,6 +182,9 @@ def _by_itself(one: Claim, rules: PlaceRules, reserved: Mapping[str, str]) -> li
     for location in one.ambiguous:
         text = f"its location {wording.quoted(location)} may be another folder, too; spell it without // and .."
         found.append(Reason("ambiguous-location", text))
+    for place in one.linked:
+        text = f"it has files in {wording.quoted(place)}, a link into its own place: these have two names; rewrite them"
+        found.append(Reason("linked-place", text))
     if one.uuid is None:
         text = "it has no uuid, so another table of its name could not be told from it; any commit gives it one"
         found.append(Reason("no-uuid", text))

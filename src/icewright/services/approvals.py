@@ -43,6 +43,8 @@ OTHER_PLACE: Final = Reason(
 )
 _DOUBTS: Final = {
     Doubt.UNFAMILIAR: "no writer of tables calls files so",
+    Doubt.GONE_TABLE: "another table lay here before",
+    Doubt.NOTHING_KNOWN: "nothing of the table is known where they are",
     Doubt.BEFORE_TABLE: "older than any file that is known of the table",
 }
 _APPROVALS_A_PAGE: Final = 100

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from icewright.domain.names import TableName
-from icewright.domain.ownership import Claim, Missing, SeenClaim
+from icewright.domain.ownership import Claim, GoneUuid, Missing, SeenClaim
 from icewright.domain.reasons import Reason
 from icewright.domain.tables import Instant
 from icewright.ports.claims import ClaimStore
@@ -45,6 +45,8 @@ class ClaimBook:
         self._seen: dict[TableName, SeenClaim] = {}
         self._named: defaultdict[str, set[TableName]] = defaultdict(set)
         """By uuid, the names under which a table was seen."""
+        self._gone: dict[str, tuple[GoneUuid, ...]] = {}
+        """By uuid, which tables lay in the place of one before: it may be renamed."""
         self._kept_at: dict[TableName, Instant] = {}
         self._dirty: set[TableName] = set()
         """Names whose claims the store does not have, or still has."""
@@ -68,6 +70,15 @@ class ClaimBook:
         """Under which names a table was seen."""
         return frozenset(name for name in self._named.get(uuid, ()) if self._seen[name].gone_at is None)
 
+    def lost(self) -> tuple[SeenClaim, ...]:
+        """The tables that are declared lost."""
+        return tuple(seen for seen in self if seen.lost_at is not None)
+
+    def begun(self, claim: Claim, now: Instant) -> SeenClaim:
+        """A claim of which nothing was read yet; what was declared gone from a table's place goes with it."""
+        gone = () if claim.uuid is None else self._gone.get(claim.uuid, ())
+        return SeenClaim(claim, "", now, read_since=now, gone=gone)
+
     def put(self, seen: SeenClaim, *, is_news: bool = True) -> None:
         """Take down a claim in place of an earlier one; ``is_news`` where the store should have it soon."""
         name = seen.claim.name
@@ -77,6 +88,8 @@ class ClaimBook:
         self._seen[name] = seen
         if seen.claim.uuid is not None:
             self._named[seen.claim.uuid].add(name)
+            if seen.gone:
+                self._gone[seen.claim.uuid] = seen.gone
         kept_at = self._kept_at.get(name)
         if is_news or kept_at is None or not kept_at <= seen.seen_at < kept_at + KEPT_AGAIN_MS:
             self._dirty.add(name)

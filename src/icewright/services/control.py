@@ -32,6 +32,7 @@ from icewright.services.dispatcher import Dispatcher, DispatchLimits
 from icewright.services.expired_files import ExpiredFilesPlanner
 from icewright.services.expirer import Expirer
 from icewright.services.first_expiries import FirstExpiries
+from icewright.services.gone_tables import GoneUuids
 from icewright.services.group_views import GroupViews
 from icewright.services.groups import Groups
 from icewright.services.halting import Halting
@@ -78,6 +79,7 @@ class ControlPlane:
     dispatcher: Dispatcher
     keeper: TableKeeper
     registry: Registry
+    gone: GoneUuids
     verifier: Verifier
     undoer: Undoer
     loop: Loop
@@ -229,6 +231,7 @@ def build_control_plane(
         dispatcher,
         keeper,
         registry,
+        GoneUuids(registry),
         verifier,
         undoer,
         loop,

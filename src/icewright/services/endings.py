@@ -19,6 +19,8 @@ from icewright.services.access import REFUSED_CODES, AccessBook
 from icewright.services.reports import report_of
 from icewright.services.unfit import NOT_MERGED, UNFIT_CODES, UnfitFiles, has_another_executor
 
+BROKE_OFF: Final = "broke-off"
+"""How an attempt ended that moved files, and told nothing any more."""
 _ENDS: Final = frozenset({TaskState.FAILED, TaskState.CANCELLED, TaskState.SUPERSEDED})
 
 
@@ -40,8 +42,11 @@ class Endings:
             return replace(change, state=TaskState.IN_DOUBT)
         return change
 
-    def not_committed(self, task: Task) -> Change:
-        """What follows on a doubt when the table has no commit of the task: by how its present attempt ended."""
+    def not_committed(self, task: Task, broken_off: str | None = None) -> Change:
+        """What follows on a doubt when the table has no commit of the task: by how its present attempt ended.
+
+        ``broken_off`` is how far a task came that commits nothing, since it moves files.
+        """
         attempt = self._tasks.attempts(task.task_id)[-1]
         said = None if task.outcome is None else task.outcome.reason
         if attempt.state is AttemptState.CANCELLED and said is not None:
@@ -49,8 +54,12 @@ class Endings:
         end, cause = _end_of_attempt(attempt, task)
         if attempt.state is not AttemptState.FAILED or said is None:
             was = "" if said is None else f" ({said.text})"
-            code = "not-committed" if said is None or said.code != ServerAway.code else said.code
-            said = Reason(code, f"no snapshot of the table carries this task{was}")
+            nothing = "not-committed" if broken_off is None else BROKE_OFF
+            code = nothing if said is None or said.code != ServerAway.code else said.code
+            if broken_off is None:
+                said = Reason(code, f"no snapshot of the table carries this task{was}")
+            else:
+                said = Reason(code, f"try {task.attempt} of {task.attempts_max} broke off{was}: {broken_off}")
         return self.follow_up(task, end, Outcome(said, cause=cause))
 
     def follow_up(

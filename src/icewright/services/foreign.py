@@ -7,6 +7,9 @@ A copy of the table itself, registered elsewhere, has its uuid. Once it is commi
 metadata file that is none of the table's own history: neither in the metadata log nor in that of a file there, and with
 a snapshot that the table never had. A failed commit leaves such a file, too; the file alone does not tell which, unless
 a task of ours signed its snapshot: optimizers commit to tables of configured catalogs alone.
+
+A table that was dropped and made anew at its old location leaves its metadata there. It can be told from one that is in
+a catalog that is not configured by a person alone, who declares its uuid gone; and only while nothing commits to it.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from typing import Final
 from icewright.domain.errors import InvalidLocation, StorageAway, Unreadable
 from icewright.domain.locations import Aliases, CanonicalPath
 from icewright.domain.objects import Listed, ListedObject, OddEntry
-from icewright.domain.ownership import Place
+from icewright.domain.ownership import GoneUuid, Place
 from icewright.domain.reasons import Reason
-from icewright.domain.tables import TableMetadata
+from icewright.domain.remove_orphan_files import AGE_MIN_MS
+from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
 from icewright.planning.claims import parent
 from icewright.planning.metadata_files import History, history_of, is_metadata_file, uuid_of
@@ -36,6 +40,26 @@ REMEMBERED_MAX: Final = 200_000
 HISTORIES_MAX: Final = 2_000
 """Metadata files read in full to tell whether others are of a table's history; what is left then counts as none."""
 _NAMED_MAX: Final = 3
+GONE_AGE_MS: Final = AGE_MIN_MS
+"""For how long nothing may have been committed to a table that is declared gone, by then."""
+
+
+@dataclass(slots=True)
+class _Theirs:
+    """Metadata files of another table: its latest time, None where a file has none."""
+
+    files: list[CanonicalPath]
+    written_at: Instant | None = 0
+
+    def add(self, listed: ListedObject) -> None:
+        self.files.append(listed.path)
+        known = self.written_at is not None and listed.modified_at is not None
+        self.written_at = max(self.written_at or 0, listed.modified_at or 0) if known else None
+
+    def is_gone(self, one: GoneUuid) -> bool:
+        """Whether nothing was committed to it for long when it was declared gone, nor since, and it is all there."""
+        is_old = self.written_at is not None and 0 < self.written_at <= one.declared_at - GONE_AGE_MS
+        return is_old and all(path.startswith(one.roots) for path in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +110,9 @@ class ForeignMetadata:
         self._table, self._aliases = table, aliases
         self._own: dict[CanonicalPath, ListedObject] = {}
         """Files with the table's uuid."""
-        self._foreign: list[str] = []
-        self._others: set[str] = set()
+        self._others: dict[str, _Theirs] = {}
         self._unreadable: list[str] = []
-        self._foreign_count = self._unreadable_count = 0
+        self._unreadable_count = 0
 
     def watched(self, listing: Iterable[Listed]) -> Iterator[Listed]:
         """The listing as it was, looked at one by one. What it tells is known once it has ended.
@@ -114,22 +137,23 @@ class ForeignMetadata:
                 elif said.uuid == self._place.uuid:
                     self._own[listed.path] = listed
                 else:
-                    self._foreign_count += 1
-                    self._note(self._foreign, listed.path)
-                    if len(self._others) < _NAMED_MAX:
-                        self._others.add(said.uuid)
+                    self._others.setdefault(said.uuid, _Theirs([])).add(listed)
+
+    def gone(self) -> dict[CanonicalPath, str]:
+        """The metadata files of tables that were declared gone, and their uuids, by what has been looked at."""
+        return {
+            path: one.uuid
+            for one in self._place.gone
+            if (theirs := self._others.get(one.uuid)) is not None and theirs.is_gone(one)
+            for path in theirs.files
+        }
 
     def findings(self) -> tuple[Reason, ...]:
         """What was found of other tables, by what has been looked at."""
         found = []
-        if self._foreign_count:
-            text = (
-                f"{wording.count(self._foreign_count, 'metadata file')} in its place "
-                f"{'is' if self._foreign_count == 1 else 'are'} of another table "
-                f"({', '.join(wording.name(uuid) for uuid in sorted(self._others))}), such as "
-                f"{', '.join(self._foreign)}: move that table's files elsewhere, or, if it is gone for good, them away"
-            )
-            found.append(Reason("foreign-metadata", text, {"files": self._foreign_count}))
+        gone = set(self.gone().values())
+        if others := {uuid: theirs for uuid, theirs in self._others.items() if uuid not in gone}:
+            found.append(self._foreign(others))
         if self._unreadable_count:
             text = (
                 f"whose {wording.count(self._unreadable_count, 'metadata file')} in its place "
@@ -146,6 +170,23 @@ class ForeignMetadata:
             )
             found.append(Reason("other-history", text, {"files": len(strays)}))
         return tuple(found)
+
+    def _foreign(self, others: Mapping[str, _Theirs]) -> Reason:
+        """Which tables have metadata here, until when each was written, and how a person says that one is gone."""
+        files = [path for theirs in others.values() for path in theirs.files]
+        named = [f"{wording.name(uuid)} {_written(others[uuid])}" for uuid in sorted(others)[:_NAMED_MAX]]
+        declared = {one.uuid for one in self._place.gone if one.declared_at}
+        said = hint = f"move that table's files elsewhere, or, if it is gone for good, {_HINT}"
+        if late := sorted(declared & others.keys()):
+            span = wording.duration(GONE_AGE_MS)
+            said = f"{late[0]} was declared gone, and was committed to less than {span} before, or since; or it was "
+            said += f"declared gone from another place: {hint}"
+        text = (
+            f"{wording.count(len(files), 'metadata file')} in its place {'is' if len(files) == 1 else 'are'} of "
+            f"another table ({', '.join(named)}), such as "
+            f"{', '.join(wording.quoted(path[-_SHOWN_MAX:]) for path in files[:_NAMED_MAX])}: {said}"
+        )
+        return Reason("foreign-metadata", text, {"files": len(files)})
 
     def _strays(self) -> list[CanonicalPath]:
         """Metadata files with the table's uuid that are not of its history. Raises ``StorageAway``.
@@ -184,6 +225,11 @@ class ForeignMetadata:
 
 
 _SHOWN_MAX: Final = 100
+_HINT: Final = "say so by `icewright table declare-gone`"
+
+
+def _written(theirs: _Theirs) -> str:
+    return "at a time that is not known" if theirs.written_at is None else f"until {wording.instant(theirs.written_at)}"
 
 
 def _name(path: CanonicalPath) -> str:

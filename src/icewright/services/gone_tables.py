@@ -5,21 +5,33 @@ nothing of it ever goes by itself. A person may say that nobody will want it bac
 each batch whether it is there after all, and whether any table of any catalog has its uuid, or a place or files where
 its files were; as long as not all tables are known, nothing goes. What nobody here can see is a catalog that is not
 configured: for that stands the person's word.
+
+A table that was dropped and made anew at the same location has its old files in its place. There, too, a person says
+that the one of before is gone for good, by its uuid, and that no catalog has it; what can be asked is asked as often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from uuid import UUID
 
 from icewright.domain.deletion import DeletionRun, Needs
-from icewright.domain.errors import NotAllowed, NotFound
-from icewright.domain.knowledge import Gap, Gaps, Known, Partial
+from icewright.domain.errors import InvalidMessage, NotAllowed, NotFound, Unavailable
+from icewright.domain.knowledge import Complete, Gap, Gaps, Known, Partial
 from icewright.domain.locations import CanonicalPath
 from icewright.domain.names import TableName
-from icewright.domain.ownership import Place
+from icewright.domain.ownership import GoneUuid, Place
 from icewright.domain.reasons import Reason
+from icewright.domain.tables import Instant, TableMetadata
+from icewright.planning import wording
 from icewright.planning.claims import topmost
+from icewright.planning.ownership import Ownership
+from icewright.ports.objects import Objects
+from icewright.ports.table_files import TableFiles
+from icewright.services.foreign import ForeignMetadata, MetadataUuids
 from icewright.services.needs import NeedsOf, UsersNow
+from icewright.services.registry import Registry
 
 
 class GoneTables:
@@ -75,3 +87,106 @@ class GoneTables:
         if self._run is None:
             raise NotAllowed("nobody has said which table is gone")
         return self._run
+
+
+class GoneUuids:
+    """Tables that lay in the place of a table before it, and were declared gone. Safe for use by several threads."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def declare(self, name: TableName, uuid: str, declared_by: str, now: Instant) -> GoneUuid:
+        """Let files of a table that lay in the place of this one go, as its orphans do, by approval.
+
+        Raises ``InvalidMessage`` for what is no uuid, ``NotFound`` where there is no such table, ``NotAllowed`` where a
+        table that is known has the uuid, and ``Unavailable`` while not all tables are known.
+        """
+        uuid = _uuid(uuid)
+        self._registry.place_of(name)
+        found = self._registry.claim(name)
+        if found is None:
+            raise NotFound(f"there is no table {name}")
+        users = self._registry.users_now(uuid, ())
+        if there := sorted(users.found if isinstance(users, Partial) else users.value):
+            raise NotAllowed(f"{uuid} is table {there[0]}: it is not gone")
+        if isinstance(users, Partial):
+            gap = users.gaps[0]
+            raise Unavailable(f"{wording.cut(gap.what)} is not known, and may be table {uuid}: {gap.reason.text}")
+        return self._put(name, GoneUuid(uuid, now, declared_by, found.roots))
+
+    def withdraw(self, name: TableName, uuid: str) -> GoneUuid:
+        """Nothing in that place goes any more, and nothing that went is purged. Raises ``NotFound``."""
+        uuid = _uuid(uuid)
+        found = next((one for at, one in self.declared() if at == name and one.uuid == uuid), None)
+        if found is None:
+            raise NotFound(f"{uuid} was not declared gone from the place of {name}")
+        return self._put(name, replace(found, declared_at=0))
+
+    def declared(self) -> Iterator[tuple[TableName, GoneUuid]]:
+        """What is declared, by the tables in whose places it is. Raises ``Unavailable``."""
+        for seen in self._registry.book():
+            yield from ((seen.claim.name, one) for one in seen.gone if one.declared_at)
+
+    def place_now(self, metadata: TableMetadata) -> Known[Place]:
+        """What a table alone owns, and what was declared gone there: see :meth:`Registry.place_now`."""
+        self._registry.saw(metadata)
+        owned = self._registry.ownership_now()
+        return self._beside(owned.place(metadata.name), owned)
+
+    def place_of(self, name: TableName, files: TableFiles, objects: Objects, uuids: MetadataUuids) -> Known[Place]:
+        """As :meth:`Registry.place_of`; nothing where a table that was declared gone is committed to after all.
+
+        Its metadata is looked for where it lay, beside the table's own.
+        """
+        known = self._registry.place_of(name)
+        seen = self._registry.book().get(name)
+        if seen is None or not seen.gone or isinstance(known, Partial):
+            return known
+        known = self._beside(known, self._registry.ownership_now())
+        if isinstance(known, Partial):
+            return known
+        place, table = known.value, files.roots(name).metadata
+        aliases = self._registry.aliases_of(name.catalog)
+        foreign = ForeignMetadata(objects, place, uuids, table, aliases)
+        own = aliases.folder(table.metadata_location.rpartition("/")[0])
+        for folder in topmost((own, *(f"{root}metadata/" for root in place.roots))):
+            for entry in objects.list(CanonicalPath(folder)):
+                foreign.look(entry)
+        return Gaps().judge(place.refused(foreign.findings()))
+
+    def _beside(self, known: Known[Place], owned: Ownership) -> Known[Place]:
+        """The place with those of the declared tables that no table that is known has become."""
+        if isinstance(known, Partial):
+            return known
+        seen = self._registry.book().get(known.value.name)
+        declared = () if seen is None else seen.gone
+        found = ((one, owned.users(one.uuid, ())) for one in declared)
+        gone = tuple(one for one, users in found if isinstance(users, Complete) and not users.value)
+        place = replace(known.value, gone=gone)
+        return Gaps().judge(place.refused(tuple(_withdrawn(one) for one in declared if not one.declared_at)))
+
+    def _put(self, name: TableName, declared: GoneUuid) -> GoneUuid:
+        book = self._registry.book()
+        with book.lock:
+            seen = book.get(name)
+            if seen is None:
+                raise NotFound(f"there is no table {name}")
+            others = (one for one in seen.gone if one.uuid != declared.uuid)
+            book.put(replace(seen, gone=(*others, declared)))
+        self._registry.keep()
+        return declared
+
+
+def _withdrawn(one: GoneUuid) -> Reason:
+    text = (
+        f"table {one.uuid} was declared gone from its place, which was withdrawn: `icewright undo` takes back what "
+        "went; once it is gone after all, declare it again"
+    )
+    return Reason("gone-withdrawn", text)
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(UUID(text.strip()))
+    except ValueError as error:
+        raise InvalidMessage(f"{wording.quoted(text)} is no uuid") from error

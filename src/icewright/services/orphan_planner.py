@@ -30,6 +30,7 @@ from icewright.planning.setting_values import duration_ms
 from icewright.ports.catalog import Catalog
 from icewright.ports.clock import Clock, Ids
 from icewright.ports.store import TableStore
+from icewright.services.gone_tables import GoneUuids
 from icewright.services.kept_plans import keep_plan
 from icewright.services.orphans import PLACE_UNKNOWN, OrphanFinder, OrphanPass, OrphansFound, OrphansRefused
 from icewright.services.registry import Registry
@@ -87,7 +88,7 @@ class OrphanPlanner:
             raise TableReplaced(f"{name} is another table by now (uuid {metadata.table_id.uuid})")
         policy = self._policy(metadata)
         age_ms = policy.orphan_age_ms if asked_ms is None else asked_ms
-        found = finder.look(name, self._registry.place_now, OrphanPolicy(age_min_ms=age_ms))
+        found = finder.look(name, GoneUuids(self._registry).place_now, OrphanPolicy(age_min_ms=age_ms))
         return self._kept(metadata, policy, found, asked=asked is not None)
 
     def _kept(self, metadata: TableMetadata, policy: Policy, found: OrphanPass, *, asked: bool) -> Plan:
@@ -163,6 +164,8 @@ def _reason(found: OrphanPass) -> Reason:
 def _removes(action: RemoveOrphanFiles) -> Reason:
     text = f"nothing needs {wording.count(len(action.files), 'file')} ({wording.size(action.size_bytes)})"
     text += f", for {wording.duration(action.age_min_ms)} at least"
+    if action.gone:
+        text += f"; table {', '.join(action.gone)} lay here before, and was declared gone"
     return Reason("remove-orphan-files", text, {"files": len(action.files), "bytes": action.size_bytes})
 
 

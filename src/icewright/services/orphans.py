@@ -20,7 +20,12 @@ from icewright.domain.objects import OddEntry
 from icewright.domain.orphans import FinishedPass, FoundFile, Sighting
 from icewright.domain.ownership import Place
 from icewright.domain.reasons import Reason
-from icewright.domain.remove_orphan_files import OrphanPolicy, RemoveOrphanFiles, RemoveOrphanFilesPrediction
+from icewright.domain.remove_orphan_files import (
+    NO_QUARANTINE,
+    OrphanPolicy,
+    RemoveOrphanFiles,
+    RemoveOrphanFilesPrediction,
+)
 from icewright.domain.tables import Instant, TableMetadata
 from icewright.planning import wording
 from icewright.planning.check_orphans import OrphanEvidence, check_orphans
@@ -75,6 +80,8 @@ class OrphansFound:
 
 
 OrphanPass: TypeAlias = OrphansFound | OrphansRefused
+_Gone: TypeAlias = Mapping[CanonicalPath, str]
+"""Metadata files of tables of before, and their uuids."""
 
 
 class _Refusal(Exception):
@@ -127,7 +134,7 @@ class OrphanFinder:
             place = _owned(place_of(before), before)
             listed_at, _ = self._clocks(place)
             with self._open_spool(0) as listed:
-                files, gaps = self._list(before, place, listed)
+                files, gaps, gone = self._list(before, place, listed)
                 filled = self._filled(listed, files, before.table_id)
                 with reachable(
                     self._files,
@@ -139,14 +146,17 @@ class OrphanFinder:
                 ) as known:
                     needed = _complete(known)
                     _require_same(before, needed.value.metadata, place, place_of)
-                    found = self._subtract(needed, place, policy, listed_at, gaps)
-                    self._check(found, needed, place, listed)
+                    found = self._subtract(needed, place, policy, listed_at, gaps, gone)
+                    self._check(found, needed, place, listed, gone)
                     return found
         except _Refusal as refusal:
             return refusal.refused
 
-    def _list(self, before: TableMetadata, place: Place, listed: Spool) -> tuple[int, tuple[Gap, ...]]:
-        """Everything below the roots, put down as it comes: how many files, and which roots are not all of it."""
+    def _list(self, before: TableMetadata, place: Place, listed: Spool) -> tuple[int, tuple[Gap, ...], _Gone]:
+        """Everything below the roots, put down as it comes: how many files, and which roots are not all of it.
+
+        With it come the metadata files of tables that lay there before and were declared gone.
+        """
         gaps: list[Gap] = []
         files = 0
         foreign = ForeignMetadata(self._objects, place, self._uuids, before, self._aliases)
@@ -168,7 +178,7 @@ class OrphanFinder:
                 gaps.append(Gap(root, Reason(error.code, error.message)))
         _owned_alone(foreign.place())
         self._refuse_tables_around(place)
-        return files, tuple(gaps)
+        return files, tuple(gaps), foreign.gone()
 
     def _refuse_tables_around(self, place: Place) -> None:
         try:
@@ -197,14 +207,20 @@ class OrphanFinder:
         return opened
 
     def _subtract(
-        self, needed: Complete[Reachable], place: Place, policy: OrphanPolicy, listed_at: Instant, gaps: tuple[Gap, ...]
+        self,
+        needed: Complete[Reachable],
+        place: Place,
+        policy: OrphanPolicy,
+        listed_at: Instant,
+        gaps: tuple[Gap, ...],
+        gone: _Gone,
     ) -> OrphansFound:
         """What nothing needs; remembered, and planned where it has been so for long enough."""
         table = needed.value.metadata
         as_of, seen_at = self._clocks(place)
         graces_since = self._graces_since()
         last = self._sightings.finished(table.table_id)
-        survey = Survey(table, place, as_of, listing_is_complete=not gaps)
+        survey = Survey(table, place, as_of, listing_is_complete=not gaps, gone=gone.keys())
         with self._open_spool(0) as unneeded:
             remembered = 0
             for part in needed.value.spool.parts():
@@ -233,7 +249,8 @@ class OrphanFinder:
             seen=selection.seen,
             age_min_ms=rules.age_min_ms,
         )
-        action = remove_orphan_files(selection, policy.budget, min(listed_at, as_of))
+        of_before = tuple(sorted(set(gone.values())))
+        action = remove_orphan_files(selection, policy.budget, min(listed_at, as_of), of_before)
         self._sightings.finish(table.table_id, finished)
         return OrphansFound(
             table=table,
@@ -250,7 +267,9 @@ class OrphanFinder:
             prediction=None if action is None else predict(selection, action),
         )
 
-    def _check(self, found: OrphansFound, needed: Complete[Reachable], place: Place, listed: Spool) -> None:
+    def _check(
+        self, found: OrphansFound, needed: Complete[Reachable], place: Place, listed: Spool, gone: _Gone
+    ) -> None:
         if found.action is None:
             return
         evidence = OrphanEvidence(
@@ -261,6 +280,7 @@ class OrphanFinder:
             sightings=self._sightings.sightings(found.table.table_id),
             aliases=self._aliases,
             quarantine=self._quarantine,
+            gone=gone,
         )
         if violations := check_orphans(found.action, evidence):
             said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
@@ -273,7 +293,7 @@ class OrphanFinder:
                 self._can_hold(CanonicalPath(f"{root}any"))
             except (NotAllowed, Unsupported) as error:
                 hint = "" if error.hint is None else f": {error.hint}"
-                return Reason("no-quarantine", f"nothing could be removed: {error.message}{hint}")
+                return Reason(NO_QUARANTINE, f"nothing could be removed: {error.message}{hint}")
         return None
 
     def _clocks(self, place: Place) -> tuple[Instant, Instant]:
@@ -328,7 +348,8 @@ def _require_same(
     """Whether it is still the table that was listed, in the place that was listed."""
     if after.table_id != before.table_id:
         raise TableReplaced(f"table {before.name} was replaced while it was listed")
-    if _owned(place_of(after), after).roots != place.roots:
+    found = _owned(place_of(after), after)
+    if (found.roots, found.gone) != (place.roots, place.gone):
         raise _Refusal(Reason("place-changed", "what the table owns changed while it was listed"))
 
 

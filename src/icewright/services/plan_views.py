@@ -13,7 +13,7 @@ from icewright.domain.observation import Observation
 from icewright.domain.plans import Migration, PartitionVerdict, Plan, Prediction, Reason, Verdict
 from icewright.domain.policy import Mode, Policy
 from icewright.domain.remove_expired_files import RemoveExpiredFiles
-from icewright.domain.remove_orphan_files import Doubt, RemoveOrphanFiles
+from icewright.domain.remove_orphan_files import NO_QUARANTINE, REFUSALS, Doubt, RemoveOrphanFiles
 from icewright.domain.tables import Instant
 from icewright.planning.explain import explain
 from icewright.ports.store import WaitingPlan
@@ -69,6 +69,11 @@ class PlanView:
     migration: Migration | None = None
     to_approve: Reason | None = None
     """Why a person has to approve it."""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether no file can be removed at all, as long as something is in the way."""
+        return self.reason.code in REFUSALS or any(rule.code == NO_QUARANTINE for rule in self.rules)
 
 
 @dataclass(frozen=True, slots=True)

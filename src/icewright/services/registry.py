@@ -76,7 +76,7 @@ class Registry:
         self._listed_at: dict[str, Instant] = {}
         self._not_listed: dict[str, Reason] = {}
         self._version = 0
-        self._judged: tuple[int, Ownership] | None = None
+        self._judged: tuple[tuple[int, frozenset[TableName]], Ownership] | None = None
         self._beside: defaultdict[str, set[str]] = defaultdict(set)
         """By catalog, it and those that are not configured and answered for by it."""
         self._side_by_side = SideBySide(ASKED_S_MAX)
@@ -145,7 +145,7 @@ class Registry:
         seen, aliases = self._book.get(metadata.name), self._rules.aliases_of(metadata.name.catalog)
         if seen is None or seen.claim.uuid != uuid_of(metadata):
             now = self._clock.now()
-            return SeenClaim(claim(metadata, aliases), "", now, read_since=now)
+            return self._book.begun(claim(metadata, aliases), now)
         left = outside(metadata, aliases, seen.claim.roots)
         return replace(seen, places=tuple(sorted(left.union(seen.places))))
 
@@ -162,16 +162,10 @@ class Registry:
         now, name = self._clock.now(), made.name
         is_read = {key_of(snapshot) for snapshot in metadata.snapshots} <= unpacked_keys(known.snapshots)
         is_complete = is_read and not metadata.statistics_problem
-        seen = replace(
-            known,
-            claim=made,
-            metadata_location=metadata.metadata_location,
-            seen_at=now,
-            is_complete=is_complete,
-            lost_at=None,
-            lost_by="",
-            gone_at=None,
-        )
+        at = metadata.metadata_location
+        seen = replace(known, claim=made, metadata_location=at, seen_at=now, is_complete=is_complete, gone_at=None)
+        if not made.unplaced or seen.lost_at != at:  # where its files are is known, or is asked anew
+            seen = replace(seen, lost_at=None, lost_by="")
         before = self._book.get(name)
         news = before is None or (before.claim, before.places, before.is_complete) != (made, seen.places, is_complete)
         self._book.put(seen, is_news=news)
@@ -184,8 +178,9 @@ class Registry:
     def declare_lost(self, name: TableName, declared_by: str) -> str:
         """Let a table that cannot be read keep no file, as long as its pointer is where it is now; that is returned.
 
-        What it last claimed still counts, unless its catalog does not show it any more: then it is forgotten. Raises
-        ``NotFound``, ``NotAllowed`` for one that can be read, and ``Unavailable`` where catalog or store do not answer.
+        So it is with one whose location names no place. What it last claimed still counts, unless its catalog does not
+        show it any more: then it is forgotten. Raises ``NotFound``, ``NotAllowed`` for one that can be read, and
+        ``Unavailable`` where its catalog or the store does not answer.
         """
         self._load()
         catalog, before = self._catalogs.get(name.catalog), self._book.get(name)
@@ -204,21 +199,16 @@ class Registry:
         if not missing:
             if name not in read:
                 raise NotFound(f"there is no table {name}")
-            raise NotAllowed(f"{name} can be read: what it needs is known")
-        now = self._clock.now()
+            found = self.claim(name)
+            if found is None or not found.unplaced:
+                raise NotAllowed(f"{name} can be read: what it needs is known")
         with self._lock:
-            seen = self._book.get(name) or SeenClaim(Claim(name, None, ()), "", now)
+            seen = self._book.get(name) or SeenClaim(Claim(name, None, ()), "", self._clock.now())
             self._book.put(replace(seen, lost_at=pointer, lost_by=declared_by))
             self._unknown[name.catalog].discard(name)
             self._version += 1
         self.keep()
         return pointer
-
-    def lost(self) -> tuple[SeenClaim, ...]:
-        """The tables that are declared lost. Raises ``Unavailable`` when the store does not answer."""
-        self._load()
-        with self._lock:
-            return tuple(seen for seen in self._book if seen.lost_at is not None)
 
     def withdraw_lost(self, name: TableName) -> str:
         """A table that was declared lost, at the pointer that is returned, may need any file. Raises ``NotFound``."""
@@ -234,6 +224,11 @@ class Registry:
                 self._unknown[name.catalog].add(name)
         self.keep()
         return seen.lost_at
+
+    def book(self) -> ClaimBook:
+        """The claims as they are kept. Raises ``Unavailable`` when the store does not answer."""
+        self._load()
+        return self._book
 
     def failed(self, name: TableName, reason: Reason) -> None:
         """A table could not be loaded. What it last claimed still counts, as long as that is fresh."""
@@ -276,9 +271,9 @@ class Registry:
 
     def _judge(self, version: int, claims: Iterable[Claim], missing: Iterable[Missing]) -> Ownership:
         """These claims, which were all as of that version, where something is missing."""
-        judged = self._judged
-        if judged is None or judged[0] != version:
-            judged = self._judged = version, ownership(claims, (), self._rules)
+        judged, lost = self._judged, frozenset(seen.claim.name for seen in self._book.lost())
+        if judged is None or judged[0] != (version, lost):
+            judged = self._judged = (version, lost), ownership(claims, (), self._rules, lost)
         return judged[1].without(missing)
 
     def ownership_now(self) -> Ownership:

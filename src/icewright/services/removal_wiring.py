@@ -15,7 +15,7 @@ from icewright.services.clock_watch import ClockWatch
 from icewright.services.deleter import Deleter
 from icewright.services.expired_files import ExpiredDoors, ExpiredFilesPlanner
 from icewright.services.foreign import MetadataUuids
-from icewright.services.gone_tables import GoneTables
+from icewright.services.gone_tables import GoneTables, GoneUuids
 from icewright.services.needs import OtherTables, TableNeeds
 from icewright.services.orphans import OrphanFinder
 from icewright.services.registry import Registry
@@ -76,9 +76,10 @@ def build_remover(
         record = tables.record(table_id)
         return None if record is None else record.name
 
+    uuids = MetadataUuids(_knows_tasks(tasks))
     return Remover(
         {
-            name: _hands(ports, own, registry, name, watch)
+            name: _hands(ports, own, registry, name, watch, uuids)
             for name, own in ports.catalogs.items()
             if own.quarantine.roots
         },
@@ -111,7 +112,14 @@ def build_expired_doors(
     }
 
 
-def _hands(ports: RemovalPorts, own: CatalogFiles, registry: Registry, catalog: str, watch: ClockWatch) -> Hands:
+def _hands(
+    ports: RemovalPorts,
+    own: CatalogFiles,
+    registry: Registry,
+    catalog: str,
+    watch: ClockWatch,
+    uuids: MetadataUuids,
+) -> Hands:
     aliases = registry.aliases_of(catalog)
     needs = TableNeeds(own.files, ports.open_spool, aliases)
     readers = {
@@ -119,12 +127,13 @@ def _hands(ports: RemovalPorts, own: CatalogFiles, registry: Registry, catalog: 
         for name, each in ports.catalogs.items()
     }
     others = OtherTables(registry.users_now, readers)
+    declared = GoneUuids(registry)
     deleter = Deleter(
         ports.store,
         own.objects,
         own.quarantine,
         needs,
-        registry.place_of,
+        lambda name: declared.place_of(name, own.files, own.objects, uuids),
         others,
         aliases=aliases,
         graces_since=watch.graces_since,

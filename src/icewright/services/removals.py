@@ -124,6 +124,19 @@ class Remover:
             return Reason(UNVERIFIED, "it was reported as done, and it is not known what became of all files")
         return _restored(tally) if isinstance(task.action, RestoreFiles) else _removed(tally)
 
+    def broken_off(self, task: Task) -> str | None:
+        """How far a task came that moves files, and whose attempt told nothing any more; None for all others."""
+        if not isinstance(task.action, RemoveOrphanFiles | RemoveExpiredFiles | RestoreFiles):
+            return None
+        run_id = task.action.undone_task_id if isinstance(task.action, RestoreFiles) else task.task_id
+        tally = self._store.tally(run_id)
+        files = sum(one.files for one in tally.values())
+        held = tally[IntentState.QUARANTINED].files + tally[IntentState.PURGED].files
+        unknown = tally[IntentState.UNKNOWN].files
+        lost = f", {unknown:,} yet to be looked up" if unknown else ""
+        of_all = wording.count(files, "file")
+        return f"of {of_all} {held:,} in quarantine, {files - held - unknown:,} at their places{lost}"
+
     def held(self, run_id: str) -> tuple[Tally, Tally]:
         """What of a run is in quarantine, and what was purged. Raises ``NotFound``."""
         self._store.run(run_id)

@@ -111,7 +111,7 @@ class Verifier:
             own = effect.attempt is None or effect.attempt == task.attempt
             outcome = Outcome(Reason("found", effect.text), effect.snapshot_id)
             return _change(task, TaskState.COMMITTED, outcome, AttemptState.COMMITTED if own else None)
-        return self._dispatcher.endings.not_committed(task)
+        return self._dispatcher.endings.not_committed(task, self._remover.broken_off(task))
 
     def verify(self, task: Task) -> Task:
         """Check a committed task against the table; the task itself while its table may have been renamed.

@@ -111,6 +111,15 @@ class Client(PeopleCalls, ToldCalls, QueueCalls):
         """Take that back: a ``LostTable``."""
         return self.ask("POST", f"/lost-tables/{part(name)}/withdraw")
 
+    def declare_gone(self, name: str, uuid: str, declared_by: str, *, in_no_catalog: bool) -> Json:
+        """Declare a table gone for good that lay in the place of this one before: a ``GoneTable``."""
+        said = {"in_no_catalog": in_no_catalog, "declared_by": declared_by}
+        return self.ask("POST", f"/gone-tables/{part(name)}/{part(uuid)}", body=said)
+
+    def withdraw_gone(self, name: str, uuid: str) -> Json:
+        """Take that back: a ``GoneTable``."""
+        return self.ask("POST", f"/gone-tables/{part(name)}/{part(uuid)}/withdraw")
+
     def plan_asked(self, uuid: str, catalog: str, asked: Asked) -> Json:
         """Have that planned which is asked for, to be applied: a ``PlanView``."""
         timeout_s = LONG_S if isinstance(asked, AskedRemoveOrphanFiles) else TIMEOUT_S
