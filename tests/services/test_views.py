@@ -292,7 +292,7 @@ class TestWhatElseIsWrong:
         moved = SeenFiles(1, 1 * MIB)
         (found,) = orphan_findings(UnneededView(OrphansView(DAY_MS, True, 3, 3 * MIB, None, moved), nothing))
         assert found.text.startswith("2 orphan files (2.0 MiB), as of 1970-01-02")
-        assert help_with(found, "lake.db.t") == "icewright remove-orphan-files lake.db.t"
+        assert help_with(found, "lake.db.t") == "icewright orphans lake.db.t"
         gone = SeenFiles(3, 3 * MIB)
         assert orphan_findings(UnneededView(OrphansView(DAY_MS, True, 3, 3 * MIB, None, gone), nothing)) == ()
 

@@ -139,7 +139,7 @@ def help_with(reason: Reason, table: str) -> str:
             f"ALTER TABLE ... REPLACE PARTITION FIELD ... WITH ..., then\nicewright plan {table} --migrate spec"
         ),
         MANY_SNAPSHOTS: f"icewright expire-snapshots {table}",
-        ORPHANS: f"icewright remove-orphan-files {table}",
+        ORPHANS: f"icewright orphans {table}",
         "shared-location": f"icewright table show {table}",
         "shared-uuid": f"icewright table show {table}",
     }
